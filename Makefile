@@ -1,0 +1,39 @@
+# Two commands are enough: `make audit` shows what Glasshouse does, `make test` runs every check.
+PYTHON ?= $(firstword $(foreach p,python3 python3.14 python3.13 python3.12 python3.11 python,$(if $(shell $(p) -c 'import sys; print(int(sys.version_info >= (3, 11)))' 2>/dev/null | grep 1),$(p),)))
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= runs/default
+
+.PHONY: audit test lint format benchmark clean
+
+audit: $(VENV)/.installed
+	@$(BIN)/glasshouse audit --out $(OUT) --overwrite
+
+test: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest --cov --cov-report=term
+
+benchmark: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/scoring.py
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) runs .mypy_cache .pytest_cache .ruff_cache .coverage build dist
+
+# The stamps follow the files that decide what is installed, so that a changed pin is installed by itself.
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Glasshouse needs Python 3.11 or newer; none was found. Install one, or say: make PYTHON=/path/to/python3"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
