@@ -1,0 +1,43 @@
+"""What a user reads when something brought from outside does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["InputError", "MissingExtraError", "raise_faults"]
+
+
+class InputError(ValueError):
+    """Input that cannot be used: each fault one line that names the place and says what to do.
+
+    Example:
+        >>> error = InputError("audit.yaml: shadows: 7 is odd. Use 6 or 8.")
+        >>> print(error)
+        audit.yaml: shadows: 7 is odd. Use 6 or 8.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        self.faults = faults
+        super().__init__("\n".join(faults))
+
+
+class MissingExtraError(InputError):
+    """A feature was asked for whose optional dependency is not installed.
+
+    Example:
+        >>> print(MissingExtraError("DP-SGD", package="opacus", extra="dp"))
+        DP-SGD needs opacus, which is not installed. Run: pip install 'glasshouse[dp]'
+    """
+
+    def __init__(self, feature: str, *, package: str, extra: str) -> None:
+        super().__init__(f"{feature} needs {package}, which is not installed. Run: pip install 'glasshouse[{extra}]'")
+
+
+def raise_faults(faults: Sequence[str]) -> None:
+    """Raise one `InputError` with every fault, or return where there is none.
+
+    Example:
+        >>> raise_faults([])
+    """
+    if faults:
+        raise InputError(*faults)

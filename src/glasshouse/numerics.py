@@ -1,0 +1,117 @@
+"""Log-space mathematics in one place: losses, margins and means that keep their digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata
+
+__all__ = [
+    "FloatArray",
+    "area_under_roc",
+    "log_mean_exp",
+    "logits_from_probabilities",
+    "loss_to_margin",
+    "losses_from_logits",
+]
+
+FloatArray = NDArray[np.float64]
+
+_BLOCK = 1 << 14  # columns handled at once, so that temporaries stay small beside a [K, N] matrix
+_LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
+
+
+def log_mean_exp(values: FloatArray, *, where: NDArray[np.bool_] | None = None) -> FloatArray:
+    """Log of the mean of exp over the first axis, [K, N] -> [N], without overflow.
+
+    Args:
+        values: [K, N].
+        where: [K, N], which entries count; every column needs at least one. All by default.
+
+    Example:
+        >>> log_mean_exp(np.log([[1.0, 2.0], [3.0, 6.0]])).round(4)
+        array([0.6931, 1.3863])
+    """
+    result = np.empty(values.shape[1])
+    for start in range(0, values.shape[1], _BLOCK):
+        block = values[:, start : start + _BLOCK]
+        if where is None:
+            count: Any = block.shape[0]
+        else:
+            chosen = where[:, start : start + _BLOCK]
+            count = chosen.sum(axis=0)
+            block = np.where(chosen, block, -np.inf)
+        largest = block.max(axis=0)
+        total = np.exp(block - largest).sum(axis=0)
+        result[start : start + _BLOCK] = largest + np.log(total) - np.log(count)
+    return result
+
+
+def losses_from_logits(logits: ArrayLike, labels: NDArray[np.int64], *, temperature: float = 1.0) -> FloatArray:
+    """Cross-entropy of each record in float64, exact where the confidence is near 1.
+
+    The loss is softplus of the negative margin (own logit less the log-sum-exp of the others), so a confidence of
+    1 - 1e-40 gives 1e-40 and not 0.
+
+    Args:
+        logits: [N, C], C >= 2; one-logit binary models are widened to [0, z] before they come here.
+        labels: [N], columns of the true classes.
+        temperature: logits are divided by it first.
+
+    Example:
+        >>> losses_from_logits([[100.0, 0.0], [0.0, 0.0]], np.array([0, 1]))
+        array([3.72007598e-44, 6.93147181e-01])
+    """
+    scaled = np.asarray(logits, dtype=np.float64) / temperature
+    rows = np.arange(len(scaled))
+    own = scaled[rows, labels]
+    scaled[rows, labels] = -np.inf
+    largest = scaled.max(axis=1)
+    with np.errstate(invalid="ignore"):  # a NaN stays a NaN, and is refused by name where evidence is made
+        others = largest + np.log(np.exp(scaled - largest[:, None]).sum(axis=1))
+        return np.asarray(np.logaddexp(0.0, others - own), dtype=np.float64)
+
+
+def logits_from_probabilities(probabilities: ArrayLike) -> FloatArray:
+    """Log-probabilities [N, C], usable wherever logits are.
+
+    An exact 0 says no more than the precision of the number it is written in (a forest whose trees all agree, a
+    float32 that ran out of digits); it counts as the smallest step of that precision, so that its loss is finite.
+
+    Example:
+        >>> logits_from_probabilities(np.array([[0.5, 0.5], [1.0, 0.0]])).round(2)
+        array([[ -0.69,  -0.69],
+               [  0.  , -36.04]])
+    """
+    given = np.asarray(probabilities)
+    step = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
+    values = given.astype(np.float64)
+    return np.asarray(np.log(np.where(values > 0, values, float(step))), dtype=np.float64)
+
+
+def loss_to_margin(loss: FloatArray) -> FloatArray:
+    """The logit margin log(p / (1 - p)) of a loss -log p, exactly -log(expm1(loss)); what LiRA calls the scaled logit.
+
+    Example:
+        >>> loss_to_margin(np.array([np.log(2.0), 3.72007598e-44])).round(6) + 0.0
+        array([  0., 100.])
+    """
+    with np.errstate(over="ignore", divide="ignore"):
+        # expm1 overflows past 709, where log(expm1(loss)) and loss are the same number
+        margin = np.where(loss > 700.0, -loss, -np.log(np.expm1(np.minimum(loss, 700.0))))
+    return np.clip(margin, -np.inf, _LARGEST_MARGIN)
+
+
+def area_under_roc(scores: FloatArray, positive: NDArray[np.bool_]) -> float:
+    """Chance that a positive scores above a negative, ties counting half: the exact area under the ROC.
+
+    Example:
+        >>> area_under_roc(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]))
+        0.875
+    """
+    inside = int(positive.sum())
+    outside = len(scores) - inside
+    ranks = rankdata(scores)
+    return float((ranks[positive].sum() - inside * (inside + 1) / 2) / (inside * outside))

@@ -1,0 +1,64 @@
+"""Progress of long steps, on standard error: done, rate and time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+__all__ = ["track"]
+
+Item = TypeVar("Item")
+
+
+class _Rate(ProgressColumn):
+    """Items a minute since the start."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        minutes = (task.elapsed or 0.0) / 60
+        rate = task.completed / minutes if minutes > 0 else 0.0
+        return Text(f"{rate:.1f} {self.unit}/min")
+
+
+def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:
+    """Pass items through while a bar shows how far they are.
+
+    Args:
+        items: what to pass through; an item counts as done when the next one is asked for.
+        total: how many there will be.
+        label: name of the step.
+        unit: plural name of an item.
+        show: True or False; where None, only when standard error is a terminal.
+
+    Example:
+        >>> list(track("abc", total=3, label="Letters", unit="letters", show=False))
+        ['a', 'b', 'c']
+    """
+    if not (sys.stderr.isatty() if show is None else show):
+        yield from items
+        return
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        _Rate(unit),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    started = time.monotonic()
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(label, total=total)
+        for item in items:
+            yield item
+            bars.advance(task)
+    console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")

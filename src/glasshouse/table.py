@@ -1,0 +1,97 @@
+"""A table of named columns: what results are handed out as, with no data-frame library needed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from glasshouse.errors import InputError, MissingExtraError
+
+__all__ = ["Table"]
+
+
+class Table(Mapping[str, NDArray[Any]]):
+    """Columns of one length, by name, in order. Prints as aligned text; shows as a table in notebooks.
+
+    Example:
+        >>> table = Table({"attack": ["base", "lira"], "auc": [0.75, 0.8]})
+        >>> print(table)
+        attack  auc
+        base    0.750
+        lira    0.800
+        >>> list(table.rows())[1]["auc"]
+        0.8
+    """
+
+    def __init__(self, columns: Mapping[str, ArrayLike]) -> None:
+        self._columns = {name: np.asarray(values) for name, values in columns.items()}
+        if len({len(values) for values in self._columns.values()}) > 1:
+            raise InputError("table: its columns are of different lengths.")
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """The number of columns; `height` is the number of rows."""
+        return len(self._columns)
+
+    @property
+    def height(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self._columns.values()), ()))
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each row as a dict of plain Python values."""
+        for values in zip(*(column.tolist() for column in self._columns.values()), strict=True):
+            yield dict(zip(self._columns, values, strict=True))
+
+    def sorted_by(self, name: str, *, descending: bool = False) -> Table:
+        """The same rows in the order of a column; equal ones keep their order."""
+        values = self[name]
+        order = np.argsort(values, kind="stable")
+        if descending:
+            order = len(values) - 1 - np.argsort(values[::-1], kind="stable")[::-1]
+        return Table({key: column[order] for key, column in self._columns.items()})
+
+    def head(self, rows: int) -> Table:
+        """The first rows."""
+        return Table({name: column[:rows] for name, column in self._columns.items()})
+
+    def to_csv(self) -> str:
+        """The table as CSV text; floats keep every digit."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self._columns)
+        writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
+        return text.getvalue()
+
+    def to_pandas(self) -> Any:
+        """A pandas data frame (extra ``tables``)."""
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("to_pandas", package="pandas", extra="tables") from None
+        return pandas.DataFrame(dict(self._columns))
+
+    def __str__(self) -> str:
+        cells = [[name, *(_cell(value) for value in column.tolist())] for name, column in self._columns.items()]
+        widths = [max(map(len, column)) for column in cells]
+        lines = zip(*cells, strict=True)
+        return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+    def __repr__(self) -> str:
+        return f"Table({self.height} rows: {', '.join(self._columns)})"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return str(value)
