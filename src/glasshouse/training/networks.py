@@ -1,0 +1,37 @@
+"""Small torch networks for tables and small images."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from torch import nn
+
+__all__ = ["mlp"]
+
+
+def mlp(inputs: int, outputs: int, *, hidden: Sequence[int] = (128,), dropout: float = 0.0) -> Callable[[], nn.Module]:
+    """A factory of multi-layer perceptrons: flatten, then linear layers with ReLU and dropout between them.
+
+    Args:
+        inputs: features a record, after flattening.
+        outputs: classes; 1 gives a binary model with one logit.
+        hidden: widths of the hidden layers.
+        dropout: share of hidden values dropped while training.
+
+    Example:
+        >>> import torch
+        >>> mlp(4, 3, hidden=(8,))()(torch.zeros(2, 2, 2)).shape
+        torch.Size([2, 3])
+    """
+
+    def build() -> nn.Module:
+        widths = [inputs, *hidden]
+        layers: list[nn.Module] = [nn.Flatten()]
+        for before, after in itertools.pairwise(widths):
+            layers += [nn.Linear(before, after), nn.ReLU()]
+            if dropout > 0:
+                layers.append(nn.Dropout(dropout))
+        return nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
+
+    return build

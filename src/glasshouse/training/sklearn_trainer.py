@@ -1,0 +1,55 @@
+"""Train a scikit-learn estimator on the members of a population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from glasshouse.errors import InputError
+from glasshouse.population import BoolArray, Population, select
+from glasshouse.randomness import seed_for
+
+__all__ = ["SklearnTrainer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SklearnTrainer:
+    """Clones an estimator, seeds every ``random_state`` in it, and fits it to the members.
+
+    Args:
+        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> population = Population(np.arange(6.0).reshape(-1, 1), ["a", "a", "a", "b", "b", "b"])
+        >>> trainer = SklearnTrainer(estimator=LogisticRegression())
+        >>> trainer(population, np.array([1, 1, 0, 1, 1, 0], dtype=bool), seed=0).classes_
+        array(['a', 'b'], dtype='<U1')
+    """
+
+    estimator: Any
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.estimator, "predict_proba"):
+            name = type(self.estimator).__name__
+            raise InputError(
+                f"estimator: {name} has no predict_proba, and an audit needs probabilities. "
+                f"Wrap it in sklearn.calibration.CalibratedClassifierCV, or switch its probability option on."
+            )
+
+    def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
+        """A fitted clone; it knows the population's own labels, not our column numbers."""
+        estimator = clone(self.estimator)
+        seeds = {
+            name: seed_for(seed, name) % 2**32
+            for name in sorted(estimator.get_params(deep=True))
+            if name == "random_state" or name.endswith("__random_state")
+        }
+        estimator.set_params(**seeds)
+        labels = population.classes[population.y[members]]
+        if len(np.unique(labels)) < 2:
+            raise InputError("members: all members have one label; a classifier needs two or more.")
+        return estimator.fit(select(population.x, members), labels)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from glasshouse import InputError, Population, TorchTrainer
+from glasshouse.evidence import accuracy, query
+from glasshouse.training import CropAndFlip, EarlyStopping, mlp
+from glasshouse.training.torch_trainer import batches, tensor_of
+
+RANDOM = np.random.default_rng(0)
+Y = RANDOM.integers(3, size=120)
+POPULATION = Population((RANDOM.normal(size=(120, 5)) + 2 * Y[:, None]).astype(np.float32), Y)
+MEMBERS = np.arange(120) < 60
+
+
+def weights(model: nn.Module) -> list[np.ndarray]:
+    return [parameter.detach().numpy() for parameter in model.parameters()]
+
+
+def test_same_seed_same_bytes_and_another_seed_another_model() -> None:
+    trainer = TorchTrainer(module=mlp(5, 3, dropout=0.2), epochs=3)
+    first, again, other = (weights(trainer(POPULATION, MEMBERS, seed)) for seed in (1, 1, 2))
+    assert all((a == b).all() for a, b in zip(first, again, strict=True))
+    assert any((a != b).any() for a, b in zip(first, other, strict=True))
+
+
+def test_training_leaves_the_users_random_stream_alone() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(1)
+    torch.manual_seed(7)
+    TorchTrainer(module=mlp(5, 3), epochs=1)(POPULATION, MEMBERS, 0)
+    assert torch.rand(1) == expected
+
+
+def test_it_learns_the_members_and_only_the_members() -> None:
+    """Labels of non-members are replaced by nonsense; the trained weights do not change."""
+    trainer = TorchTrainer(module=mlp(5, 3, hidden=(64,)), epochs=150, batch_size=16)
+    model = trainer(POPULATION, MEMBERS, 0)
+    assert accuracy(query(model, POPULATION), MEMBERS) > 0.95
+    scrambled = Population(POPULATION.x, np.where(MEMBERS, POPULATION.y, (POPULATION.y + 1) % 3))
+    assert all((a == b).all() for a, b in zip(weights(model), weights(trainer(scrambled, MEMBERS, 0)), strict=True))
+
+
+@pytest.mark.parametrize("shape", [(-1, 1), (-1,)])
+def test_binary_models_with_one_logit_work(shape: tuple[int, ...]) -> None:
+    binary = Population(POPULATION.x, POPULATION.y > 0)
+
+    class OneLogit(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(5, 1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.linear(x).reshape(shape)  # type: ignore[no-any-return]
+
+    fast = functools.partial(torch.optim.Adam, lr=0.05)
+    model = TorchTrainer(module=OneLogit, optimizer=fast, epochs=60, batch_size=16)(binary, MEMBERS, 0)
+    assert accuracy(query(model, binary), MEMBERS) > 0.95
+
+
+def test_early_stopping_keeps_the_best_weights_and_stops_before_the_end() -> None:
+    steps: list[int] = []
+
+    class Counting(torch.optim.SGD):
+        def step(self, closure: Any = None) -> None:  # type: ignore[override]
+            steps.append(1)
+            super().step(closure)
+
+    noise = Population(POPULATION.x, np.random.default_rng(1).integers(3, size=120))  # nothing to learn but by heart
+    common: dict[str, Any] = {"module": mlp(5, 3), "epochs": 400, "batch_size": 60}
+    common["optimizer"] = functools.partial(Counting, lr=1.0)
+    stopped = TorchTrainer(early_stopping=EarlyStopping(patience=5), **common)(noise, MEMBERS, 0)
+    taken = len(steps)
+    full = TorchTrainer(**common)(noise, MEMBERS, 0)
+    assert taken < 400 <= len(steps) - taken
+    assert query(stopped, noise).loss[~MEMBERS].mean() < query(full, noise).loss[~MEMBERS].mean()
+
+
+def test_early_stopping_needs_records_outside() -> None:
+    trainer = TorchTrainer(module=mlp(5, 3), epochs=1, early_stopping=EarlyStopping())
+    with pytest.raises(InputError, match="every record is a member"):
+        trainer(POPULATION, np.ones(120, dtype=bool), 0)
+
+
+def test_a_schedule_and_an_augmentation_are_used_in_training_alone() -> None:
+    images = Population(RANDOM.normal(size=(40, 1, 8, 8)).astype(np.float32), np.arange(40) % 2)
+    calls: list[torch.Size] = []
+
+    def watched(batch: torch.Tensor, random: torch.Generator) -> torch.Tensor:
+        calls.append(batch.shape)
+        return CropAndFlip(padding=1)(batch, random)
+
+    trainer = TorchTrainer(
+        module=mlp(64, 2),
+        epochs=2,
+        batch_size=10,
+        augmentation=watched,
+        scheduler=functools.partial(torch.optim.lr_scheduler.StepLR, step_size=1),
+    )
+    model = trainer(images, np.arange(40) < 20, 0)
+    query(model, images)
+    assert len(calls) == 4
+
+
+def test_a_lone_last_record_joins_the_batch_before_it() -> None:
+    """Batch normalisation fails on one record."""
+    module = lambda: nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))  # noqa: E731
+    TorchTrainer(module=module, epochs=1, batch_size=59)(POPULATION, MEMBERS, 0)
+    rows = torch.cat(list(batches(61, 20, torch.Generator().manual_seed(0))))
+    assert sorted(rows.tolist()) == list(range(61))
+
+
+def test_features_that_are_no_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match="torch models need numbers"):
+        tensor_of(np.array([["a"]]))
