@@ -1,0 +1,18 @@
+"""Evidence: what an attack sees, taken from models or from files."""
+
+from glasshouse.evidence.collect import collect
+from glasshouse.evidence.evidence import Evidence, Mode
+from glasshouse.evidence.files import EvidenceFile, read_evidence, write_evidence
+from glasshouse.evidence.queries import Query, accuracy, query
+
+__all__ = [
+    "Evidence",
+    "EvidenceFile",
+    "Mode",
+    "Query",
+    "accuracy",
+    "collect",
+    "query",
+    "read_evidence",
+    "write_evidence",
+]

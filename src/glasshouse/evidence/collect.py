@@ -1,0 +1,54 @@
+"""Evidence from a target and a shadow pool: each model is asked once and let go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from glasshouse.evidence.evidence import Evidence
+from glasshouse.evidence.queries import Answers, Query, query
+from glasshouse.pool import ShadowPool
+from glasshouse.progress import track
+
+__all__ = ["collect"]
+
+
+def collect(
+    target: Any, pool: ShadowPool, *, how: Query | None = None, progress: bool | None = None
+) -> tuple[Evidence, Answers]:
+    """Evidence about every record, and the target's own answers.
+
+    Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C] where ``how`` keeps them).
+
+    Example:
+        >>> from glasshouse.population import Population
+        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
+        >>> pool = ShadowPool.plan(population, lambda population, members, seed: lambda x: x[:, 0], shadows=2)
+        >>> evidence, answers = collect(lambda x: 3 * x[:, 0], pool)
+        >>> evidence.shadow_loss.shape
+        (2, 2)
+    """
+    how = how or Query()
+    population = pool.population
+    answers = query(target, population, how=how)
+    shadow_loss = np.empty((len(pool), len(population)))
+    logits = None
+    if answers.logits is not None:
+        logits = np.empty((len(pool), *answers.logits.shape), dtype=answers.logits.dtype)
+    models = track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)
+    for index, model in enumerate(models):
+        answer = query(model, population, how=how)
+        shadow_loss[index] = answer.loss
+        if logits is not None:
+            logits[index] = answer.logits
+    evidence = Evidence(
+        target_loss=answers.loss,
+        shadow_loss=shadow_loss,
+        shadow_members=pool.members,
+        ids=population.ids,
+        labels=population.y,
+        target_logits=answers.logits,
+        shadow_logits=logits,
+    )
+    return evidence, answers

@@ -1,0 +1,146 @@
+"""The one type of evidence: losses of the target and of the shadow models on every record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from glasshouse.errors import InputError, raise_faults
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray, as_ids, as_members
+
+__all__ = ["Evidence", "Mode"]
+
+Mode = Literal["online", "offline"]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Evidence:
+    """What an attack may look at. Who trained the target is not in it.
+
+    Args:
+        target_loss: [N] losses of the model under audit.
+        shadow_loss: [K, N] losses of the shadow models.
+        shadow_members: [K, N] who trained which shadow model.
+        ids: [N] record ids; positions by default.
+        labels: [N] columns of the true classes, where an attack asks for them.
+        target_logits: [N, C], for attacks that look at all classes.
+        shadow_logits: [K, N, C], likewise.
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
+        ... )
+        >>> evidence.records, evidence.models
+        (2, 2)
+        >>> evidence.references("offline")
+        array([[False,  True],
+               [ True, False]])
+    """
+
+    target_loss: FloatArray
+    shadow_loss: FloatArray
+    shadow_members: BoolArray
+    ids: NDArray[np.str_]
+    labels: NDArray[np.int64] | None
+    target_logits: NDArray[np.floating[Any]] | None
+    shadow_logits: NDArray[np.floating[Any]] | None
+
+    def __init__(
+        self,
+        *,
+        target_loss: ArrayLike,
+        shadow_loss: ArrayLike,
+        shadow_members: ArrayLike,
+        ids: Sequence[Any] | NDArray[Any] | None = None,
+        labels: ArrayLike | None = None,
+        target_logits: ArrayLike | None = None,
+        shadow_logits: ArrayLike | None = None,
+    ) -> None:
+        target = np.asarray(target_loss, dtype=np.float64)
+        shadows = np.asarray(shadow_loss, dtype=np.float64)
+        if target.ndim != 1 or not len(target):
+            raise InputError(f"target_loss: shape {target.shape}; expected [N], one loss a record.")
+        if shadows.ndim != 2 or shadows.shape[1] != len(target):
+            raise InputError(
+                f"shadow_loss: shape {shadows.shape} does not fit target_loss, which has {len(target)} records; "
+                f"expected [K, {len(target)}], one row a shadow model."
+            )
+        names = as_ids(ids, len(target), place="ids")
+        raise_faults(_loss_faults("target_loss", target[None, :], names) + _loss_faults("shadow_loss", shadows, names))
+        members = as_members(shadow_members, shadows.shape, place="shadow_members")
+        codes = None if labels is None else np.asarray(labels, dtype=np.int64)
+        if codes is not None and codes.shape != target.shape:
+            raise InputError(
+                f"labels: shape {codes.shape} does not fit {len(target)} records; give one label a record."
+            )
+        target_outputs = _as_logits(target_logits, target.shape, "target_logits")
+        shadow_outputs = _as_logits(shadow_logits, shadows.shape, "shadow_logits")
+        for name, value in {
+            "target_loss": target,
+            "shadow_loss": shadows,
+            "shadow_members": members,
+            "ids": names,
+            "labels": codes,
+            "target_logits": target_outputs,
+            "shadow_logits": shadow_outputs,
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Evidence({self.records} records, {self.models} shadow models)"
+
+    @property
+    def records(self) -> int:
+        """N, the number of records."""
+        return len(self.target_loss)
+
+    @property
+    def models(self) -> int:
+        """K, the number of shadow models."""
+        return len(self.shadow_loss)
+
+    def references(self, mode: Mode) -> BoolArray:
+        """[K, N], which shadow models may speak about which record: all of them online, out-models offline."""
+        if mode == "offline":
+            self.require_side(inside=False)
+            return ~self.shadow_members
+        return np.ones_like(self.shadow_members)
+
+    def require_side(self, *, inside: bool, models: int = 1) -> None:
+        """Refuse where a record has fewer than ``models`` in-models (or out-models)."""
+        counts = (self.shadow_members if inside else ~self.shadow_members).sum(axis=0)
+        short = counts < models
+        if short.any():
+            kind = "in-model" if inside else "out-model"
+            raise InputError(
+                f"shadow_members: record {str(self.ids[short][0])!r} has {counts[short][0]} {kind}s and this attack "
+                f"needs {models} ({int(short.sum())} such records). Train more shadow models, in complementary pairs."
+            )
+
+
+def _loss_faults(name: str, losses: FloatArray, ids: NDArray[np.str_]) -> list[str]:
+    """One line for each kind of loss that no model gives."""
+    faults = []
+    for kind, bad in {"NaN": np.isnan(losses), "infinite": np.isinf(losses), "negative": losses < 0}.items():
+        if bad.any():
+            model, record = np.argwhere(bad)[0]
+            place = f"record {str(ids[record])!r}" + (f", shadow model {model}" if name == "shadow_loss" else "")
+            faults.append(
+                f"{name}: {int(bad.sum())} {kind} losses, first at {place}. A loss is finite and not negative: "
+                f"check the model's outputs there."
+            )
+    return faults
+
+
+def _as_logits(logits: ArrayLike | None, shape: tuple[int, ...], name: str) -> NDArray[np.floating[Any]] | None:
+    if logits is None:
+        return None
+    values = np.asarray(logits)
+    if values.shape[:-1] != shape:
+        raise InputError(f"{name}: shape {values.shape} does not fit; expected [{', '.join(map(str, shape))}, C].")
+    return values

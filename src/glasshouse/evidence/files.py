@@ -1,0 +1,161 @@
+"""Evidence from files: npz, csv or parquet holding losses, logits or class probabilities. Nothing is unpickled."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from glasshouse.errors import InputError
+from glasshouse.evidence.evidence import Evidence
+from glasshouse.evidence.outputs import Arrays, outputs_to_losses
+from glasshouse.evidence.tables import read_columns, tidy_arrays
+from glasshouse.population import BoolArray, as_ids, as_members
+from glasshouse.store import write_file
+
+__all__ = ["EvidenceFile", "read_evidence", "write_evidence"]
+
+_PICKLES = {".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".bin"}
+_KNOWN = {
+    *("ids", "target_ids", "shadow_ids", "labels", "members", "shadow_members"),
+    *(f"{who}_{what}" for who in ("target", "shadow") for what in ("loss", "logits", "probabilities")),
+}
+
+
+class EvidenceFile(NamedTuple):
+    """What a file held: the evidence, and the target's members [N] where the file tells (for evaluation alone)."""
+
+    evidence: Evidence
+    members: BoolArray | None
+
+
+def read_evidence(path: Path | str) -> EvidenceFile:
+    """Read evidence from ``.npz``, ``.csv`` or ``.parquet``; records are matched by id, never by position.
+
+    *npz*: ``target_X`` [N, …] and ``shadow_X`` [K, N, …], X one of ``loss``, ``logits``, ``probabilities``;
+    ``shadow_members`` [K, N]; ``labels`` [N] (needed for logits and probabilities); optionally ``members`` [N] and
+    ``ids`` [N], or ``target_ids`` and ``shadow_ids`` where the two are in different orders.
+
+    *csv, parquet*: one row for each model and record: ``model`` (``target`` or any other name), ``id``, ``member``
+    (may be empty for the target), ``label``, and ``loss``, or ``logit_0, logit_1, …``, or ``probability_0, …``.
+
+    Example:
+        >>> import tempfile
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = write_evidence(Path(folder) / "evidence.npz", evidence)
+        ...     read_evidence(path).evidence.target_loss
+        array([0.1, 2. ])
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file.")
+    with path.open("rb") as file:
+        opening = file.read(4)
+    if path.suffix in _PICKLES or opening[:1] == b"\x80":
+        raise InputError(
+            f"{path}: looks like a pickle, which can run code when it is read; refused. Save the losses as .npz, .csv "
+            f"or .parquet instead (glasshouse.evidence.write_evidence)."
+        )
+    readers = {".npz": _read_npz, ".csv": _read_table, ".parquet": _read_table}
+    if path.suffix not in readers:
+        raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
+    arrays = readers[path.suffix](path)
+    try:
+        return _evidence_of(arrays)
+    except InputError as error:
+        raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
+
+
+def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray | None = None) -> Path:
+    """Write evidence as ``.npz`` for `read_evidence`; logits are not kept, losses are all that scores need.
+
+    Args:
+        path: where, ending in ``.npz``.
+        evidence: what to write.
+        members: [N] who trained the target, to let a reader evaluate; left out by default.
+    """
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise InputError(f"{path}: evidence is written as .npz.")
+    arrays: Arrays = {
+        "target_loss": evidence.target_loss,
+        "shadow_loss": evidence.shadow_loss,
+        "shadow_members": evidence.shadow_members,
+        "ids": evidence.ids,
+    }
+    if evidence.labels is not None:
+        arrays["labels"] = evidence.labels
+    if members is not None:
+        arrays["members"] = members
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return write_file(path, buffer.getvalue())
+
+
+def _read_npz(path: Path) -> Arrays:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            unknown = sorted(set(archive.files) - _KNOWN)
+            if unknown:
+                raise InputError(f"{path}: {unknown[0]!r} is not a known array. Known: {', '.join(sorted(_KNOWN))}.")
+            return {name: archive[name] for name in archive.files}
+    except InputError:
+        raise
+    except ValueError as error:
+        if "pickle" in str(error):
+            raise InputError(f"{path}: holds pickled objects; refused. Save plain numbers and strings.") from error
+        raise InputError(f"{path}: is damaged: {error}.") from error
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        raise InputError(f"{path}: is not a whole .npz file: {error}.") from error
+
+
+def _read_table(path: Path) -> Arrays:
+    return tidy_arrays(read_columns(path), path)
+
+
+def _evidence_of(arrays: Arrays) -> EvidenceFile:
+    """Evidence from named arrays, the shadows' records brought into the target's order by id."""
+    if "shadow_members" not in arrays:
+        raise InputError("shadow_members: missing; say who trained which shadow model, [K, N].")
+    for kind in ("loss", "logits", "probabilities"):
+        if f"target_{kind}" in arrays:
+            break
+    else:
+        raise InputError("target_loss: missing; give target_loss, target_logits or target_probabilities.")
+    if f"shadow_{kind}" not in arrays:
+        raise InputError(f"shadow_{kind}: missing; the target is given as {kind}, so give the shadow models' too.")
+    target, shadow = arrays[f"target_{kind}"], arrays[f"shadow_{kind}"]
+    shadow_members = arrays["shadow_members"]
+    if shadow.ndim != target.ndim + 1 or shadow_members.shape != shadow.shape[:2]:
+        raise InputError(
+            f"shadow_{kind}: shape {shadow.shape} does not fit target_{kind} {target.shape} and shadow_members "
+            f"{shadow_members.shape}; expected [K, N] rows of what the target has [N] of."
+        )
+    if ("target_ids" in arrays) != ("shadow_ids" in arrays):
+        raise InputError("target_ids, shadow_ids: give both, or ids alone where the order is the same.")
+    ids = as_ids(arrays.get("ids", arrays.get("target_ids")), len(target), place="ids")
+    if "shadow_ids" in arrays:
+        order = _order(ids, as_ids(arrays["shadow_ids"], shadow.shape[1], place="shadow_ids"))
+        shadow, shadow_members = shadow[:, order], shadow_members[:, order]
+    members = arrays.get("members")
+    evidence = Evidence(
+        **outputs_to_losses(kind, target, shadow, arrays.get("labels"), ids),
+        shadow_members=shadow_members,
+        ids=ids,
+    )
+    return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members"))
+
+
+def _order(wanted: np.ndarray, given: np.ndarray) -> np.ndarray:
+    """Positions in ``given`` of each wanted id."""
+    for first, second, name in ((wanted, given, "shadow_ids"), (given, wanted, "target_ids")):
+        lost = ~np.isin(first, second)
+        if lost.any():
+            raise InputError(f"{name}: record {str(first[lost][0])!r} is missing ({int(lost.sum())} in all).")
+    sorting = np.argsort(given)
+    found: np.ndarray = sorting[np.searchsorted(given, wanted, sorter=sorting)]
+    return found

@@ -1,0 +1,97 @@
+"""From what a file may hold (losses, logits, probabilities) to what an attack wants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.errors import InputError
+from glasshouse.numerics import logits_from_probabilities, losses_from_logits
+
+__all__ = ["Arrays", "outputs_to_losses"]
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def outputs_to_losses(
+    kind: str,
+    target: NDArray[Any],
+    shadow: NDArray[Any],
+    labels: NDArray[Any] | None,
+    ids: NDArray[np.str_],
+) -> dict[str, Any]:
+    """The loss, label and logit arguments of `Evidence` from one kind of output.
+
+    Args:
+        kind: ``"loss"``, ``"logits"`` or ``"probabilities"``.
+        target: [N] or [N, C].
+        shadow: [K, N] or [K, N, C].
+        labels: [N] columns of the true classes; needed for all but losses.
+        ids: [N], to name a record in an error.
+
+    Example:
+        >>> two = np.array([[0.0, 0.0], [1.0, 1.0]])
+        >>> given = outputs_to_losses("logits", two, two[None], np.array([0, 1]), np.array(["a", "b"]))
+        >>> given["target_loss"].round(3)
+        array([0.693, 0.693])
+    """
+    if kind == "loss":
+        return {"target_loss": target, "shadow_loss": shadow, "labels": _whole(labels, ids) if _coded(labels) else None}
+    if labels is None:
+        raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
+    codes = _whole(labels, ids)
+    if kind == "probabilities":
+        if target.ndim == 1:  # one number a record: the probability of class 1
+            target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
+        for name, values in (("target_probabilities", target[None]), ("shadow_probabilities", shadow)):
+            _check_probabilities(name, values, ids)
+        target, shadow = logits_from_probabilities(target), logits_from_probabilities(shadow)
+    target, shadow = _two_columns(target, len(ids)), _two_columns(shadow, len(shadow) * len(ids), len(shadow))
+    if target.shape != shadow.shape[1:]:
+        raise InputError(f"shadow_{kind}: {shadow.shape[-1]} classes, but the target has {target.shape[-1]}.")
+    outside = (codes < 0) | (codes >= target.shape[1])
+    if outside.any():
+        raise InputError(
+            f"labels: record {str(ids[outside][0])!r} has the label {codes[outside][0]}, but the classes are 0 to "
+            f"{target.shape[1] - 1}."
+        )
+    return {
+        "target_loss": losses_from_logits(target, codes),
+        "shadow_loss": np.stack([losses_from_logits(one, codes) for one in shadow]),
+        "labels": codes,
+        "target_logits": target,
+        "shadow_logits": shadow,
+    }
+
+
+def _coded(labels: NDArray[Any] | None) -> bool:
+    """Whether labels are numbers; names say nothing that an attack on losses could use."""
+    return labels is not None and labels.dtype.kind in "iufb"
+
+
+def _whole(labels: NDArray[Any] | None, ids: NDArray[np.str_]) -> NDArray[np.int64]:
+    values = np.asarray(labels)
+    if values.shape != ids.shape:
+        raise InputError(f"labels: shape {values.shape} does not fit {len(ids)} records; give one label a record.")
+    if values.dtype.kind not in "iufb" or not np.isfinite(values).all() or (values != np.floor(values)).any():
+        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
+    return values.astype(np.int64)
+
+
+def _two_columns(logits: NDArray[Any], records: int, models: int | None = None) -> NDArray[Any]:
+    """One logit z a record becomes [0, z]; anything wider stays."""
+    if logits.size != records:
+        return logits
+    z = logits.reshape((len(logits),) if models is None else (models, -1))
+    return np.stack([np.zeros_like(z), z], axis=-1)
+
+
+def _check_probabilities(name: str, values: NDArray[Any], ids: NDArray[np.str_]) -> None:
+    """Refuse rows that are not a distribution over the classes."""
+    with np.errstate(invalid="ignore"):
+        wrong = ~((values >= 0).all(axis=-1) & (np.abs(values.sum(axis=-1) - 1) < 1e-3))
+    if wrong.any():
+        record = np.argwhere(wrong)[0][-1]
+        raise InputError(f"{name}: record {str(ids[record])!r} does not hold probabilities that sum to 1.")

@@ -1,0 +1,148 @@
+"""Tables with one row for each model and record, as people keep them in csv and parquet."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.evidence.outputs import Arrays
+
+__all__ = ["read_columns", "tidy_arrays"]
+
+_TRUE = {"1", "true", "yes", "1.0"}
+_FALSE = {"0", "false", "no", "0.0"}
+_UNKNOWN = {"", "none", "nan", "null"}
+
+
+def read_columns(path: Path) -> dict[str, NDArray[np.str_]]:
+    """The columns of a csv or parquet file, as strings; numbers are read where they are used."""
+    if path.suffix == ".parquet":
+        try:
+            import pyarrow as arrow
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingExtraError("Reading parquet", package="pyarrow", extra="tables") from None
+        try:
+            table = pyarrow.parquet.read_table(path)
+        except (arrow.ArrowException, OSError) as error:
+            raise InputError(f"{path}: is not a whole parquet file: {error}.") from error
+        return {name: np.array([_text(value) for value in table[name].to_pylist()]) for name in table.column_names}
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.reader(file))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: is not a text table: {error}.") from error
+    rows = [row for row in rows if row]
+    if len(rows) < 2:
+        raise InputError(f"{path}: holds no rows.")
+    header = [name.strip() for name in rows[0]]
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(header):
+            raise InputError(f"{path}: line {number} has {len(row)} fields, but the header has {len(header)}.")
+    return {name: np.array(column) for name, column in zip(header, zip(*rows[1:], strict=True), strict=True)}
+
+
+def tidy_arrays(columns: dict[str, NDArray[np.str_]], path: Path) -> Arrays:
+    """Arrays as an npz file holds them, from columns ``model, id, member, label`` and the outputs.
+
+    Example:
+        >>> columns = {
+        ...     "model": ["target", "target", "s0", "s0"], "id": ["a", "b", "b", "a"],
+        ...     "member": ["", "", "1", "0"], "loss": ["0.1", "0.2", "0.3", "0.4"],
+        ... }
+        >>> arrays = tidy_arrays({name: np.array(values) for name, values in columns.items()}, Path("x.csv"))
+        >>> arrays["shadow_loss"], arrays["shadow_ids"]
+        (array([[0.4, 0.3]]), array(['a', 'b'], dtype='<U1'))
+    """
+    kind, names = _output_columns(columns, path)
+    missing = [name for name in ("model", "id", "member") if name not in columns]
+    if missing:
+        raise InputError(f"{path}: the column {missing[0]!r} is missing; needed are model, id, member and {kind}.")
+    outputs = np.stack([_numbers(columns[name], name, path) for name in names], axis=1)
+    outputs = outputs[:, 0] if kind == "loss" else outputs
+    rows_of = {name: np.flatnonzero(columns["model"] == name) for name in dict.fromkeys(columns["model"].tolist())}
+    if "target" not in rows_of:
+        raise InputError(f"{path}: model: no row is named 'target'.")
+    target = rows_of.pop("target")
+    if not rows_of:
+        raise InputError(f"{path}: model: all rows are the target's; give the shadow models' rows too.")
+    ids = columns["id"]
+    order = {name: _in_order(ids[rows], ids[target], rows, name, path) for name, rows in rows_of.items()}
+    member = _truths(columns["member"], path)
+    unknown = np.concatenate([rows[member[rows] < 0] for rows in order.values()])
+    if len(unknown):
+        raise InputError(f"{path}: member: empty for record {str(ids[unknown[0]])!r} of a shadow model; say 1 or 0.")
+    arrays: Arrays = {
+        f"target_{kind}": outputs[target],
+        f"shadow_{kind}": np.stack([outputs[rows] for rows in order.values()]),
+        "shadow_members": np.stack([member[rows] == 1 for rows in order.values()]),
+        "target_ids": ids[target],
+        "shadow_ids": ids[target],  # every model's rows now stand in the target's order
+    }
+    if (member[target] >= 0).all():
+        arrays["members"] = member[target] == 1
+    if "label" in columns:
+        labels = columns["label"][target]
+        arrays["labels"] = labels if kind == "loss" and not _numeric(labels) else _numbers(labels, "label", path)
+    return arrays
+
+
+def _output_columns(columns: dict[str, Any], path: Path) -> tuple[str, list[str]]:
+    """Which kind of output the table holds, and its columns in the order of the classes."""
+    if "loss" in columns:
+        return "loss", ["loss"]
+    for kind, stem in (("logits", "logit"), ("probabilities", "probability")):
+        found = sorted((int(match[1]), name) for name in columns if (match := re.fullmatch(stem + r"_(\d+)", name)))
+        if found:
+            if [number for number, _ in found] != list(range(len(found))):
+                raise InputError(f"{path}: the columns {stem}_0, {stem}_1, … have a gap.")
+            return kind, [name for _, name in found]
+    raise InputError(f"{path}: no column named loss, logit_0, … or probability_0, …")
+
+
+def _in_order(ids: NDArray[Any], wanted: NDArray[Any], rows: NDArray[Any], model: str, path: Path) -> NDArray[Any]:
+    """Rows of one model in the target's order of records."""
+    place = dict(zip(ids.tolist(), rows.tolist(), strict=True))
+    if len(place) != len(rows):
+        raise InputError(f"{path}: model {model!r} has a record twice; one row for each model and record.")
+    lost = [name for name in wanted.tolist() if name not in place]
+    if lost or len(place) != len(set(wanted.tolist())):
+        name = lost[0] if lost else next(name for name in place if name not in set(wanted.tolist()))
+        raise InputError(f"{path}: record {name!r} is not in both the target's rows and those of model {model!r}.")
+    return np.array([place[name] for name in wanted.tolist()])
+
+
+def _truths(values: NDArray[np.str_], path: Path) -> NDArray[np.int64]:
+    """1, 0 or -1 for unknown."""
+    words = np.char.lower(np.char.strip(values.astype(str)))
+    found = np.where(np.isin(words, list(_TRUE)), 1, np.where(np.isin(words, list(_FALSE)), 0, -1))
+    strange = (found < 0) & ~np.isin(words, list(_UNKNOWN))
+    if strange.any():
+        raise InputError(f"{path}: member: {str(values[strange][0])!r} is neither 1 nor 0.")
+    return found
+
+
+def _numeric(values: NDArray[np.str_]) -> bool:
+    try:
+        values.astype(np.float64)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(values: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float64]:
+    try:
+        return values.astype(np.float64)
+    except ValueError:
+        wrong = next(value for value in values.tolist() if not _numeric(np.array([value])))
+        raise InputError(f"{path}: {name}: {wrong!r} is not a number.") from None
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glasshouse import Evidence, InputError
+
+GOOD: dict[str, Any] = {
+    "target_loss": [0.1, 0.2],
+    "shadow_loss": [[0.3, 0.4], [0.5, 0.6]],
+    "shadow_members": [[1, 0], [0, 1]],
+    "ids": ["ann", "bob"],
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"target_loss": [0.1, np.nan]}, "target_loss: 1 NaN losses, first at record 'bob'"),
+        (
+            {"shadow_loss": [[0.3, np.inf], [0.5, 0.6]]},
+            "shadow_loss: 1 infinite losses, first at record 'bob', shadow model 0",
+        ),
+        ({"target_loss": [-0.1, 0.2]}, "target_loss: 1 negative losses, first at record 'ann'"),
+        ({"target_loss": []}, "one loss a record"),
+        ({"shadow_loss": [[0.3], [0.5]]}, r"shadow_loss: shape \(2, 1\) does not fit target_loss, which has 2 records"),
+        ({"shadow_members": [[1, 0]]}, "shadow_members: shape"),
+        ({"shadow_members": [[1, 2], [0, 1]]}, "true and false"),
+        ({"ids": ["ann", "ann"]}, "id 'ann' is repeated"),
+        ({"labels": [1]}, "labels: shape"),
+        ({"target_logits": [[1.0, 2.0]]}, "target_logits: shape"),
+    ],
+)
+def test_evidence_that_does_not_fit_is_refused_by_name(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Evidence(**(GOOD | changed))
+
+
+def test_every_kind_of_bad_loss_is_said_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        Evidence(**(GOOD | {"target_loss": [np.nan, -1.0], "shadow_loss": [[np.inf, 1.0], [1.0, 1.0]]}))
+    assert len(caught.value.faults) == 3
+
+
+def test_a_record_without_out_models_is_named_with_what_to_do() -> None:
+    evidence = Evidence(**(GOOD | {"shadow_members": [[1, 0], [1, 1]]}))
+    with pytest.raises(InputError, match="record 'ann' has 0 out-models and this attack needs 1"):
+        evidence.references("offline")
+    assert evidence.references("online").all()
+    assert repr(evidence) == "Evidence(2 records, 2 shadow models)"

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glasshouse import Evidence, InputError, read_evidence, write_evidence
+
+LOGITS = np.random.default_rng(0).normal(size=(5, 4, 3))  # target and 4 shadows, 4 records, 3 classes
+LABELS = np.array([0, 2, 1, 1])
+MEMBERS = np.array([[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
+IDS = np.array(["ann", "bob", "cyd", "dan"])
+LOSS = -np.log(np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True))[:, np.arange(4), LABELS]
+
+
+def save(path: Path, **arrays: Any) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def test_written_evidence_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    evidence = Evidence(target_loss=LOSS[0], shadow_loss=LOSS[1:], shadow_members=MEMBERS, ids=IDS, labels=LABELS)
+    first = write_evidence(tmp_path / "a.npz", evidence, members=MEMBERS[0])
+    found = read_evidence(first)
+    assert (found.evidence.shadow_loss == LOSS[1:]).all()
+    assert found.evidence.ids.tolist() == IDS.tolist()
+    assert found.members is not None
+    assert (found.members == MEMBERS[0]).all()
+    again = write_evidence(tmp_path / "b.npz", evidence, members=MEMBERS[0])
+    assert first.read_bytes() == again.read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["loss", "logits", "probabilities"])
+def test_losses_logits_and_probabilities_say_the_same(tmp_path: Path, kind: str) -> None:
+    given = {"loss": LOSS, "logits": LOGITS, "probabilities": np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)}[
+        kind
+    ]
+    path = save(
+        tmp_path / "e.npz",
+        **{f"target_{kind}": given[0], f"shadow_{kind}": given[1:]},
+        shadow_members=MEMBERS,
+        labels=LABELS,
+    )
+    found = read_evidence(path).evidence
+    np.testing.assert_allclose(found.target_loss, LOSS[0], rtol=1e-12)
+    np.testing.assert_allclose(found.shadow_loss, LOSS[1:], rtol=1e-12)
+    assert (found.target_logits is None) == (kind == "loss")
+
+
+def test_records_are_matched_by_id_and_not_by_position(tmp_path: Path) -> None:
+    order = np.array([2, 0, 3, 1])
+    path = save(
+        tmp_path / "e.npz",
+        target_loss=LOSS[0],
+        target_ids=IDS,
+        shadow_loss=LOSS[1:, order],
+        shadow_members=MEMBERS[:, order],
+        shadow_ids=IDS[order],
+    )
+    found = read_evidence(path).evidence
+    assert (found.shadow_loss == LOSS[1:]).all()
+    assert (found.shadow_members == MEMBERS).all()
+
+
+def test_one_logit_and_one_probability_a_record_mean_two_classes(tmp_path: Path) -> None:
+    z = LOGITS[..., 0]
+    labels = np.array([0, 1, 1, 0])
+    for name, given in (("logits", z), ("logits", z[..., None]), ("probabilities", 1 / (1 + np.exp(-z)))):
+        path = save(
+            tmp_path / "e.npz",
+            **{f"target_{name}": given[0], f"shadow_{name}": given[1:]},
+            shadow_members=MEMBERS,
+            labels=labels,
+        )
+        expected = np.logaddexp(0, np.where(labels == 1, -z[0], z[0]))
+        np.testing.assert_allclose(read_evidence(path).evidence.target_loss, expected, rtol=1e-9)
+
+
+def tidy(**changed: Any) -> list[dict[str, Any]]:
+    """One row for each model and record, the shadow models' in another order."""
+    rows = []
+    for model, name in enumerate(["target", "s0", "s1", "s2", "s3"]):
+        for record in range(4) if model == 0 else (3, 1, 0, 2):
+            member = "" if model == 0 else int(MEMBERS[model - 1, record])
+            row = {"model": name, "id": IDS[record], "member": member, "label": LABELS[record]}
+            row |= {f"logit_{c}": repr(float(LOGITS[model, record, c])) for c in range(3)}
+            rows.append(row)
+    rows[-1] |= changed
+    return rows
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
+    text = io.StringIO()
+    text.write(",".join(rows[0]) + "\n")
+    text.writelines(",".join(str(value) for value in row.values()) + "\n" for row in rows)
+    path.write_text(text.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_tables_with_a_row_for_each_model_and_record(tmp_path: Path, ending: str) -> None:
+    path = write_csv(tmp_path / "e.csv", tidy())
+    if ending == "parquet":
+        pandas = pytest.importorskip("pandas")
+        pytest.importorskip("pyarrow")
+        frame = pandas.read_csv(path)
+        path = tmp_path / "e.parquet"
+        frame.to_parquet(path)
+    found = read_evidence(path)
+    np.testing.assert_allclose(found.evidence.shadow_loss, LOSS[1:], rtol=1e-12)
+    assert (found.evidence.shadow_members == MEMBERS).all()
+    assert found.members is None
+
+
+def test_a_table_of_losses_with_names_for_labels(tmp_path: Path) -> None:
+    rows = [
+        {"model": m, "id": i, "member": k, "label": "cat", "loss": loss}
+        for m, i, k, loss in [
+            ("target", "a", 1, 0.5),
+            ("target", "b", 0, 0.25),
+            ("x", "b", "true", 1),
+            ("x", "a", "no", 2),
+        ]
+    ]
+    found = read_evidence(write_csv(tmp_path / "e.csv", rows))
+    assert found.evidence.shadow_loss.tolist() == [[2.0, 1.0]]
+    assert found.members is not None
+    assert found.members.tolist() == [True, False]
+    assert found.evidence.labels is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"id": "zoe"}, "record 'cyd' is not in both"),
+        ({"id": "ann"}, "model 's3' has a record twice"),
+        ({"member": "maybe"}, "member: 'maybe' is neither 1 nor 0"),
+        ({"member": ""}, "member: empty for record 'cyd' of a shadow model"),
+        ({"logit_1": "high"}, "logit_1: 'high' is not a number"),
+        ({"logit_1": "nan"}, "shadow_loss: 1 NaN losses, first at record 'cyd', shadow model 3"),
+        ({"extra": 1}, "fields, but the header has"),
+    ],
+)
+def test_a_table_that_does_not_fit_is_refused_by_place(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    path = write_csv(tmp_path / "e.csv", tidy(**changed))
+    with pytest.raises(InputError, match=message) as caught:
+        read_evidence(path)
+    assert all(str(path) in fault for fault in caught.value.faults)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"shadow_loss": LOSS[1:], "shadow_members": MEMBERS}, "target_loss: missing"),
+        ({"target_loss": LOSS[0], "shadow_members": MEMBERS}, "shadow_loss: missing"),
+        ({"target_loss": LOSS[0], "shadow_loss": LOSS[1:]}, "shadow_members: missing"),
+        ({"target_loss": LOSS[0], "shadow_loss": LOSS[1:, :3], "shadow_members": MEMBERS}, "does not fit target_loss"),
+        ({"target_logits": LOGITS[0], "shadow_logits": LOGITS[1:], "shadow_members": MEMBERS}, "labels: missing"),
+        (
+            {"target_logits": LOGITS[0], "shadow_logits": LOGITS[1:], "shadow_members": MEMBERS, "labels": LABELS + 1},
+            "record '1' has the label 3, but the classes are 0 to 2",
+        ),
+        (
+            {
+                "target_logits": LOGITS[0],
+                "shadow_logits": LOGITS[1:],
+                "shadow_members": MEMBERS,
+                "labels": LABELS + 0.5,
+            },
+            "labels: give whole numbers",
+        ),
+        (
+            {
+                "target_probabilities": LOGITS[0],
+                "shadow_probabilities": LOGITS[1:],
+                "shadow_members": MEMBERS,
+                "labels": LABELS,
+            },
+            "does not hold probabilities that sum to 1",
+        ),
+        (
+            {"target_loss": LOSS[0], "shadow_loss": LOSS[1:], "shadow_members": MEMBERS, "target_ids": IDS},
+            "give both",
+        ),
+        (
+            {
+                "target_loss": LOSS[0],
+                "shadow_loss": LOSS[1:],
+                "shadow_members": MEMBERS,
+                "target_ids": IDS,
+                "shadow_ids": np.array(["ann", "bob", "cyd", "eve"]),
+            },
+            "shadow_ids: record 'dan' is missing",
+        ),
+        ({"target_lost": LOSS[0]}, "'target_lost' is not a known array"),
+    ],
+)
+def test_an_archive_that_does_not_fit_is_refused_by_field(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    path = save(tmp_path / "e.npz", **arrays)
+    with pytest.raises(InputError, match=message) as caught:
+        read_evidence(path)
+    assert all(fault.startswith(str(path)) for fault in caught.value.faults)
+
+
+class Bomb:
+    def __reduce__(self) -> Any:
+        return (Path.touch, (Path("/tmp/glasshouse-was-here"),))
+
+
+def test_pickles_are_refused_in_every_dress(tmp_path: Path) -> None:
+    content = pickle.dumps(Bomb())
+    for name in ("e.pkl", "e.pt", "e.npz", "e.csv", "e.joblib"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match="pickle"):
+            read_evidence(tmp_path / name)
+    np.savez(tmp_path / "object.npz", target_loss=np.array([Bomb()], dtype=object))
+    with pytest.raises(InputError, match="pickled objects; refused"):
+        read_evidence(tmp_path / "object.npz")
+    assert not Path("/tmp/glasshouse-was-here").exists()
+
+
+def test_files_that_are_missing_damaged_or_of_another_kind_are_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="there is no such file"):
+        read_evidence(tmp_path / "none.npz")
+    whole = save(tmp_path / "e.npz", target_loss=LOSS[0], shadow_loss=LOSS[1:], shadow_members=MEMBERS).read_bytes()
+    (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="whole .npz file"):
+        read_evidence(tmp_path / "half.npz")
+    (tmp_path / "e.xlsx").write_bytes(b"PK")
+    with pytest.raises(InputError, match=r"read from \.npz, \.csv or \.parquet"):
+        read_evidence(tmp_path / "e.xlsx")
+    (tmp_path / "empty.csv").write_text("model,id,member,loss\n")
+    with pytest.raises(InputError, match="holds no rows"):
+        read_evidence(tmp_path / "empty.csv")
+    (tmp_path / "half.parquet").write_bytes(b"PAR1 and nothing else")
+    pytest.importorskip("pyarrow")
+    with pytest.raises(InputError, match="whole parquet file"):
+        read_evidence(tmp_path / "half.parquet")
+    with pytest.raises(InputError, match="written as .npz"):
+        write_evidence(tmp_path / "e.pkl", read_evidence(tmp_path / "e.npz").evidence)
