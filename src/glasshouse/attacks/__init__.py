@@ -1,0 +1,27 @@
+"""Attacks: small objects with ``score(evidence) -> [N]``; higher means member."""
+
+from glasshouse.attacks.base import BASE
+from glasshouse.attacks.calibration import Calibration
+from glasshouse.attacks.classifier import ShadowClassifier
+from glasshouse.attacks.lira import LiRA
+from glasshouse.attacks.loss import LossThreshold
+from glasshouse.attacks.rank import AttackR
+from glasshouse.attacks.registry import Attack, attack_names, create, register
+from glasshouse.attacks.rmia import RMIA
+from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
+
+__all__ = [
+    "BASE",
+    "RMIA",
+    "Attack",
+    "AttackR",
+    "Calibration",
+    "LiRA",
+    "LossThreshold",
+    "ShadowClassifier",
+    "SimulatedTarget",
+    "attack_names",
+    "create",
+    "register",
+    "simulated_targets",
+]

@@ -1,0 +1,79 @@
+"""BASE: the Bayes-approximate membership posterior of one record (paper, Definition 3)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.tuning import Statistic, best_share
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray, log_mean_exp
+
+__all__ = ["BASE"]
+
+
+@register("base")
+@dataclass(frozen=True, kw_only=True)
+class BASE(Attack):
+    r"""Posterior probability that a record was trained on.
+
+    :math:`\sigma(-\ell - \alpha \log \frac1K \sum_k e^{-\ell_k} + \log\frac{\lambda}{1-\lambda})`, where :math:`\ell`
+    is the target's loss on the record and :math:`\ell_k` that of shadow model k.
+
+    Args:
+        mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
+        prior: λ, the share of members expected before looking at the model: one number, or one a record.
+        scale: α, which makes up offline for the missing in-models. ``"auto"`` is 1 online and tuned on simulated
+            targets offline (paper, App. "Online vs. offline").
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
+        ... )
+        >>> BASE().score(evidence).round(2)
+        array([0.62, 0.29])
+    """
+
+    posterior: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    scale: float | Literal["auto"] = "auto"
+
+    def __post_init__(self) -> None:
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if not ((prior > 0) & (prior < 1)).all():
+            raise InputError(f"prior: {self.prior} is not between 0 and 1.")
+        if self.scale != "auto" and not 0 <= self.scale <= 1:
+            raise InputError(f"scale: {self.scale} is not between 0 and 1.")
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Posteriors, [N]; higher means member."""
+        return np.asarray(expit(self.log_odds(evidence)))
+
+    def log_odds(self, evidence: Evidence) -> FloatArray:
+        """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if prior.shape not in ((), evidence.target_loss.shape):
+            raise InputError(f"prior: {prior.size} numbers for {evidence.records} records; give one, or one a record.")
+        scale = self.tuned(evidence).scale
+        return np.asarray(self._statistic(evidence)(float(scale)) + logit(prior))
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with its scale settled: 1 online, the best on simulated targets offline."""
+        if self.scale != "auto":
+            return self
+        settled = 1.0 if self.mode == "online" else best_share(evidence, self._statistic, name="scale")
+        return dataclasses.replace(self, scale=settled)
+
+    def _statistic(self, evidence: Evidence) -> Statistic:
+        asked = None if self.mode == "online" else evidence.references(self.mode)
+        expected = log_mean_exp(-evidence.shadow_loss, where=asked)  # [N]
+        return lambda scale: -evidence.target_loss - scale * expected

@@ -1,0 +1,35 @@
+"""Difficulty calibration (Watson et al., ICLR 2022): the loss, less what a model usually has there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray
+
+__all__ = ["Calibration"]
+
+
+@register("calibration")
+@dataclass(frozen=True, kw_only=True)
+class Calibration(Attack):
+    """Mean loss of the shadow models less the loss of the target.
+
+    Args:
+        mode: ``"online"`` averages over every shadow model, ``"offline"`` over those without the record, as Watson's.
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[1, 0], [0, 1]]
+        ... )
+        >>> Calibration(mode="offline").score(evidence).round(2)
+        array([ 0.6, -1. ])
+    """
+
+    mode: Mode = "online"
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Calibrated negative losses, [N]."""
+        usual: FloatArray = evidence.shadow_loss.mean(axis=0, where=evidence.references(self.mode))
+        return usual - evidence.target_loss

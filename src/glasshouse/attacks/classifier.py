@@ -1,0 +1,90 @@
+"""The shadow classifier (Shokri et al., S&P 2017): a network learns members from how shadow models answer."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence
+from glasshouse.numerics import FloatArray
+from glasshouse.randomness import generator, seed_for
+
+__all__ = ["ShadowClassifier"]
+
+_FLOOR = -30.0  # log-probabilities below this are all "never"; unbounded ones would rule the scaling
+
+
+@register("classifier")
+@dataclass(frozen=True, kw_only=True)
+class ShadowClassifier(Attack):
+    """A multi-layer perceptron on sorted class probabilities (as logs), trained on all shadow models' answers.
+
+    It uses shadow models as examples and not as references for a record, so it has one form only.
+
+    Args:
+        hidden: widths of its hidden layers.
+        examples: at most so many answers are learned from, drawn at random.
+        epochs: passes over them.
+        seed: of its weights, batches and draw.
+
+    Example:
+        >>> logits = np.array([[[4.0, 0.0], [0.0, 0.5]], [[0.5, 0.0], [0.0, 4.0]]])  # [K, N, C]
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 0.1], shadow_loss=[[0.1, 1.0], [1.0, 0.1]], shadow_members=[[1, 0], [0, 1]],
+        ...     target_logits=logits[0], shadow_logits=logits,
+        ... )
+        >>> scores = ShadowClassifier(epochs=200).score(evidence)
+        >>> bool(scores[0] > scores[1])
+        True
+    """
+
+    needs_logits: ClassVar[bool] = True
+    posterior: ClassVar[bool] = True
+
+    hidden: tuple[int, ...] = (64,)
+    examples: int = 100_000
+    epochs: int = 20
+    seed: int = 0
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Probabilities of membership, [N]."""
+        if evidence.target_logits is None or evidence.shadow_logits is None:
+            raise InputError(
+                "classifier: it looks at all classes, and the evidence holds losses only. Give logits or "
+                "probabilities, or leave this attack out."
+            )
+        answers = evidence.shadow_logits.reshape(-1, evidence.shadow_logits.shape[-1])
+        members = evidence.shadow_members.reshape(-1)
+        if len(answers) > self.examples:
+            drawn = generator(self.seed, "classifier").permutation(len(answers))[: self.examples]
+            answers, members = answers[drawn], members[drawn]
+        network = MLPClassifier(
+            self.hidden,
+            batch_size=min(256, len(answers)),
+            max_iter=self.epochs,
+            random_state=seed_for(self.seed, "network") % 2**32,
+        )
+        learner = make_pipeline(StandardScaler(), network)
+        # its layers are too small to share between threads, which would mostly wait for each other
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the number of passes is ours to choose
+            learner.fit(_features(answers), members)
+        return np.asarray(learner.predict_proba(_features(evidence.target_logits))[:, 1], dtype=np.float64)
+
+
+def _features(logits: NDArray[Any]) -> FloatArray:
+    """Log-probabilities [rows, C], largest first."""
+    sorted_up = np.sort(log_softmax(np.asarray(logits, dtype=np.float64), axis=-1), axis=-1)
+    return np.asarray(np.maximum(sorted_up[:, ::-1], _FLOOR))

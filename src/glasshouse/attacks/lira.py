@@ -1,0 +1,111 @@
+"""LiRA: the likelihood-ratio attack on logit margins (Carlini et al., S&P 2022)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from scipy.special import log_ndtr
+from scipy.stats import norm
+
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray, loss_to_margin
+from glasshouse.population import BoolArray
+
+__all__ = ["LiRA"]
+
+_MODELS_FOR_OWN_VARIANCE = 16  # fewer than this on a side, and one variance for all records beats one a record
+_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+
+
+class _Side(NamedTuple):
+    """Mean and variance of the margin, [N] each, over the in-models or the out-models."""
+
+    mean: FloatArray
+    variance: FloatArray
+
+
+@register("lira")
+@dataclass(frozen=True, kw_only=True)
+class LiRA(Attack):
+    r"""Log-likelihood ratio of the target's margin under Gaussians fitted to in-models and to out-models.
+
+    Online :math:`\log N(h; \mu_{in}, \sigma_{in}^2) - \log N(h; \mu_{out}, \sigma_{out}^2)`; offline the one-sided
+    :math:`\log \Phi((h - \mu_{out}) / \sigma_{out})`, where h is the target's logit margin.
+
+    Args:
+        mode: ``"online"`` or ``"offline"``.
+        variance: ``"record"`` fits σ record by record, ``"global"`` pools the spread around each record's mean into
+            one σ a side; ``"auto"`` takes ``"global"`` where a side has fewer than 16 models.
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
+        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
+        ... )
+        >>> LiRA().score(evidence).round(2)
+        array([ 12.44, -24.72])
+    """
+
+    mode: Mode = "online"
+    variance: Literal["auto", "record", "global"] = "auto"
+
+    def __post_init__(self) -> None:
+        if self.variance not in ("auto", "record", "global"):
+            raise InputError(f'variance: "{self.variance}" is not one of auto, record, global.')
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Log ratios (offline log tail probabilities), [N]; higher means member."""
+        target = loss_to_margin(evidence.target_loss)
+        shadows = loss_to_margin(evidence.shadow_loss)  # [K, N]
+        own = self.tuned(evidence).variance == "record"
+        outside = _side(evidence, shadows, inside=False, own=own)
+        if self.mode == "offline":
+            return np.asarray(log_ndtr((target - outside.mean) / np.sqrt(outside.variance)))
+        within = _side(evidence, shadows, inside=True, own=own)
+        return np.asarray(
+            norm.logpdf(target, within.mean, np.sqrt(within.variance))
+            - norm.logpdf(target, outside.mean, np.sqrt(outside.variance))
+        )
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with its kind of variance settled by the number of models on a side."""
+        if self.variance != "auto":
+            return self
+        inside = evidence.shadow_members.sum(axis=0)
+        fewest = (
+            evidence.models - inside.max()
+            if self.mode == "offline"
+            else min(inside.min(), evidence.models - inside.max())
+        )
+        return dataclasses.replace(self, variance="record" if fewest >= _MODELS_FOR_OWN_VARIANCE else "global")
+
+
+def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -> _Side:
+    """What the in-models or the out-models say of each record's margin."""
+    evidence.require_side(inside=inside, models=2 if own else 1)
+    who = evidence.shadow_members if inside else ~evidence.shadow_members
+    count, mean, squares = _moments(shadows, who)
+    if own:
+        variance = squares / (count - 1)
+    else:
+        freedom = int((count - 1).sum())
+        if freedom == 0:
+            raise InputError(
+                f"shadows: LiRA estimates a spread, which needs 2 or more {'in' if inside else 'out'}-models of some "
+                f"record; there is 1 of each. Train 4 shadow models or more."
+            )
+        variance = np.full(evidence.records, squares.sum() / freedom)
+    return _Side(mean, np.maximum(variance, _SMALLEST_VARIANCE))
+
+
+def _moments(values: FloatArray, who: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """How many, their mean, and their summed squares around it, [N] each, over the chosen entries of [K, N]."""
+    count = who.sum(axis=0)
+    mean = np.where(who, values, 0.0).sum(axis=0) / count
+    squares = np.where(who, (values - mean) ** 2, 0.0).sum(axis=0)
+    return count, mean, squares

@@ -1,0 +1,27 @@
+"""The loss threshold (Yeom et al., 2018): records that the target fits well are called members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.evidence import Evidence
+from glasshouse.numerics import FloatArray
+
+__all__ = ["LossThreshold"]
+
+
+@register("loss")
+@dataclass(frozen=True, kw_only=True)
+class LossThreshold(Attack):
+    """The negative loss of the target; it asks no shadow model.
+
+    Example:
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
+        >>> LossThreshold().score(evidence)
+        array([-0.1, -2. ])
+    """
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Negative losses, [N]."""
+        return -evidence.target_loss

@@ -1,0 +1,106 @@
+"""The registry: attacks by name, with their parameters checked."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self, TypeVar
+
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence
+from glasshouse.numerics import FloatArray
+
+__all__ = ["Attack", "attack_names", "create", "parameters_of", "register"]
+
+
+class Attack(abc.ABC):
+    """A way to score records: a frozen dataclass whose fields, keyword-only, are its parameters.
+
+    Its class attributes tell what it needs and gives: ``needs_logits`` (all classes, not the loss alone) and
+    ``posterior`` (its score is a probability of membership).
+
+    Example:
+        >>> isinstance(create("loss"), Attack)
+        True
+    """
+
+    name: ClassVar[str]
+    needs_logits: ClassVar[bool] = False
+    posterior: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Scores [N]; higher means member."""
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with every ``"auto"`` replaced by what it means for this pool.
+
+        A threshold belongs to one setting: simulated targets and the target must be scored with the same one.
+        """
+        return self
+
+
+AttackType = TypeVar("AttackType", bound=type[Attack])
+_ATTACKS: dict[str, type[Attack]] = {}
+
+
+def register(name: str) -> Callable[[AttackType], AttackType]:
+    """Class decorator that makes an attack known by name, to `create`, to audit files and to the command line.
+
+    Example:
+        >>> "base" in attack_names()
+        True
+    """
+
+    def decorate(attack: AttackType) -> AttackType:
+        attack.name = name
+        _ATTACKS[name] = attack
+        return attack
+
+    return decorate
+
+
+def attack_names() -> list[str]:
+    """Names of all registered attacks, in the order they were registered."""
+    return list(_ATTACKS)
+
+
+def parameters_of(name: str) -> list[str]:
+    """The parameters that an attack takes.
+
+    Example:
+        >>> parameters_of("rmia")
+        ['mode', 'gamma', 'offline_a']
+    """
+    return [field.name for field in dataclasses.fields(_found(name))]  # type: ignore[arg-type]
+
+
+def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: Any) -> Attack:
+    """An attack by name.
+
+    Args:
+        name: a registered name.
+        shared: parameters for whichever attacks have them, such as the audit's ``mode`` and ``prior``.
+        **parameters: this attack's own; an unknown one is refused.
+
+    Example:
+        >>> create("lira", shared={"mode": "offline", "prior": 0.1})
+        LiRA(mode='offline', variance='auto')
+    """
+    attack = _found(name)
+    known = parameters_of(name)
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        raise InputError(f"{name}: {unknown[0]!r} is not a parameter of it. Known: {', '.join(known) or 'none'}.")
+    wanted = {key: value for key, value in (shared or {}).items() if key in known} | parameters
+    return attack(**wanted)
+
+
+def _found(name: str) -> type[Attack]:
+    if name not in _ATTACKS:
+        near = difflib.get_close_matches(name, _ATTACKS, n=1)
+        hint = f' Did you mean "{near[0]}"?' if near else ""
+        raise InputError(f'"{name}" is not an attack.{hint} Known: {", ".join(_ATTACKS)}.')
+    return _ATTACKS[name]

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from glasshouse import Evidence, InputError
+from glasshouse.attacks import Attack, attack_names, create, register
+from glasshouse.attacks import registry as rooms
+from glasshouse.numerics import FloatArray
+
+
+def test_every_attack_can_be_made_by_name() -> None:
+    assert attack_names() == ["base", "calibration", "classifier", "lira", "loss", "attack-r", "rmia"]
+    for name in attack_names():
+        attack = create(name, shared={"mode": "offline", "prior": 0.3, "seed": 1})
+        assert isinstance(attack, Attack)
+        assert attack.name == name
+        assert getattr(attack, "mode", "offline") == "offline"
+
+
+def test_an_unknown_name_and_an_unknown_parameter_say_what_is_known() -> None:
+    with pytest.raises(InputError, match='"rmai" is not an attack. Did you mean "rmia"\\? Known: base'):
+        create("rmai")
+    with pytest.raises(InputError, match="'gama' is not a parameter of it. Known: mode, gamma, offline_a"):
+        create("rmia", gama=2)
+
+
+def test_a_users_own_attack_is_registered_by_a_decorator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "_ATTACKS", dict(rooms._ATTACKS))
+
+    @register("guess")
+    @dataclass(frozen=True, kw_only=True)
+    class Guess(Attack):
+        def score(self, evidence: Evidence) -> FloatArray:
+            return -evidence.target_loss
+
+    assert isinstance(create("guess"), Guess)
