@@ -1,0 +1,38 @@
+"""Evaluation: ROC, intervals, thresholds and what they say about ε. The only room that sees the target's members."""
+
+from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
+from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
+from glasshouse.evaluation.outcome import AttackOutcome, run_attack
+from glasshouse.evaluation.privacy import (
+    PrivacyClaim,
+    PrivacyVerdict,
+    epsilon_lower_bound,
+    judge_claim,
+    posterior_bound,
+)
+from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
+from glasshouse.evaluation.thresholds import Threshold, estimate_thresholds
+
+__all__ = [
+    "ROC",
+    "AcrossTargets",
+    "AttackOutcome",
+    "Interval",
+    "Metrics",
+    "PrivacyClaim",
+    "PrivacyVerdict",
+    "Rate",
+    "Threshold",
+    "across_targets",
+    "auc",
+    "clopper_pearson",
+    "delong",
+    "epsilon_lower_bound",
+    "estimate_thresholds",
+    "evaluate",
+    "judge_claim",
+    "posterior_bound",
+    "roc",
+    "run_attack",
+    "tpr_at_fpr",
+]

@@ -1,0 +1,62 @@
+"""How sure a figure is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+from scipy.stats import beta, norm, rankdata
+
+from glasshouse.errors import InputError
+from glasshouse.evaluation.roc import checked
+
+__all__ = ["Interval", "clopper_pearson", "delong"]
+
+
+class Interval(NamedTuple):
+    """Lower and upper end."""
+
+    low: float
+    high: float
+
+
+def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
+    """The exact interval of a rate: it covers the truth at least as often as it says.
+
+    Example:
+        >>> low, high = clopper_pearson(5, 100)
+        >>> round(low, 4), round(high, 4)
+        (0.0164, 0.1128)
+    """
+    if not 0 <= successes <= trials or trials < 1:
+        raise InputError(f"{successes} of {trials} is not a rate.")
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, successes, trials - successes + 1)) if successes else 0.0
+    high = float(beta.ppf(1 - tail, successes + 1, trials - successes)) if successes < trials else 1.0
+    return Interval(low, high)
+
+
+def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -> Interval:
+    """Interval of the AUC from its placements (DeLong et al., 1988), on the logit scale so that it stays in (0, 1).
+
+    Example:
+        >>> low, high = delong([4.0, 3.0, 2.5, 2.0, 1.0, 0.5], [1, 1, 0, 1, 0, 0])
+        >>> 0 < low < 0.8889 < high < 1
+        True
+    """
+    values, mask = checked(scores, members)
+    inside, outside = values[mask], values[~mask]
+    ranks = rankdata(values)
+    # how many of the other side each record is above, ties counting half: ranks among all less ranks among its own
+    above = (ranks[mask] - rankdata(inside)) / len(outside)
+    below = 1 - (ranks[~mask] - rankdata(outside)) / len(inside)
+    area = float(above.mean())
+    spread = sum(float(np.var(part, ddof=1)) / len(part) for part in (above, below) if len(part) > 1)
+    if area in (0.0, 1.0) or spread == 0.0:
+        # separation is perfect in the sample: what is known is that no pair of min(n, m) independent ones failed
+        pairs = min(len(inside), len(outside))
+        return clopper_pearson(round(area * pairs), pairs, confidence=confidence)
+    reach = float(norm.ppf((1 + confidence) / 2)) * np.sqrt(spread) / (area * (1 - area))
+    return Interval(float(expit(logit(area) - reach)), float(expit(logit(area) + reach)))

@@ -1,0 +1,157 @@
+"""The figures of one attack against one target, each with its interval, and their mean over several targets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.errors import InputError
+from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
+from glasshouse.evaluation.roc import ROC, auc, checked, roc
+
+__all__ = ["DEFAULT_FPRS", "AcrossTargets", "Metrics", "Rate", "across_targets", "evaluate", "resolvable"]
+
+DEFAULT_FPRS = (0.01, 0.001)
+
+
+class Rate(NamedTuple):
+    """A true-positive rate at a wanted false-positive rate.
+
+    ``fpr`` is the largest achievable rate not above ``wanted``; ``threshold`` is where it is reached on the target
+    itself (an evaluator's view: an attacker has to estimate it).
+    """
+
+    wanted: float
+    fpr: float
+    tpr: float
+    interval: Interval
+    threshold: float
+
+
+@dataclass(frozen=True, eq=False)
+class Metrics:
+    """How well an attack tells members from others.
+
+    Args:
+        auc: area under the ROC.
+        auc_interval: its DeLong interval.
+        balanced_accuracy: the best mean of true-positive and true-negative rate over all thresholds.
+        balanced_accuracy_interval: its exact interval, both rates at once.
+        rates: a `Rate` for each wanted FPR.
+        curve: the whole ROC.
+        confidence: of the intervals.
+    """
+
+    auc: float
+    auc_interval: Interval
+    balanced_accuracy: float
+    balanced_accuracy_interval: Interval
+    rates: tuple[Rate, ...]
+    curve: ROC
+    confidence: float
+
+
+def evaluate(
+    scores: ArrayLike, members: ArrayLike, *, fprs: Sequence[float] | None = None, confidence: float = 0.95
+) -> Metrics:
+    """Evaluate scores [N] against true membership [N].
+
+    Args:
+        scores: higher means member.
+        members: who truly trained the target.
+        fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve. One that it
+            cannot resolve is refused when asked for by name.
+        confidence: of every interval.
+
+    Example:
+        >>> metrics = evaluate([4.0, 3.0, 2.5, 2.0, 1.0, 0.5], [1, 1, 0, 1, 0, 0], fprs=[0.34])
+        >>> round(metrics.auc, 3), metrics.rates[0].tpr
+        (0.889, 1.0)
+    """
+    values, mask = checked(scores, members)
+    curve = roc(values, mask)
+    wanted = resolvable(fprs, curve.non_members)
+    best = int(np.argmax(curve.tpr - curve.fpr))
+    return Metrics(
+        auc=auc(values, mask),
+        auc_interval=delong(values, mask, confidence=confidence),
+        balanced_accuracy=float(1 + curve.tpr[best] - curve.fpr[best]) / 2,
+        balanced_accuracy_interval=_balanced_interval(curve, best, confidence),
+        rates=tuple(_rate(curve, fpr, confidence) for fpr in wanted),
+        curve=curve,
+        confidence=confidence,
+    )
+
+
+def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, ...]:
+    """The false-positive rates to evaluate at; the default ones where None, less those the sample cannot resolve.
+
+    Example:
+        >>> resolvable(None, 500)
+        (0.01,)
+    """
+    if fprs is None:
+        return tuple(fpr for fpr in DEFAULT_FPRS if fpr * non_members >= 1)
+    for fpr in fprs:
+        if not 0 < fpr < 1:
+            raise InputError(f"fprs: {fpr} is not a rate between 0 and 1.")
+        if fpr * non_members * (1 + 1e-12) < 1:
+            raise InputError(
+                f"fprs: with {non_members} non-members a false-positive rate of {fpr:.4g} is not measurable; the "
+                f"smallest is {1 / non_members:.2g}. Audit {int(np.ceil(1 / fpr))} non-members, or ask for more."
+            )
+    return tuple(fprs)
+
+
+class AcrossTargets(NamedTuple):
+    """Mean and sample standard deviation of a figure over several target models."""
+
+    mean: float
+    std: float
+    targets: int
+
+
+def across_targets(several: Sequence[Metrics]) -> Mapping[str, AcrossTargets]:
+    """Mean ± std of AUC, balanced accuracy and each TPR over several targets, keyed by ``auc``, ``tpr@0.01``, ….
+
+    Example:
+        >>> one = evaluate([2.0, 1.0, 1.5, 0.0], [1, 1, 0, 0], fprs=[0.5])
+        >>> across_targets([one, one])["auc"]
+        AcrossTargets(mean=0.75, std=0.0, targets=2)
+    """
+    if not several:
+        raise InputError("targets: none were evaluated; there is nothing to average.")
+    if len({tuple(rate.wanted for rate in metrics.rates) for metrics in several}) != 1:
+        raise InputError("targets: they were evaluated at different false-positive rates; use the same for all.")
+    figures: dict[str, list[float]] = {
+        "auc": [metrics.auc for metrics in several],
+        "balanced_accuracy": [metrics.balanced_accuracy for metrics in several],
+    }
+    for index, rate in enumerate(several[0].rates):
+        figures[f"tpr@{rate.wanted:g}"] = [metrics.rates[index].tpr for metrics in several]
+    return {
+        name: AcrossTargets(
+            float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"), len(values)
+        )
+        for name, values in figures.items()
+    }
+
+
+def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
+    point = curve.point_at(fpr)
+    tpr = float(curve.tpr[point])
+    interval = clopper_pearson(round(tpr * curve.members), curve.members, confidence=confidence)
+    return Rate(fpr, float(curve.fpr[point]), tpr, interval, float(curve.thresholds[point]))
+
+
+def _balanced_interval(curve: ROC, point: int, confidence: float) -> Interval:
+    """Both rates inside their exact intervals at once: each takes half of the allowed error."""
+    each = (1 + confidence) / 2
+    inside, outside = curve.members, curve.non_members
+    tpr = clopper_pearson(round(float(curve.tpr[point]) * inside), inside, confidence=each)
+    tnr = clopper_pearson(round((1 - float(curve.fpr[point])) * outside), outside, confidence=each)
+    return Interval((tpr.low + tnr.low) / 2, (tpr.high + tnr.high) / 2)

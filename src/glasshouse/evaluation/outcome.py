@@ -1,0 +1,90 @@
+"""What came of one attack: its scores, the thresholds it would use, and how well it did where the truth is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import rankdata
+
+from glasshouse.attacks.registry import Attack
+from glasshouse.errors import InputError
+from glasshouse.evaluation.metrics import Metrics, evaluate
+from glasshouse.evaluation.privacy import Guesses
+from glasshouse.evaluation.thresholds import Policy, Threshold, estimate_thresholds
+from glasshouse.evidence import Evidence
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+
+__all__ = ["AttackOutcome", "run_attack"]
+
+
+@dataclass(frozen=True, eq=False)
+class AttackOutcome:
+    """One attack against one target.
+
+    Args:
+        attack: with its parameters, tuned ones as they were settled.
+        scores: [N], higher means member.
+        thresholds: one for each wanted FPR, from simulated targets; empty where there are too few shadow models.
+        note: why there are none; empty where there are some.
+        metrics: against the true members; None where they are not known.
+        seconds: spent on scoring the target.
+    """
+
+    attack: Attack
+    scores: FloatArray
+    thresholds: tuple[Threshold, ...]
+    metrics: Metrics | None
+    seconds: float
+    note: str = ""
+
+    @property
+    def ranks(self) -> FloatArray:
+        """[N], 1 for the most exposed record; equal scores share a rank."""
+        return np.asarray(rankdata(-self.scores, method="min"), dtype=np.int64)
+
+    def guesses(self, members: BoolArray) -> tuple[Guesses, ...]:
+        """How many records each threshold calls members, and how many of them are."""
+        called = [threshold.decide(self.scores) for threshold in self.thresholds]
+        return tuple(Guesses(correct=int((who & members).sum()), made=int(who.sum())) for who in called)
+
+
+def run_attack(
+    attack: Attack,
+    evidence: Evidence,
+    *,
+    fprs: Sequence[float],
+    members: BoolArray | None = None,
+    policy: Policy = "mean",
+    confidence: float = 0.95,
+    progress: bool | None = False,
+) -> AttackOutcome:
+    """Score the target, estimate thresholds from the pool, and evaluate where the members are known.
+
+    Example:
+        >>> from glasshouse.attacks import LossThreshold
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
+        >>> run_attack(LossThreshold(), evidence, fprs=[]).ranks
+        array([1, 2])
+    """
+    started = time.perf_counter()
+    attack = attack.tuned(evidence)
+    scores = attack.score(evidence)
+    seconds = time.perf_counter() - started
+    if not np.isfinite(scores).all():
+        record = str(evidence.ids[~np.isfinite(scores)][0])
+        raise InputError(f"{attack.name}: record {record!r} got a score that is not a number; please report this.")
+    thresholds: tuple[Threshold, ...] = ()
+    note = ""
+    if fprs:
+        try:
+            thresholds = estimate_thresholds(
+                attack, evidence, fprs, policy=policy, confidence=confidence, progress=progress
+            )
+        except InputError as error:  # the target could be scored, so only the thresholds are missing
+            note = f"{attack.name} has no threshold: {error}"
+    metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
+    return AttackOutcome(attack, scores, thresholds, metrics, seconds, note)

@@ -1,0 +1,105 @@
+"""The exact ROC: tied scores move together, and no rate is interpolated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.errors import InputError
+from glasshouse.numerics import FloatArray, area_under_roc
+from glasshouse.population import BoolArray, as_members
+
+__all__ = ["ROC", "auc", "checked", "roc", "tpr_at_fpr"]
+
+
+@dataclass(frozen=True, eq=False)
+class ROC:
+    """Every achievable pair of rates, from "nobody" to "everybody" is called a member.
+
+    Args:
+        fpr: [P] false-positive rates, rising.
+        tpr: [P] true-positive rates.
+        thresholds: [P] records scoring at least this are called members; the first is infinite.
+        members: how many members were scored.
+        non_members: how many others.
+    """
+
+    fpr: FloatArray
+    tpr: FloatArray
+    thresholds: FloatArray
+    members: int
+    non_members: int
+
+    def point_at(self, fpr: float) -> int:
+        """Index of the point with the largest achievable FPR not above ``fpr``, and the largest TPR there."""
+        # a rate such as 3/300 must count as 0.01: compare whole counts, not fractions that were rounded
+        allowed = np.floor(fpr * self.non_members * (1 + 1e-12))
+        return int(np.searchsorted(np.rint(self.fpr * self.non_members), allowed, side="right")) - 1
+
+    def resolves(self, fpr: float) -> bool:
+        """Whether there are enough non-members for one of them to be this rate or less."""
+        return fpr * self.non_members * (1 + 1e-12) >= 1
+
+
+def roc(scores: ArrayLike, members: ArrayLike) -> ROC:
+    """The ROC of scores [N] against true membership [N].
+
+    Example:
+        >>> curve = roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0])
+        >>> curve.fpr, curve.tpr
+        (array([0. , 0. , 0.5, 1. ]), array([0. , 0.5, 1. , 1. ]))
+    """
+    values, mask = checked(scores, members)
+    order = np.argsort(-values, kind="stable")
+    ranked = values[order]
+    last_of_tie = np.append(np.flatnonzero(np.diff(ranked) != 0), len(ranked) - 1)
+    true = np.cumsum(mask[order])[last_of_tie]
+    called = last_of_tie + 1
+    inside, outside = int(mask.sum()), int((~mask).sum())
+    return ROC(
+        fpr=np.concatenate([[0.0], (called - true) / outside]),
+        tpr=np.concatenate([[0.0], true / inside]),
+        thresholds=np.concatenate([[np.inf], ranked[last_of_tie]]),
+        members=inside,
+        non_members=outside,
+    )
+
+
+def auc(scores: ArrayLike, members: ArrayLike) -> float:
+    """Area under the exact ROC, ties counting half.
+
+    Example:
+        >>> auc([1.0, 1.0, 1.0], [1, 0, 1])
+        0.5
+    """
+    return area_under_roc(*checked(scores, members))
+
+
+def tpr_at_fpr(scores: ArrayLike, members: ArrayLike, fpr: float) -> float:
+    """True-positive rate at the largest achievable false-positive rate not above ``fpr``; never interpolated.
+
+    Example:
+        >>> tpr_at_fpr([0.9, 0.8, 0.7, 0.6], [1, 0, 1, 0], 0.4)
+        0.5
+    """
+    curve = roc(scores, members)
+    return float(curve.tpr[curve.point_at(fpr)])
+
+
+def checked(scores: ArrayLike, members: ArrayLike) -> tuple[FloatArray, BoolArray]:
+    """Scores and members that can be evaluated: of one length, no NaN, both kinds present."""
+    given = np.asarray(scores)
+    if given.dtype == np.bool_ and np.asarray(members).dtype.kind == "f":
+        raise InputError("scores: booleans where scores belong; the order is (scores, members).")
+    values = given.astype(np.float64)
+    if values.ndim != 1:
+        raise InputError(f"scores: shape {values.shape}; expected [N].")
+    mask = as_members(members, values.shape, place="members")
+    if np.isnan(values).any():
+        raise InputError(f"scores: record at position {int(np.flatnonzero(np.isnan(values))[0])} has the score NaN.")
+    if mask.all() or not mask.any():
+        kind = "members" if mask.any() else "non-members"
+        raise InputError(f"members: all {len(mask)} records are {kind}; rates need both kinds.")
+    return values, mask

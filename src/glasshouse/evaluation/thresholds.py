@@ -1,0 +1,131 @@
+"""Decision thresholds from simulated targets, never from the target's own membership (paper, App. C)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.stats import t as student
+
+from glasshouse.attacks.registry import Attack
+from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
+from glasshouse.evaluation.intervals import Interval
+from glasshouse.evaluation.roc import roc
+from glasshouse.evidence import Evidence
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+from glasshouse.progress import track
+
+__all__ = ["Policy", "Threshold", "estimate_thresholds", "threshold_from"]
+
+Policy = Literal["mean", "max"]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where to cut an attack's scores to call members, and what that is expected to cost.
+
+    Args:
+        wanted: the false-positive rate aimed at.
+        value: records scoring at least this are called members.
+        policy: ``"mean"`` of the simulated targets' own thresholds, or their ``"max"`` for the careful.
+        expected_fpr: mean rate over simulated targets, each cut by the threshold of all the others.
+        interval: where the rate on one more target is expected to lie (a prediction interval).
+        simulated: how many targets were simulated.
+    """
+
+    wanted: float
+    value: float
+    policy: Policy
+    expected_fpr: float
+    interval: Interval
+    simulated: int
+
+    def decide(self, scores: FloatArray) -> BoolArray:
+        """Who is called a member, [N]."""
+        return scores >= self.value
+
+
+def estimate_thresholds(
+    attack: Attack,
+    evidence: Evidence,
+    fprs: Sequence[float],
+    *,
+    policy: Policy = "mean",
+    confidence: float = 0.95,
+    progress: bool | None = False,
+) -> tuple[Threshold, ...]:
+    """Attack every simulated target of the pool once, and derive a threshold for each wanted rate.
+
+    A simulated target has two references fewer than the target (itself and its complement are left out), which makes
+    the threshold err to the careful side where shadows are few.
+
+    Example:
+        >>> from glasshouse.attacks import LossThreshold
+        >>> rng = np.random.default_rng(0)
+        >>> members = np.repeat(np.tile([[1, 0], [0, 1]], (2, 1)), 100, axis=1).astype(bool)
+        >>> loss = rng.exponential(np.where(members, 0.5, 1.0))
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> threshold, = estimate_thresholds(LossThreshold(), evidence, [0.05])
+        >>> 0.01 < threshold.expected_fpr < 0.1
+        True
+    """
+    simulated = track(
+        simulated_targets(evidence),
+        total=evidence.models,
+        label=f"Thresholds of {attack.name}",
+        unit="targets",
+        show=progress,
+    )
+    attack = attack.tuned(evidence)  # a threshold belongs to one setting
+    scored = [_scored(attack, one) for one in simulated]
+    return tuple(threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in fprs)
+
+
+def threshold_from(
+    scored: Sequence[tuple[FloatArray, BoolArray]], fpr: float, *, policy: Policy = "mean", confidence: float = 0.95
+) -> Threshold:
+    """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N].
+
+    Example:
+        >>> scores = np.arange(200.0)
+        >>> pair = (scores, scores >= 100)
+        >>> threshold_from([pair, pair], 0.1).value
+        90.0
+    """
+    own = np.array([_largest_cut(scores, members, fpr) for scores, members in scored])
+    held_out = [_false_positive_rate(pair, _agreed(np.delete(own, index), policy)) for index, pair in enumerate(scored)]
+    mean, count = float(np.mean(held_out)), len(held_out)
+    reach = (
+        float(student.ppf((1 + confidence) / 2, count - 1)) * float(np.std(held_out, ddof=1)) * np.sqrt(1 + 1 / count)
+    )
+    return Threshold(
+        wanted=fpr,
+        value=_agreed(own, policy),
+        policy=policy,
+        expected_fpr=mean,
+        interval=Interval(max(0.0, mean - reach), min(1.0, mean + reach)),
+        simulated=count,
+    )
+
+
+def _scored(attack: Attack, target: SimulatedTarget) -> tuple[FloatArray, BoolArray]:
+    return attack.score(target.evidence), target.members
+
+
+def _agreed(thresholds: FloatArray, policy: Policy) -> float:
+    return float(thresholds.max() if policy == "max" else thresholds.mean())
+
+
+def _largest_cut(scores: FloatArray, members: BoolArray, fpr: float) -> float:
+    """The lowest score that keeps the rate; just above all scores where not even the first record may be called."""
+    curve = roc(scores, members)
+    cut = float(curve.thresholds[curve.point_at(fpr)])
+    return cut if np.isfinite(cut) else float(np.nextafter(scores.max(), np.inf))
+
+
+def _false_positive_rate(pair: tuple[FloatArray, BoolArray], threshold: float) -> float:
+    scores, members = pair
+    return float((scores[~members] >= threshold).mean())

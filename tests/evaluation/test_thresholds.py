@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glasshouse.attacks import BASE, RMIA, Attack, LiRA, simulated_targets
+from glasshouse.evaluation import estimate_thresholds, roc
+from glasshouse.evaluation.thresholds import threshold_from
+from tests.strategies import gaussian_evidence
+
+
+@pytest.mark.parametrize("attack", [BASE(), BASE(mode="offline"), RMIA(mode="offline"), LiRA(), LiRA(mode="offline")])
+def test_new_targets_stay_within_the_stated_interval(attack: Attack) -> None:
+    """Each target here is outside its pool; its rate at the estimated threshold is compared with the interval."""
+    inside, rates = [], []
+    for seed in range(30):
+        evidence, members = gaussian_evidence(records=2000, models=16, shift=1.5, seed=seed)
+        (threshold,) = estimate_thresholds(attack, evidence, [0.05])
+        rate = threshold.decide(attack.score(evidence))[~members].mean()
+        rates.append(rate)
+        inside.append(threshold.interval.low <= rate <= threshold.interval.high)
+    assert np.mean(inside) >= 0.85  # a 95 % interval, thirty times
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.005)
+
+
+@pytest.mark.parametrize("attack", [BASE(), BASE(mode="offline", scale=0.5), LiRA()])
+def test_held_out_simulated_targets_have_the_wanted_rate(attack: Attack) -> None:
+    """Half of the pool's simulated targets set the threshold; the other half, never looked at, is cut by it."""
+    inside, rates = [], []
+    for seed in range(10):
+        evidence, _ = gaussian_evidence(records=2000, models=16, shift=1.5, seed=seed)
+        scored = [(attack.score(one.evidence), one.members) for one in simulated_targets(evidence)]
+        threshold = threshold_from(scored[:8], 0.05)
+        for scores, members in scored[8:]:
+            rate = threshold.decide(scores)[~members].mean()
+            rates.append(rate)
+            inside.append(threshold.interval.low <= rate <= threshold.interval.high)
+    assert np.mean(inside) >= 0.9  # a 95 % interval, eighty times
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.005)
+
+
+def test_few_shadows_err_to_the_careful_side() -> None:
+    rates = []
+    for seed in range(20):
+        evidence, members = gaussian_evidence(records=2000, models=8, shift=1.5, seed=seed)
+        (threshold,) = estimate_thresholds(BASE(), evidence, [0.05])
+        rates.append(threshold.decide(BASE().score(evidence))[~members].mean())
+    assert 0.03 < np.mean(rates) <= 0.05
+
+
+def test_simulated_targets_and_the_target_are_scored_with_one_setting() -> None:
+    """With 32 shadows LiRA's own choice would differ between 16 models a side and the simulated targets' 15."""
+    evidence, _ = gaussian_evidence(records=300, models=32, shift=1.0, seed=0)
+    (auto,) = estimate_thresholds(LiRA(), evidence, [0.05])
+    (own,) = estimate_thresholds(LiRA(variance="record"), evidence, [0.05])
+    assert auto == own
+
+
+def test_the_careful_policy_never_calls_more() -> None:
+    evidence, _ = gaussian_evidence(records=1000, models=8, shift=1.5, seed=0)
+    (mean,) = estimate_thresholds(BASE(), evidence, [0.05], policy="mean")
+    (careful,) = estimate_thresholds(BASE(), evidence, [0.05], policy="max")
+    assert careful.value >= mean.value
+    assert careful.expected_fpr <= mean.expected_fpr
+
+
+def test_a_threshold_from_one_kind_of_target_is_exact_on_it() -> None:
+    random = np.random.default_rng(0)
+    members = np.arange(1000) < 500
+    scores = random.normal(size=1000) + members
+    threshold = threshold_from([(scores, members)] * 3, 0.02)
+    curve = roc(scores, members)
+    assert (scores[~members] >= threshold.value).mean() == curve.fpr[curve.point_at(0.02)]
+    assert threshold.expected_fpr == pytest.approx(0.02)
+    assert threshold.simulated == 3
+
+
+def test_a_rate_below_one_record_calls_nobody_of_the_simulated() -> None:
+    """A non-member on top, and no false positive allowed: the cut is above every score."""
+    scores, members = np.array([3.0, 2.0, 1.0]), np.array([False, True, False])
+    threshold = threshold_from([(scores, members)] * 2, 0.1)
+    assert threshold.value > 3.0
+    assert np.isfinite(threshold.value)
