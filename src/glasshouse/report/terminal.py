@@ -1,0 +1,73 @@
+"""A summary in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from glasshouse.evaluation import Interval
+from glasshouse.report.summarise import Summary, percent
+
+__all__ = ["print_summary"]
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print the verdict, the attacks, the records most at risk and what was noticed.
+
+    Example:
+        >>> callable(print_summary)
+        True
+    """
+    context = summary.context
+    console.print(f"[bold]{escape(context.title)}[/bold]")
+    for note in summary.notes:
+        console.print(f"• {escape(note)}", highlight=False)
+    if context.train_accuracy is not None and context.test_accuracy is not None:
+        inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
+        console.print(f"• Target: accuracy {inside} on members, {outside} on others.", highlight=False)
+    console.print()
+    console.print(_attacks(summary))
+    console.print()
+    console.print(_records(summary))
+    console.print()
+    console.print(escape(summary.verdict), highlight=False)
+    if summary.privacy is not None:
+        console.print(escape(summary.privacy.sentence()), highlight=False)
+
+
+def _attacks(summary: Summary) -> RichTable:
+    table = RichTable(title="Attacks (95 % intervals in brackets)", title_justify="left", box=None, pad_edge=False)
+    measured = summary.members is not None
+    table.add_column("attack")
+    if measured:
+        table.add_column("AUC", no_wrap=True)
+        for fpr in summary.fprs:
+            table.add_column(f"TPR at {percent(fpr)} FPR", no_wrap=True)
+    for fpr in summary.fprs:
+        table.add_column(f"called at {percent(fpr)}", justify="right")
+    for row in summary.attacks:
+        cells = [row.name]
+        if row.metrics is not None:
+            cells.append(f"{row.metrics.auc:.3f} {_bracket(row.metrics.auc_interval, 1.0, 3)}")
+            cells += [f"{percent(rate.tpr)} {_bracket(rate.interval, 100.0, 1)}" for rate in row.metrics.rates]
+        called = [str(int(threshold.decide(row.outcome.scores).sum())) for threshold in row.outcome.thresholds]
+        cells += called or ["–"] * len(summary.fprs)
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def _records(summary: Summary) -> RichTable:
+    """The first few by the strongest attack; every attack's column would not fit a terminal."""
+    top = summary.top_records.head(5)
+    shown = [name for name in top if name in ("id", "label", "member") or name.startswith(f"{summary.strongest}_")]
+    table = RichTable(title="Records most at risk", title_justify="left", box=None, pad_edge=False)
+    for name in shown:
+        table.add_column(escape(name.replace("_", " ")), no_wrap=True)
+    for row in top.rows():
+        table.add_row(*[escape(f"{row[n]:.3g}" if isinstance(row[n], float) else str(row[n])) for n in shown])
+    return table
+
+
+def _bracket(interval: Interval, factor: float, digits: int) -> str:
+    return f"[{factor * interval.low:.{digits}f}, {factor * interval.high:.{digits}f}]"

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from glasshouse import Evidence, PrivacyClaim, audit_evidence
+from glasshouse.report import render_html
+from tests.strategies import gaussian_evidence
+
+
+def page(ids: list[str] | None = None, *, known: bool = True) -> str:
+    evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
+    evidence = Evidence(
+        target_loss=evidence.target_loss,
+        shadow_loss=evidence.shadow_loss,
+        shadow_members=evidence.shadow_members,
+        ids=ids,
+    )
+    result = audit_evidence(
+        evidence, members=members if known else None, title="A <b>bold</b> title", claim=PrivacyClaim(epsilon=0.1)
+    )
+    return render_html(result.summary())
+
+
+def test_hostile_ids_and_titles_are_shown_as_text() -> None:
+    hostile = "<img src=x onerror=alert(1)>"
+    text = page([f"{hostile}{i}" for i in range(400)])
+    assert "<img" not in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+    assert "<b>bold" not in text
+
+
+def test_the_page_needs_no_network_and_no_script() -> None:
+    text = page()
+    assert "<script" not in text
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//""", text.replace("xlink:href", ""))
+    assert "<svg" in text
+    assert len(text) < 1_000_000
+
+
+def test_every_tag_is_closed() -> None:
+    class Balance(HTMLParser):
+        open: list[str]
+
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            if tag not in {"meta", "br", "img", "path", "use", "line", "rect"}:
+                self.open.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            if self.open and self.open[-1] == tag:
+                self.open.pop()
+
+        def handle_startendtag(self, tag: str, attrs: object) -> None:
+            return
+
+    parser = Balance()
+    parser.open = []
+    parser.feed(page())
+    assert parser.open == []
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_verdict_and_the_claim_are_on_the_page(known: bool) -> None:
+    text = page(known=known)
+    assert ("is contradicted" in text) is known
+    assert ("nothing is measured" in text) is not known
+    assert ("TPR at" in text) is known
+
+
+def test_numbers_that_are_not_there_do_not_break_the_page() -> None:
+    evidence = Evidence(
+        target_loss=np.ones(6), shadow_loss=np.ones((2, 6)), shadow_members=[[1, 0] * 3, [0, 1] * 3], labels=[0, 1] * 3
+    )
+    text = render_html(audit_evidence(evidence, members=[1, 0] * 3, attacks=["base"]).summary())
+    assert "0.500" in text

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import json
+
+from glasshouse import PrivacyClaim, audit_evidence
+from tests.strategies import gaussian_evidence
+
+
+def test_the_summary_is_plain_json_and_repeats() -> None:
+    evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
+    texts = [
+        json.dumps(
+            audit_evidence(evidence, members=members, claim=PrivacyClaim(epsilon=1.0)).summary().as_json(),
+            allow_nan=False,
+        )
+        for _ in range(2)
+    ]
+    assert texts[0] == texts[1]
+    found = json.loads(texts[0])
+    assert found["attacks"]["lira"]["parameters"] == {"mode": "online", "variance": "global"}
+    assert found["privacy"]["claim"] == {"epsilon": 1.0, "delta": 0.0}
+    assert found["attacks"]["base"]["rates"][0]["wanted"] == 0.01
+
+
+def test_the_verdict_names_the_strongest_attack_its_rate_and_its_interval() -> None:
+    evidence, members = gaussian_evidence(records=2000, models=8, shift=2.0, seed=0)
+    result = audit_evidence(evidence, members=members)
+    summary = result.summary()
+    best = max(
+        summary.attacks, key=lambda row: min(row.metrics.rates, key=lambda r: r.wanted).tpr if row.metrics else 0
+    )
+    assert summary.strongest == best.name
+    assert f"The strongest of 3 attacks, {best.name}, finds" in summary.verdict
+    assert "95% interval" in summary.verdict
+    assert "8 shadow models (online)" in summary.verdict

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glasshouse import AuditResult, InputError, audit_evidence, read_evidence
+from tests.strategies import gaussian_evidence
+
+
+@pytest.fixture(scope="module")
+def result() -> AuditResult:
+    evidence, members = gaussian_evidence(records=1000, models=8, shift=2.0, seed=0)
+    return audit_evidence(evidence, members=members, fprs=[0.01, 0.05])
+
+
+def test_the_table_has_a_row_for_each_attack_with_intervals(result: AuditResult) -> None:
+    table = result.table()
+    assert table["attack"].tolist() == ["base", "lira", "rmia"]
+    assert ((table["tpr@0.01_low"] <= table["tpr@0.01"]) & (table["tpr@0.01"] <= table["tpr@0.01_high"])).all()
+    assert (table["auc_low"] < table["auc"]).all()
+    assert "threshold@0.05" in table
+    assert str(table).startswith("attack")
+
+
+def test_records_have_a_row_each_with_score_decision_and_rank(result: AuditResult) -> None:
+    records = result.records()
+    assert records.height == 1000
+    assert list(records)[:2] == ["id", "member"]
+    best = records.sorted_by("lira_rank").head(1)
+    assert best["lira_score"][0] == records["lira_score"].max()
+    assert (records["base_decision"] == (records["base_score"] >= result.outcomes["base"].thresholds[0].value)).all()
+
+
+def test_saving_writes_every_file_and_what_they_say_agrees(result: AuditResult, tmp_path: Path) -> None:
+    folder = result.save(tmp_path / "run")
+    names = ["evidence.npz", "metrics.json", "records.csv", "report.html", "roc.csv", "roc.svg", "run.json"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["attacks"]["base"]["auc"] == result.table()["auc"][0]
+    with (folder / "records.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[3]["rmia_score"]) == result.outcomes["rmia"].scores[3]
+    saved = read_evidence(folder / "evidence.npz")
+    assert saved.members is not None
+    again = audit_evidence(saved.evidence, members=saved.members, fprs=[0.01, 0.05])
+    assert (again.outcomes["lira"].scores == result.outcomes["lira"].scores).all()
+    with pytest.raises(InputError, match="already holds something"):
+        result.save(folder)
+
+
+def test_the_roc_table_holds_every_point(result: AuditResult) -> None:
+    table = result.roc()
+    mine = table["attack"] == "base"
+    metrics = result.outcomes["base"].metrics
+    assert metrics is not None
+    assert (table["fpr"][mine] == metrics.curve.fpr).all()
+    assert np.isinf(table["threshold"][mine][0])
+
+
+def test_a_report_is_one_file(result: AuditResult, tmp_path: Path) -> None:
+    path = result.report(tmp_path / "deep" / "report.html")
+    assert path.read_text().startswith("<!doctype html>")
