@@ -1,0 +1,149 @@
+"""The command line: ``glasshouse audit`` and ``glasshouse score``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from glasshouse.attacks import attack_names
+from glasshouse.audit import audit_evidence
+from glasshouse.config import AuditFile, read_audit_file, run_audit_file
+from glasshouse.datasets import dataset_names
+from glasshouse.errors import InputError
+from glasshouse.evaluation import PrivacyClaim
+from glasshouse.evidence import Mode, read_evidence
+from glasshouse.report import print_summary
+from glasshouse.result import AuditResult
+from glasshouse.store import check_free
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    help="Tells the owner of a trained model how visible its training records are from outside.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+
+
+@app.command()
+def audit(
+    file: Annotated[Path | None, typer.Argument(help="AUDIT.yaml; without one, the embedded default.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the run: report, figures, records.")] = Path("runs/audit"),
+    seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train shadow models, attack the target, and write a report."""
+    started = time.perf_counter()
+    check_free(out, overwrite=overwrite)
+    config = AuditFile() if file is None else read_audit_file(file)
+    if seed is not None:
+        config = config.model_copy(update={"seed": seed})
+    try:
+        result = run_audit_file(
+            config, folder=file.parent if file else Path.cwd(), progress=False if quiet or as_json else None
+        )
+    except InputError as error:
+        raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
+    _finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
+
+
+@app.command()
+def score(
+    evidence: Annotated[Path, typer.Argument(help="Losses, logits or probabilities: .npz, .csv or .parquet.")],
+    attacks: Annotated[list[str] | None, typer.Option("--attack", "-a", help="An attack; repeat for more.")] = None,
+    mode: Annotated[str, typer.Option(help="online or offline.")] = "online",
+    fprs: Annotated[list[float] | None, typer.Option("--fpr", help="A false-positive rate; repeat for more.")] = None,
+    prior: Annotated[float, typer.Option(help="Share of members that the attacker expects.")] = 0.5,
+    epsilon: Annotated[float | None, typer.Option(help="A claimed ε to judge.")] = None,
+    delta: Annotated[float, typer.Option(help="The δ that goes with it.")] = 0.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, only the table is printed.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Attack from saved evidence alone: no model, no training."""
+    started = time.perf_counter()
+    if mode not in ("online", "offline"):
+        raise InputError(f'--mode: "{mode}" is not a mode; use online or offline.')
+    if out is not None:
+        check_free(out, overwrite=overwrite)
+    found = read_evidence(evidence)
+    checked: Mode = "online" if mode == "online" else "offline"
+    result = audit_evidence(
+        found.evidence,
+        members=found.members,
+        attacks=attacks or ["base", "lira", "rmia"],
+        mode=checked,
+        fprs=fprs or None,
+        prior=prior,
+        claim=None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta),
+        seed=seed,
+        title=f"Membership audit of {evidence.name}",
+        progress=False if quiet or as_json else None,
+    )
+    _finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
+
+
+@app.command()
+def attacks() -> None:
+    """List the attacks, by the names that files and options take."""
+    typer.echo("\n".join(attack_names()))
+
+
+@app.command()
+def datasets() -> None:
+    """List the data sets, by the names that files take."""
+    typer.echo("\n".join(dataset_names()))
+
+
+def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: bool, seconds: float) -> None:
+    """Save, print, and say where the report is."""
+    if out is not None:
+        result.save(out, overwrite=overwrite)
+    if as_json:
+        typer.echo(json.dumps(result.summary().as_json(), ensure_ascii=False))
+        return
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    print_summary(result.summary(), console)
+    console.print()
+    if out is not None:
+        console.print(f"Report: {(out / 'report.html').resolve()}", highlight=False, soft_wrap=True)
+    console.print(f"[dim]{seconds:.1f} s in all[/dim]", highlight=False)
+
+
+def _placed(fault: str, file: Path) -> str:
+    """A fault under the name of the audit file, unless it already names a file."""
+    return (
+        fault if fault.startswith(str(file)) or ": " not in fault or "/" in fault.split(":")[0] else f"{file}: {fault}"
+    )
+
+
+def main() -> NoReturn:
+    """Entry point: input faults are one line each on standard error, and exit code 2."""
+    try:
+        app(standalone_mode=True)
+    except InputError as error:
+        for fault in error.faults:
+            typer.echo(fault, err=True)
+        count = len(error.faults)
+        typer.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was run.", err=True)
+        raise SystemExit(2) from None
+    raise SystemExit(0)
+
+
+if __name__ == "__main__":
+    main()

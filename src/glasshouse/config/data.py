@@ -1,0 +1,74 @@
+"""The ``data`` section: which records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from glasshouse.config.data_files import read_population
+from glasshouse.config.imports import imported
+from glasshouse.config.strict import Strict
+from glasshouse.datasets import Dataset, load_dataset
+from glasshouse.errors import InputError
+from glasshouse.population import BoolArray, Population
+
+__all__ = ["AdultData", "Data", "DigitsData", "FileData", "PythonData"]
+
+
+class DigitsData(Strict):
+    """The embedded digits."""
+
+    name: Literal["digits"]
+    mislabelled: Annotated[float, Field(ge=0, lt=1)] = 0.1
+
+    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+        """The data set; who trained the target is drawn later."""
+        return load_dataset("digits", mislabelled=self.mislabelled, seed=seed), None
+
+
+class AdultData(Strict):
+    """UCI Adult, from files."""
+
+    name: Literal["adult"]
+    records: Annotated[int, Field(ge=100)] | None = None
+
+    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+        """The data set; who trained the target is drawn later."""
+        return load_dataset("adult", records=self.records, seed=seed), None
+
+
+class FileData(Strict):
+    """The user's own records: npz with x, y and optionally ids and members, or csv with a label column."""
+
+    name: Literal["file"]
+    path: str
+    label: str = "label"
+    id: str | None = None
+    member: str | None = None
+
+    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+        """The records, and who trained the target where the file tells."""
+        place = folder / self.path
+        population, members = read_population(place, label=self.label, id_column=self.id, member=self.member)
+        return Dataset(
+            name="file", about=f"{len(population)} records from {place.name}.", population=population
+        ), members
+
+
+class PythonData(Strict):
+    """Records from the user's own function, ``module:function``, importable from the audit file's folder."""
+
+    name: Literal["python"]
+    factory: str
+
+    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+        """Whatever the function gives, checked to be a population."""
+        made = imported(self.factory, folder, "data.factory")()
+        if not isinstance(made, Population):
+            raise InputError(f"data.factory: {self.factory} gave {type(made).__name__}; expected a Population.")
+        return Dataset(name="python", about=f"{len(made)} records from {self.factory}.", population=made), None
+
+
+Data = Annotated[DigitsData | AdultData | FileData | PythonData, Field(discriminator="name")]

@@ -1,0 +1,93 @@
+"""A population from the user's own file."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from glasshouse.errors import InputError
+from glasshouse.evidence.tables import read_columns
+from glasshouse.population import BoolArray, Population, as_members
+
+__all__ = ["read_population"]
+
+
+def read_population(
+    path: Path, *, label: str = "label", id_column: str | None = None, member: str | None = None
+) -> tuple[Population, BoolArray | None]:
+    r"""Records from ``.npz`` (x, y, optionally ids and members), or ``.csv`` or ``.parquet`` with numeric features.
+
+    Args:
+        path: the file.
+        label: column of the labels (tables only).
+        id_column: column of the ids; positions where None.
+        member: column of 0 and 1 telling who trained the target.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "data.csv"
+        ...     _ = path.write_text("age,label\n30,no\n40,yes\n")
+        ...     population, members = read_population(path)
+        >>> population.x
+        array([[30.], [40.]])
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file.")
+    if path.suffix == ".npz":
+        return _from_npz(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: records are read from .npz, .csv or .parquet.")
+    columns = read_columns(path)
+    wanted = [name for name in (label, id_column, member) if name is not None]
+    lost = [name for name in wanted if name not in columns]
+    if lost:
+        raise InputError(f"{path}: has no column {lost[0]!r}. Columns: {', '.join(columns)}.")
+    features = [name for name in columns if name not in wanted]
+    if not features:
+        raise InputError(f"{path}: has no column of features.")
+    values = [_feature(columns[name], name, path) for name in features]
+    ids = columns[id_column] if id_column else None
+    population = _said_of(path, np.stack(values, axis=1), columns[label], ids)
+    members = None
+    if member is not None:
+        flags = _feature(columns[member], member, path)
+        members = as_members(flags, flags.shape, place=f"{path}: {member}")
+    return population, members
+
+
+def _from_npz(path: Path) -> tuple[Population, BoolArray | None]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except ValueError as error:
+        raise InputError(f"{path}: holds pickled objects or is damaged; refused: {error}") from error
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        raise InputError(f"{path}: is not a whole .npz file: {error}.") from error
+    for name in ("x", "y"):
+        if name not in arrays:
+            raise InputError(f"{path}: has no array {name!r}; needed are x [N, …] and y [N].")
+    population = _said_of(path, arrays["x"], arrays["y"], arrays.get("ids"))
+    members = arrays.get("members")
+    if members is None:
+        return population, None
+    return population, as_members(members, (len(population),), place=f"{path}: members")
+
+
+def _said_of(path: Path, x: np.ndarray, y: np.ndarray, ids: np.ndarray | None) -> Population:
+    try:
+        return Population(x, y, ids=ids)
+    except InputError as error:
+        raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
+
+
+def _feature(values: np.ndarray, name: str, path: Path) -> np.ndarray:
+    try:
+        return values.astype(np.float64)
+    except ValueError:
+        raise InputError(
+            f"{path}: {name}: holds text; features are numbers. Encode categories first, or give the data from Python "
+            f"(data: {{name: python, factory: 'module:function'}})."
+        ) from None

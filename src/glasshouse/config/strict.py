@@ -1,0 +1,82 @@
+"""Checked YAML: unknown keys and wrong types are faults, and all faults are said at once."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import pydantic
+import yaml
+
+from glasshouse.errors import InputError
+
+__all__ = ["Share", "Strict", "faults_of", "read_yaml"]
+
+
+Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
+
+
+class Strict(pydantic.BaseModel):
+    """Base of every section: no unknown keys, no silent conversion, nothing changed after reading."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+Section = TypeVar("Section", bound=Strict)
+
+
+def read_yaml(path: Path, section: type[Section]) -> Section:
+    """A YAML file as a checked section; an `InputError` names the file and every fault in it."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: holds no keys; an audit file starts with lines such as 'shadows: 8'.")
+    try:
+        return section.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise InputError(*[f"{path}: {fault}" for fault in faults_of(error, section)]) from error
+
+
+def faults_of(error: pydantic.ValidationError, section: type[Strict]) -> list[str]:
+    """One line a fault: where it is, what is wrong, what would be right."""
+    return [_fault(one, section) for one in error.errors()]
+
+
+def _fault(one: Any, section: type[Strict]) -> str:
+    # a tagged section's tag stands in the location too; it is no key of the file
+    location = [part for part in one["loc"] if not (isinstance(part, str) and part in _tags(section))]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
+    match one["type"]:
+        case "extra_forbidden":
+            near = difflib.get_close_matches(str(location[-1]), _keys(section), n=1)
+            return f"{place}: is not a key here." + (f' Did you mean "{near[0]}"?' if near else "")
+        case "missing":
+            return f"{place}: is missing."
+        case "value_error":
+            return f"{place}: {one['ctx']['error']}" if place else str(one["ctx"]["error"])
+        case "union_tag_invalid":
+            return f"{place}: {one['ctx']['tag']!r} is not known. Known: {one['ctx']['expected_tags']}."
+        case "union_tag_not_found":
+            return f"{place}: needs {one['ctx']['discriminator']}, which says what the rest means."
+        case _:
+            return f"{place}: {one['msg']}, but is {one['input']!r}."
+
+
+def _tags(section: type[Strict]) -> set[str]:
+    return {
+        str(value)
+        for definition in section.model_json_schema().get("$defs", {}).values()
+        for field in definition.get("properties", {}).values()
+        if (value := field.get("const")) is not None
+    }
+
+
+def _keys(section: type[Strict]) -> set[str]:
+    schema = section.model_json_schema()
+    nested = [definition.get("properties", {}) for definition in schema.get("$defs", {}).values()]
+    return {key for properties in [schema.get("properties", {}), *nested] for key in properties}

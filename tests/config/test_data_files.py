@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glasshouse import InputError
+from glasshouse.config.data_files import read_population
+
+
+def test_an_archive_gives_records_ids_and_members(tmp_path: Path) -> None:
+    path = tmp_path / "d.npz"
+    np.savez(path, x=np.zeros((3, 2)), y=[0, 1, 1], ids=["a", "b", "c"], members=[1, 0, 1])
+    population, members = read_population(path)
+    assert population.ids.tolist() == ["a", "b", "c"]
+    assert members is not None
+    assert members.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y": [0, 1]}, "has no array 'x'"),
+        ({"x": np.zeros((2, 1)), "y": [0, 0]}, "d.npz: population: all records have the label"),
+        ({"x": np.zeros((2, 1)), "y": [0, 1], "members": [1, 0, 1]}, "d.npz: members: shape"),
+        ({"x": np.array([{}, {}]), "y": [0, 1]}, "pickled objects"),
+    ],
+)
+def test_an_archive_that_does_not_fit_is_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    np.savez(tmp_path / "d.npz", **arrays)
+    with pytest.raises(InputError, match=message):
+        read_population(tmp_path / "d.npz")
+
+
+def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("age,label,trained\n1,a,1\nold,b,0\n")
+    with pytest.raises(InputError, match="age: holds text; features are numbers"):
+        read_population(path, member="trained")
+    with pytest.raises(InputError, match="has no column 'target'. Columns: age, label, trained"):
+        read_population(path, label="target")
+    path.write_text("label\na\nb\n")
+    with pytest.raises(InputError, match="no column of features"):
+        read_population(path)
+    with pytest.raises(InputError, match="no such file"):
+        read_population(tmp_path / "none.csv")
+    (tmp_path / "d.txt").write_text("")
+    with pytest.raises(InputError, match="records are read from"):
+        read_population(tmp_path / "d.txt")
+    (tmp_path / "d.npz").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(InputError, match="not a whole .npz"):
+        read_population(tmp_path / "d.npz")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glasshouse import write_evidence
+from tests.strategies import gaussian_evidence
+
+SMALL = """
+data: {name: digits}
+trainer: {kind: mlp, hidden: [64], epochs: 5}
+attacks: [base, lira, classifier]
+shadows: 4
+"""
+
+
+def glasshouse(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command as a user runs it, in a process of its own."""
+    command = [sys.executable, "-m", "glasshouse.cli", *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Path:
+    made, members = gaussian_evidence(records=1000, models=8, shift=2.0, seed=0)
+    return write_evidence(tmp_path / "evidence.npz", made, members=members)
+
+
+def test_an_audit_file_gives_a_table_and_a_report_and_says_where(tmp_path: Path) -> None:
+    (tmp_path / "audit.yaml").write_text(SMALL)
+    done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "labels were made wrong on purpose" in done.stdout
+    assert "The strongest of 3 attacks" in done.stdout
+    assert str(tmp_path / "run" / "report.html") in done.stdout
+    assert (tmp_path / "run" / "report.html").exists()
+    again = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
+    assert again.returncode == 2
+    assert "already holds something" in again.stderr
+
+
+def test_scoring_saved_evidence_prints_json_for_machines(evidence: Path) -> None:
+    done = glasshouse("score", evidence, "--json", "--fpr", "0.01", "--epsilon", "0.1", folder=evidence.parent)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["attacks"]["base"]["auc"] > 0.7
+    assert found["privacy"]["contradicted"] is True
+    assert done.stderr == ""
+
+
+def test_scoring_can_keep_a_run_and_choose_attacks(evidence: Path) -> None:
+    done = glasshouse(
+        "score", evidence, "-a", "base", "-a", "attack-r", "--mode", "offline", "--out", "run", folder=evidence.parent
+    )
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((evidence.parent / "run" / "metrics.json").read_text())
+    assert list(metrics["attacks"]) == ["base", "attack-r"]
+    assert metrics["mode"] == "offline"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["audit", "none.yaml"], "none.yaml: cannot be read"),
+        (["audit", "bad.yaml"], "bad.yaml: shadows: 7 is odd"),
+        (
+            ["audit", "rates.yaml"],
+            "rates.yaml: fprs: with 899 non-members a false-positive rate of 0.001 is not measurable",
+        ),
+        (["score", "none.npz"], "none.npz: there is no such file"),
+        (["score", "evil.pkl"], "evil.pkl: looks like a pickle"),
+        (["score", "nan.npz"], "nan.npz: target_loss: 1 NaN losses, first at record '3'"),
+        (["score", "evidence.npz", "--mode", "sideways"], '"sideways" is not a mode'),
+        (["score", "evidence.npz", "-a", "classifier"], "the evidence holds losses only"),
+        (["score", "evidence.npz", "--fpr", "0.0001"], "is not measurable"),
+        (["score", "evidence.npz", "-a", "rmai"], 'Did you mean "rmia"?'),
+    ],
+)
+def test_bad_input_is_a_clear_line_and_exit_code_two(evidence: Path, arguments: list[str], message: str) -> None:
+    folder = evidence.parent
+    (folder / "bad.yaml").write_text("shadows: 7\nmod: online\n")
+    (folder / "rates.yaml").write_text("fprs: [0.001]\n")
+    (folder / "evil.pkl").write_bytes(b"\x80\x04N.")
+    loss = np.ones(8)
+    loss[3] = np.nan
+    np.savez(folder / "nan.npz", target_loss=loss, shadow_loss=np.ones((2, 8)), shadow_members=np.eye(2, 8))
+    before = sorted(folder.iterdir())
+    done = glasshouse(*arguments, "--out", "run", folder=folder)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "nothing was run" in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_names_are_listed(tmp_path: Path) -> None:
+    assert "rmia" in glasshouse("attacks", folder=tmp_path).stdout.split()
+    assert "digits" in glasshouse("datasets", folder=tmp_path).stdout.split()
+    assert glasshouse("--help", folder=tmp_path).returncode == 0
