@@ -10,7 +10,7 @@ import glasshouse
 SOURCE = Path(glasshouse.__file__).parent
 LAYERS = [
     ["errors"],
-    ["numerics", "randomness", "progress", "store", "table"],
+    ["numerics", "randomness", "progress", "registry", "store", "table"],
     ["population"],
     ["training"],
     ["pool"],
@@ -20,6 +20,7 @@ LAYERS = [
     ["report"],
     ["result", "datasets"],
     ["audit"],
+    ["graph"],
     ["config"],
     ["cli"],
 ]

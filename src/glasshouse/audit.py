@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.attacks import Attack, create
-from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import PrivacyClaim, judge_claim, run_attack
+from glasshouse.attacks.choices import AttackChoice, chosen_attacks
+from glasshouse.errors import InputError
+from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, Query, accuracy, collect
@@ -25,9 +25,7 @@ from glasshouse.report import Context
 from glasshouse.result import AuditResult
 from glasshouse.training import Trainer
 
-__all__ = ["audit", "audit_evidence"]
-
-AttackChoice = str | Attack | Mapping[str, Any]
+__all__ = ["audit", "audit_evidence", "checked_rates", "conclude", "described", "library_versions"]
 
 
 def audit(
@@ -83,9 +81,13 @@ def audit(
         >>> result.table()["auc"].round(1)  # a tree grown to the end remembers everything
         array([0.7])
     """
+    if hasattr(population, "edge_index"):
+        raise InputError(
+            "population: this is a graph; call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
+        )
     mask = as_members(members, (len(population),), place="members")
-    made = _checked_attacks(attacks, mode=mode, prior=prior, seed=seed)
-    wanted = _checked_rates(fprs, mask)
+    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed)
+    wanted = checked_rates(fprs, mask)
     pool = ShadowPool.plan(population, trainer, shadows=shadows, fraction=fraction, seed=seed)
     target = trainer(population, mask, seed_for(seed, "target")) if model is None else model
     how = dataclasses.replace(how or Query(), keep_logits=any(attack.needs_logits for attack in made.values()))
@@ -100,15 +102,19 @@ def audit(
         test_accuracy=accuracy(answers, ~mask),
         fingerprint=population.fingerprint(),
         settings={
-            "trainer": _described(trainer),
+            "trainer": described(trainer),
             "prior": prior,
             "training share": fraction,
             "threshold policy": policy,
         },
-        versions=_versions(),
+        versions=library_versions(),
     )
     labels = population.classes[population.y]
-    return _judged(evidence, made, mask, labels, wanted, context, claim, policy, progress)
+    outcomes = {
+        name: run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
+        for name, attack in made.items()
+    }
+    return conclude(evidence, outcomes, members=mask, labels=labels, fprs=wanted, context=context, claim=claim)
 
 
 def audit_evidence(
@@ -147,36 +153,36 @@ def audit_evidence(
         array([1, 2])
     """
     mask = None if members is None else as_members(members, (evidence.records,), place="members")
-    made = _checked_attacks(attacks, mode=mode, prior=prior, seed=seed)
+    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed)
     # an unknown truth limits no rate, but a pool of N records cannot place a threshold finer than its non-members
     counted = evidence.shadow_members[0] if mask is None else mask
-    wanted = _checked_rates(fprs, counted)
+    wanted = checked_rates(fprs, counted)
     context = Context(
         title=title,
         shadows=evidence.models,
         mode=mode,
         seed=seed,
         settings={"prior": prior, "threshold policy": policy},
-        versions=_versions(),
+        versions=library_versions(),
     )
-    return _judged(evidence, made, mask, evidence.labels, wanted, context, claim, policy, progress)
+    outcomes = {
+        name: run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
+        for name, attack in made.items()
+    }
+    return conclude(evidence, outcomes, members=mask, labels=evidence.labels, fprs=wanted, context=context, claim=claim)
 
 
-def _judged(
+def conclude(
     evidence: Evidence,
-    attacks: Mapping[str, Attack],
+    outcomes: Mapping[str, AttackOutcome],
+    *,
     members: BoolArray | None,
     labels: np.ndarray | None,
     fprs: tuple[float, ...],
     context: Context,
     claim: PrivacyClaim | None,
-    policy: Policy,
-    progress: bool | None,
 ) -> AuditResult:
-    outcomes = {
-        name: run_attack(attack, evidence, fprs=fprs, members=members, policy=policy, progress=progress)
-        for name, attack in attacks.items()
-    }
+    """A result from outcomes: what all attacks together say about ε is added here."""
     privacy = None
     if members is not None:
         guesses = [some for outcome in outcomes.values() for some in outcome.guesses(members)]
@@ -192,50 +198,21 @@ def _judged(
     )
 
 
-def _checked_attacks(attacks: Sequence[AttackChoice], **shared: Any) -> dict[str, Attack]:
-    """Attacks by a name of their own, all faults at once; a second one of a name is numbered."""
-    if isinstance(attacks, str):
-        attacks = [attacks]
-    made: dict[str, Attack] = {}
-    faults: list[str] = []
-    for index, choice in enumerate(attacks):
-        try:
-            attack = _made(choice, shared)
-        except InputError as error:
-            faults += [f"attacks[{index}]: {fault}" for fault in error.faults]
-            continue
-        count = sum(other.name == attack.name for other in made.values())
-        made[attack.name if count == 0 else f"{attack.name}-{count + 1}"] = attack
-    if not attacks:
-        faults.append("attacks: none given; name at least one.")
-    raise_faults(faults)
-    return made
-
-
-def _made(choice: AttackChoice, shared: Mapping[str, Any]) -> Attack:
-    if isinstance(choice, str):
-        return create(choice, shared=shared)
-    if isinstance(choice, Mapping):
-        parameters = dict(choice)
-        if "name" not in parameters:
-            raise InputError("a mapping needs a name, such as {name: rmia, gamma: 2}.")
-        return create(parameters.pop("name"), shared=shared, **parameters)
-    return choice
-
-
-def _checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:
+def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:
+    """The false-positive rates to evaluate at, refused before the long work where they cannot be measured."""
     if members.all() or not members.any():
         raise InputError("members: rates need both members and non-members among the records.")
     return resolvable(fprs, int((~members).sum()))
 
 
-def _described(trainer: Trainer) -> str:
+def described(trainer: Trainer) -> str:
     """A trainer as text, without the memory addresses that differ from run to run."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
 
 
-def _versions() -> dict[str, str]:
-    packages = ("glasshouse", "numpy", "scipy", "scikit-learn", "torch")
+def library_versions(*more: str) -> dict[str, str]:
+    """Versions of Python, of the libraries behind every figure, and of some more."""
+    packages = ("glasshouse", "numpy", "scipy", "scikit-learn", "torch", *more)
     found = {"python": platform.python_version()}
     for package in packages:
         try:

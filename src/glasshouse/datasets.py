@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import difflib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from glasshouse.errors import InputError
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray, Population
 from glasshouse.randomness import generator
+from glasshouse.registry import Registry
 
 __all__ = ["Dataset", "adult", "data_root", "dataset_names", "digits", "load_dataset"]
 
@@ -111,12 +111,14 @@ def data_root() -> Path:
     return Path(os.environ.get("GLASSHOUSE_DATA", "data"))
 
 
-_DATASETS: dict[str, Callable[..., Dataset]] = {"digits": digits, "adult": adult}
+_DATASETS: Registry[Callable[..., Dataset]] = Registry("a data set")
+_DATASETS.add("digits", digits)
+_DATASETS.add("adult", adult)
 
 
 def dataset_names() -> list[str]:
     """Names that `load_dataset` knows."""
-    return list(_DATASETS)
+    return _DATASETS.names()
 
 
 def load_dataset(name: str, **options: object) -> Dataset:
@@ -126,8 +128,4 @@ def load_dataset(name: str, **options: object) -> Dataset:
         >>> load_dataset("digits", mislabelled=0.0).name
         'digits'
     """
-    if name not in _DATASETS:
-        near = difflib.get_close_matches(name, _DATASETS, n=1)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
-        raise InputError(f'"{name}" is not a data set.{hint} Known: {", ".join(_DATASETS)}.')
-    return _DATASETS[name](**options)
+    return _DATASETS.find(name)(**options)

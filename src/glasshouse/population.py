@@ -13,7 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 from glasshouse.errors import InputError
 from glasshouse.randomness import generator
 
-__all__ = ["BoolArray", "Population", "as_ids", "as_members", "complementary_halves", "random_subsets", "select"]
+__all__ = [
+    "BoolArray",
+    "Population",
+    "as_ids",
+    "as_members",
+    "complementary_halves",
+    "random_subsets",
+    "record_count",
+    "select",
+]
 
 BoolArray = NDArray[np.bool_]
 
@@ -107,6 +116,16 @@ def select(x: Any, rows: NDArray[Any]) -> Any:
     if hasattr(x, "iloc"):
         return x.iloc[rows]
     return x[rows]
+
+
+def record_count(population: Any) -> int:
+    """How many records a population has, or nodes where it is a graph (whose length is something else).
+
+    Example:
+        >>> record_count(Population([[0.0], [1.0]], [0, 1]))
+        2
+    """
+    return int(population.num_nodes) if hasattr(population, "num_nodes") else len(population)
 
 
 def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> NDArray[np.str_]:

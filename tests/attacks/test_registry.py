@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import pytest
@@ -27,7 +28,7 @@ def test_an_unknown_name_and_an_unknown_parameter_say_what_is_known() -> None:
 
 
 def test_a_users_own_attack_is_registered_by_a_decorator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "_ATTACKS", dict(rooms._ATTACKS))
+    monkeypatch.setattr(rooms, "_ATTACKS", copy.deepcopy(rooms._ATTACKS))
 
     @register("guess")
     @dataclass(frozen=True, kw_only=True)

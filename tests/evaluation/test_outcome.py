@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_two_shadows_give_scores_and_no_thresholds() -> None:
 
 
 def test_an_attack_that_gives_no_number_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "_ATTACKS", dict(rooms._ATTACKS))
+    monkeypatch.setattr(rooms, "_ATTACKS", copy.deepcopy(rooms._ATTACKS))
 
     @register("broken")
     @dataclass(frozen=True, kw_only=True)

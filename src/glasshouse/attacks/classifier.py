@@ -19,9 +19,10 @@ from glasshouse.attacks.registry import Attack, register
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
 from glasshouse.randomness import generator, seed_for
 
-__all__ = ["ShadowClassifier"]
+__all__ = ["ShadowClassifier", "sorted_log_probabilities"]
 
 _FLOOR = -30.0  # log-probabilities below this are all "never"; unbounded ones would rule the scaling
 
@@ -65,8 +66,18 @@ class ShadowClassifier(Attack):
                 "classifier: it looks at all classes, and the evidence holds losses only. Give logits or "
                 "probabilities, or leave this attack out."
             )
-        answers = evidence.shadow_logits.reshape(-1, evidence.shadow_logits.shape[-1])
-        members = evidence.shadow_members.reshape(-1)
+        answers = sorted_log_probabilities(evidence.shadow_logits.reshape(-1, evidence.shadow_logits.shape[-1]))
+        asked = sorted_log_probabilities(evidence.target_logits)
+        return self.learned(answers, evidence.shadow_members.reshape(-1), asked)
+
+    def learned(self, answers: FloatArray, members: BoolArray, asked: FloatArray) -> FloatArray:
+        """Probabilities of membership, [N], learned from examples.
+
+        Args:
+            answers: [R, F] features of shadow models' answers.
+            members: [R] whether the record trained the model that answered.
+            asked: [N, F] the target's.
+        """
         if len(answers) > self.examples:
             drawn = generator(self.seed, "classifier").permutation(len(answers))[: self.examples]
             answers, members = answers[drawn], members[drawn]
@@ -80,11 +91,16 @@ class ShadowClassifier(Attack):
         # its layers are too small to share between threads, which would mostly wait for each other
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of passes is ours to choose
-            learner.fit(_features(answers), members)
-        return np.asarray(learner.predict_proba(_features(evidence.target_logits))[:, 1], dtype=np.float64)
+            learner.fit(answers, members)
+        return np.asarray(learner.predict_proba(asked)[:, 1], dtype=np.float64)
 
 
-def _features(logits: NDArray[Any]) -> FloatArray:
-    """Log-probabilities [rows, C], largest first."""
+def sorted_log_probabilities(logits: NDArray[Any]) -> FloatArray:
+    """Log-probabilities [rows, C], largest first, so that the names of the classes play no part.
+
+    Example:
+        >>> sorted_log_probabilities(np.array([[0.0, np.log(3.0)]])).round(2)
+        array([[-0.29, -1.39]])
+    """
     sorted_up = np.sort(log_softmax(np.asarray(logits, dtype=np.float64), axis=-1), axis=-1)
     return np.asarray(np.maximum(sorted_up[:, ::-1], _FLOOR))

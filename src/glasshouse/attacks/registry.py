@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
-import difflib
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
+from glasshouse.registry import Registry
 
-__all__ = ["Attack", "attack_names", "create", "parameters_of", "register"]
+__all__ = ["Attack", "attack_names", "create", "register"]
 
 
 class Attack(abc.ABC):
@@ -43,7 +41,7 @@ class Attack(abc.ABC):
 
 
 AttackType = TypeVar("AttackType", bound=type[Attack])
-_ATTACKS: dict[str, type[Attack]] = {}
+_ATTACKS: Registry[type[Attack]] = Registry("an attack")
 
 
 def register(name: str) -> Callable[[AttackType], AttackType]:
@@ -56,7 +54,7 @@ def register(name: str) -> Callable[[AttackType], AttackType]:
 
     def decorate(attack: AttackType) -> AttackType:
         attack.name = name
-        _ATTACKS[name] = attack
+        _ATTACKS.add(name, attack)
         return attack
 
     return decorate
@@ -64,17 +62,7 @@ def register(name: str) -> Callable[[AttackType], AttackType]:
 
 def attack_names() -> list[str]:
     """Names of all registered attacks, in the order they were registered."""
-    return list(_ATTACKS)
-
-
-def parameters_of(name: str) -> list[str]:
-    """The parameters that an attack takes.
-
-    Example:
-        >>> parameters_of("rmia")
-        ['mode', 'gamma', 'offline_a']
-    """
-    return [field.name for field in dataclasses.fields(_found(name))]  # type: ignore[arg-type]
+    return _ATTACKS.names()
 
 
 def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: Any) -> Attack:
@@ -89,18 +77,5 @@ def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: 
         >>> create("lira", shared={"mode": "offline", "prior": 0.1})
         LiRA(mode='offline', variance='auto')
     """
-    attack = _found(name)
-    known = parameters_of(name)
-    unknown = sorted(set(parameters) - set(known))
-    if unknown:
-        raise InputError(f"{name}: {unknown[0]!r} is not a parameter of it. Known: {', '.join(known) or 'none'}.")
-    wanted = {key: value for key, value in (shared or {}).items() if key in known} | parameters
-    return attack(**wanted)
-
-
-def _found(name: str) -> type[Attack]:
-    if name not in _ATTACKS:
-        near = difflib.get_close_matches(name, _ATTACKS, n=1)
-        hint = f' Did you mean "{near[0]}"?' if near else ""
-        raise InputError(f'"{name}" is not an attack.{hint} Known: {", ".join(_ATTACKS)}.')
-    return _ATTACKS[name]
+    made: Attack = _ATTACKS.create(name, shared=shared, **parameters)
+    return made

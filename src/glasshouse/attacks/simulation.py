@@ -12,7 +12,7 @@ from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.population import BoolArray
 
-__all__ = ["SimulatedTarget", "simulated_targets"]
+__all__ = ["SimulatedTarget", "reference_rows", "simulated_targets"]
 
 
 class SimulatedTarget(NamedTuple):
@@ -43,10 +43,9 @@ def simulated_targets(evidence: Evidence) -> Iterator[SimulatedTarget]:
             f"shadows: {evidence.models} shadow models are too few to simulate targets with; train 4 or more."
         )
     members = evidence.shadow_members
-    balanced = len(np.unique(members.sum(axis=0))) == 1
     columns = np.arange(evidence.records)
     for k in range(evidence.models):
-        rows = _references(members, k, balanced)  # [R, 1] the same models for all, or [R, N] record by record
+        rows = reference_rows(members, k)  # [R, 1] the same models for all, or [R, N] record by record
         logits = evidence.shadow_logits
         yield SimulatedTarget(
             Evidence(
@@ -62,13 +61,18 @@ def simulated_targets(evidence: Evidence) -> Iterator[SimulatedTarget]:
         )
 
 
-def _references(members: BoolArray, k: int, balanced: bool) -> NDArray[np.intp]:
-    """Rows of the pool that may speak about simulated target k."""
+def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
+    """Rows of the pool that may speak about simulated target k: [R, 1] for all records alike, or [R, N].
+
+    Example:
+        >>> reference_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool), 0).tolist()
+        [[2], [3]]
+    """
     others = np.delete(np.arange(len(members)), k)
     complements = others[(members[others] == ~members[k]).all(axis=1)]
     if len(complements):
         return np.setdiff1d(others, complements[:1])[:, None]
-    if not balanced:
+    if len(np.unique(members.sum(axis=0))) != 1:
         return others[:, None]
     opposite = members[others] != members[k]  # [K - 1, N]
     # the partner moves round the pool with the record, so that no model is left out more often than another

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -10,6 +9,7 @@ import pydantic
 import yaml
 
 from glasshouse.errors import InputError
+from glasshouse.registry import did_you_mean
 
 __all__ = ["Share", "Strict", "faults_of", "read_yaml"]
 
@@ -53,8 +53,7 @@ def _fault(one: Any, section: type[Strict]) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
     match one["type"]:
         case "extra_forbidden":
-            near = difflib.get_close_matches(str(location[-1]), _keys(section), n=1)
-            return f"{place}: is not a key here." + (f' Did you mean "{near[0]}"?' if near else "")
+            return f"{place}: is not a key here.{did_you_mean(str(location[-1]), _keys(section))}"
         case "missing":
             return f"{place}: is missing."
         case "value_error":

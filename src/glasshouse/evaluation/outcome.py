@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Protocol
 
 import numpy as np
 from scipy.stats import rankdata
@@ -21,25 +23,33 @@ from glasshouse.population import BoolArray
 __all__ = ["AttackOutcome", "run_attack"]
 
 
+class Named(Protocol):
+    """What an outcome needs to know of its attack; beside that it is a dataclass."""
+
+    name: ClassVar[str]
+
+
 @dataclass(frozen=True, eq=False)
 class AttackOutcome:
     """One attack against one target.
 
     Args:
-        attack: with its parameters, tuned ones as they were settled.
+        attack: with its parameters, tuned ones as they were settled; a graph's attacks are of another kind.
         scores: [N], higher means member.
         thresholds: one for each wanted FPR, from simulated targets; empty where there are too few shadow models.
         note: why there are none; empty where there are some.
+        details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None where they are not known.
         seconds: spent on scoring the target.
     """
 
-    attack: Attack
+    attack: Named
     scores: FloatArray
     thresholds: tuple[Threshold, ...]
     metrics: Metrics | None
     seconds: float
     note: str = ""
+    details: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def ranks(self) -> FloatArray:

@@ -214,6 +214,8 @@ def _attack_json(outcome: AttackOutcome) -> dict[str, Any]:
             for threshold in outcome.thresholds
         ],
     }
+    if outcome.details:
+        found["details"] = dict(outcome.details)
     metrics = outcome.metrics
     if metrics is not None:
         found |= {

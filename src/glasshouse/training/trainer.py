@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol, runtime_checkable
 
-from glasshouse.population import BoolArray, Population
+from glasshouse.population import BoolArray
 
 __all__ = ["Trainer"]
 
@@ -21,11 +21,12 @@ class Trainer(Protocol):
         ...     share = np.bincount(population.y[members], minlength=2) / members.sum()
         ...     return lambda x: np.tile(np.log(share), (len(x), 1))
         >>> import numpy as np
+        >>> from glasshouse.population import Population
         >>> model = train(Population([[0.0], [1.0]], [0, 1]), np.array([True, True]), seed=0)
         >>> model(np.zeros((1, 1))).round(2)
         array([[-0.69, -0.69]])
     """
 
-    def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
-        """Train on ``members`` alone, [N] booleans over the population."""
+    def __call__(self, population: Any, members: BoolArray, /, seed: int) -> Any:
+        """Train on ``members`` alone, [N] booleans over the population: a `Population`, or a graph."""
         ...

@@ -1,0 +1,78 @@
+"""Things by name: registered with a decorator, found with a hint where the name is misspelt."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from glasshouse.errors import InputError
+
+__all__ = ["Registry", "did_you_mean"]
+
+Thing = TypeVar("Thing")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint at the nearest known name, with a space before it; empty where none is near.
+
+    Example:
+        >>> did_you_mean("rmai", ["base", "rmia"])
+        ' Did you mean "rmia"?'
+    """
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f' Did you mean "{near[0]}"?' if near else ""
+
+
+class Registry(Generic[Thing]):
+    """Classes or functions of one kind, by name.
+
+    Args:
+        kind: what they are, for errors: ``"an attack"``.
+
+    Example:
+        >>> colours: Registry[str] = Registry("a colour")
+        >>> colours.add("red", "#ff0000")
+        >>> colours.find("rad")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: "rad" is not a colour. Did you mean "red"? Known: red.
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._things: dict[str, Thing] = {}
+
+    def add(self, name: str, thing: Thing) -> None:
+        """Make a thing known; a second one of a name replaces the first."""
+        self._things[name] = thing
+
+    def names(self) -> list[str]:
+        """All names, in the order they were added."""
+        return list(self._things)
+
+    def find(self, name: str) -> Thing:
+        """The thing of a name; an unknown one is refused with what is near and what is known."""
+        if name not in self._things:
+            hint = did_you_mean(name, self._things)
+            raise InputError(f'"{name}" is not {self.kind}.{hint} Known: {", ".join(self._things)}.')
+        return self._things[name]
+
+    def parameters(self, name: str) -> list[str]:
+        """The fields of a registered dataclass."""
+        return [field.name for field in dataclasses.fields(self.find(name))]  # type: ignore[arg-type]
+
+    def create(self, name: str, *, shared: Mapping[str, Any] | None = None, **parameters: Any) -> Any:
+        """An object of a registered dataclass.
+
+        Args:
+            name: a registered name.
+            shared: parameters for whichever classes have them, such as an audit's ``mode`` and ``prior``.
+            **parameters: this one's own; an unknown one is refused.
+        """
+        made: Callable[..., Any] = self.find(name)  # type: ignore[assignment]
+        known = self.parameters(name)
+        unknown = sorted(set(parameters) - set(known))
+        if unknown:
+            raise InputError(f"{name}: {unknown[0]!r} is not a parameter of it. Known: {', '.join(known) or 'none'}.")
+        return made(**({key: value for key, value in (shared or {}).items() if key in known} | parameters))
