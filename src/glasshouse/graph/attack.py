@@ -1,0 +1,54 @@
+"""What an attack on a graph is, and the registry of those that need more than zero-hop evidence."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import ClassVar, NamedTuple, TypeVar
+
+from glasshouse.graph.scene import Scene
+from glasshouse.numerics import FloatArray
+from glasshouse.registry import Registry
+
+__all__ = ["GRAPH_ATTACKS", "GraphAttack", "Judgement", "register_graph_attack"]
+
+
+class Judgement(NamedTuple):
+    """Scores [nodes], and figures that only this attack has, such as its sampler's precision."""
+
+    scores: FloatArray
+    details: Mapping[str, float]
+
+
+class GraphAttack(abc.ABC):
+    """An attack that asks models about parts of the graph: a frozen dataclass whose fields are its parameters.
+
+    Example:
+        >>> GRAPH_ATTACKS.names()
+        ['g-base', 'classifier-2hop']
+    """
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def judge(self, scene: Scene) -> Judgement:
+        """Scores of the scene's audited nodes, and figures of its own to report beside them."""
+
+    def score_scene(self, scene: Scene) -> FloatArray:
+        """Scores of the scene's audited nodes, [nodes]; higher means member."""
+        return self.judge(scene).scores
+
+
+GRAPH_ATTACKS: Registry[type[GraphAttack]] = Registry("a graph attack")
+GraphAttackType = TypeVar("GraphAttackType", bound=type[GraphAttack])
+
+
+def register_graph_attack(name: str) -> Callable[[GraphAttackType], GraphAttackType]:
+    """Class decorator that makes a graph attack known by name."""
+
+    def decorate(attack: GraphAttackType) -> GraphAttackType:
+        attack.name = name
+        GRAPH_ATTACKS.add(name, attack)
+        return attack
+
+    return decorate

@@ -1,0 +1,64 @@
+"""What a run of chains tells about itself, and what its chains start from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+__all__ = ["ChainInfo", "generators", "prior_logits", "starting_masks"]
+
+Prior = float | npt.NDArray[np.float64] | Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainInfo:
+    """How a run of Markov chains went.
+
+    Attributes:
+        acceptance_rate: share of proposals taken (after burn-in). A Gibbs draw is always taken: 1.
+        flip_share: Metropolis-Hastings: the tuned share of indicators that a proposal flips, mean over chains.
+            Gibbs: the share of visits that changed an indicator.
+        seconds: wall-clock time.
+    """
+
+    acceptance_rate: float
+    flip_share: float
+    seconds: float
+
+
+def prior_logits(prior: Prior, n: int) -> npt.NDArray[np.float64]:
+    """log(λ / (1 - λ)) a node, [n], from one λ or one a node.
+
+    Example:
+        >>> prior_logits(0.5, 3)
+        array([0., 0., 0.])
+    """
+    share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
+    if not ((share >= 0) & (share <= 1)).all():
+        raise ValueError("prior: a share of members lies between 0 and 1.")
+    with np.errstate(divide="ignore"):
+        return np.log(share) - np.log1p(-share)
+
+
+def generators(seed: int, chains: int) -> list[np.random.Generator]:
+    """One generator a chain, so that a chain does not depend on how many threads run beside it."""
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
+
+
+def starting_masks(
+    start: npt.NDArray[np.bool_] | Tensor | None,
+    prior: Prior,
+    n: int,
+    sources: list[np.random.Generator],
+) -> npt.NDArray[np.bool_]:
+    """Where chains begin, bool [chains, n]: the masks given (one, or one a chain), or draws from the prior."""
+    if start is None:
+        share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
+        return np.stack([source.random(n) < share for source in sources])
+    masks = np.atleast_2d(np.asarray(start, dtype=np.bool_))
+    if masks.shape not in ((1, n), (len(sources), n)):
+        raise ValueError(f"start: shape {masks.shape} is neither [{n}] nor [{len(sources)}, {n}].")
+    return np.broadcast_to(masks, (len(sources), n)).copy()

@@ -1,0 +1,36 @@
+"""Losses of all nodes on the graph induced by a mask, by a plain forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch_geometric.data import Data
+
+from glasshouse.graph.reference import quiet
+from glasshouse.graph.signal import losses
+
+__all__ = ["WholeLosses", "forward_losses"]
+
+WholeLosses = Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.float64]]  # mask [n] -> losses [models, n]
+
+
+def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
+    """A function from a mask [n] to the losses [models, n] of any modules or callables ``(x, edge_index) -> logits``.
+
+    Example:
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> forward_losses([lambda x, edge_index: x * 0], pair)(np.array([True, True])).round(4)
+        array([[0.6931, 0.6931]])
+    """
+
+    def ask(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        members = torch.from_numpy(mask)
+        edges = data.edge_index[:, members[data.edge_index].all(0)]
+        with quiet(models):
+            return torch.stack([losses(model(data.x, edges), data.y) for model in models]).numpy()
+
+    return ask

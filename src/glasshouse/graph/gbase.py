@@ -1,0 +1,155 @@
+"""G-BASE: the Bayes-approximate membership posterior of a node (paper, Definition 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+from torch_geometric.data import Data
+
+from glasshouse.errors import InputError
+from glasshouse.evidence import Mode
+from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.question import Hops, Model
+from glasshouse.graph.samplers import SAMPLERS, Request, Samples, draw
+from glasshouse.graph.scene import Scene
+from glasshouse.graph.toggle import toggle_losses
+from glasshouse.numerics import FloatArray, log_mean_exp
+from glasshouse.population import BoolArray
+
+__all__ = ["GBASE"]
+
+SamplerName = Literal["independent", "mia", "metropolis", "gibbs", "truth"]
+
+
+@register_graph_attack("g-base")
+@dataclass(frozen=True, kw_only=True)
+class GBASE(GraphAttack):
+    r"""Posterior probability that a node was trained on, averaged over plausible training sets of the others.
+
+    :math:`\frac1M \sum_i \sigma(-S_\theta - \log \frac1K \sum_k e^{-S_k} + \log\frac{\lambda}{1-\lambda})`, where
+    :math:`S` is the node's loss and what its presence does to its neighbours' (eq. 6), on the graph of sample i.
+
+    Args:
+        mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the node.
+        sampler: where the training sets come from: a name of ``SAMPLERS``, or ``(scene, request) -> bool [M, n]``.
+        samples: M, how many of them.
+        prior: λ, the share of members expected before looking: one number, or one a node.
+        passes: how often a Gibbs chain visits every node.
+        hops: ``"model"`` sums over the L-hop neighbourhood as Theorem 1 says, ``"affected"`` over every node whose
+            prediction changes.
+        engine: how S is computed; see `toggle_losses`.
+        seed: of the sampler.
+
+    Example:
+        >>> from glasshouse.graph.gnn import build_gnn
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
+        >>> torch.manual_seed(0) and None
+        >>> models = [build_gnn("gcn", features=3, hidden=4, classes=2) for _ in range(3)]
+        >>> scores = GBASE(sampler="independent").score(
+        ...     data, target=models[0], shadows=models[1:], shadow_members=[[1, 0, 1], [0, 1, 0]]
+        ... )
+        >>> scores.shape, bool(((scores > 0) & (scores < 1)).all())
+        ((3,), True)
+    """
+
+    mode: Mode = "online"
+    sampler: SamplerName | Callable[[Scene, Request], BoolArray] = "mia"
+    samples: int = 8
+    prior: float | ArrayLike = 0.5
+    passes: int = 1
+    hops: Hops = "model"
+    engine: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.sampler, str):
+            SAMPLERS.find(self.sampler)
+        if self.samples < 1 or self.passes < 1:
+            raise InputError(f"samples, passes: {self.samples}, {self.passes}; use 1 or more of each.")
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if not ((prior > 0) & (prior < 1)).all():
+            raise InputError(f"prior: {self.prior} is not between 0 and 1.")
+
+    @property
+    def label(self) -> str:
+        """Its name in tables, which tells samplers apart."""
+        return f"{self.name}-{self.sampler if isinstance(self.sampler, str) else 'own'}"
+
+    def score(
+        self,
+        data: Data,
+        *,
+        target: Model,
+        shadows: Sequence[Model],
+        shadow_members: ArrayLike,
+        nodes: ArrayLike | None = None,
+        truth: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Posteriors of the nodes, [nodes]; higher means member.
+
+        Args:
+            data: the graph.
+            target: the model under audit.
+            shadows: the K shadow models.
+            shadow_members: [K, n] who trained which.
+            nodes: ids of the nodes to score; all by default.
+            truth: [n] who trained the target, for ``sampler="truth"`` alone.
+        """
+        return self.score_scene(Scene(data, target, shadows, shadow_members, nodes=nodes, truth=truth))
+
+    def judge(self, scene: Scene) -> Judgement:
+        """Posteriors of the scene's audited nodes, and how its sampler did."""
+        asked = None
+        if self.mode == "offline":
+            scene.of_nodes(scene.zero_hop).require_side(inside=False)
+            asked = ~scene.shadow_members[:, scene.nodes]
+        samples = self._sampled(scene)
+        signals = self._signals(scene, samples.masks)  # [1 + K, M, nodes]
+        odds = logit(self._priors(scene)[scene.nodes])
+        posteriors = [
+            expit(-signals[0, i] - log_mean_exp(-signals[1:, i], where=asked) + odds) for i in range(self.samples)
+        ]
+        return Judgement(np.asarray(np.mean(posteriors, axis=0)), _figures(samples))
+
+    def _sampled(self, scene: Scene) -> Samples:
+        request = Request(
+            samples=self.samples, prior=self._priors(scene), mode=self.mode, passes=self.passes, seed=self.seed
+        )
+        return draw(self.sampler, scene, request)
+
+    def _signals(self, scene: Scene, masks: BoolArray) -> FloatArray:
+        try:
+            found = toggle_losses(
+                scene.models,
+                scene.data,
+                torch.from_numpy(masks),
+                torch.from_numpy(scene.nodes),
+                engine=self.engine,
+                hops=self.hops,
+            )
+        except ValueError as error:
+            raise InputError(*str(error).splitlines()) from error
+        return np.asarray(found.cpu().numpy(), dtype=np.float64)
+
+    def _priors(self, scene: Scene) -> FloatArray:
+        count = int(scene.data.num_nodes)
+        prior = np.asarray(self.prior, dtype=np.float64)
+        if prior.shape not in ((), (count,)):
+            raise InputError(f"prior: {prior.size} numbers for {count} nodes; give one, or one a node.")
+        return np.broadcast_to(prior, (count,))
+
+
+def _figures(samples: Samples) -> dict[str, float]:
+    """The sampler's acceptance rate, and its precision and recall where the truth is known."""
+    figures = {
+        "sampler_acceptance": samples.acceptance,
+        "sampler_precision": samples.precision,
+        "sampler_recall": samples.recall,
+    }
+    return {name: value for name, value in figures.items() if value is not None}

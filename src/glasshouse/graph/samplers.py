@@ -1,0 +1,144 @@
+"""Membership samplers: plausible training sets of the target, over which G-BASE averages (paper, App. B)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from glasshouse.attacks import BASE
+from glasshouse.errors import InputError
+from glasshouse.evidence import Mode
+from glasshouse.graph.chains import gibbs_masks, metropolis_masks
+from glasshouse.graph.scene import Scene
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray, as_members
+from glasshouse.randomness import generator, seed_for
+from glasshouse.registry import Registry
+
+__all__ = ["SAMPLERS", "Request", "Sampler", "Samples", "draw"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What G-BASE asks a sampler for.
+
+    Args:
+        samples: M, how many membership masks.
+        prior: [n] λ of each node.
+        mode: ``"online"``, or ``"offline"`` where only models without a node may speak about it.
+        passes: how often a Gibbs chain visits every node.
+        seed: of the draws.
+    """
+
+    samples: int
+    prior: FloatArray
+    mode: Mode
+    passes: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Membership masks [M, n], and how they were come by.
+
+    Args:
+        masks: who is a member in each sample.
+        acceptance: share of proposals that a chain took; None where nothing is proposed.
+        precision: share of sampled members that are members in truth; None where that is not known.
+        recall: share of true members that are sampled.
+    """
+
+    masks: BoolArray
+    acceptance: float | None = None
+    precision: float | None = None
+    recall: float | None = None
+
+
+Sampler = Callable[[Scene, Request], Samples]
+SAMPLERS: Registry[Sampler] = Registry("a sampler")
+
+
+def draw(sampler: str | Callable[[Scene, Request], BoolArray], scene: Scene, request: Request) -> Samples:
+    """Draw masks by a named sampler or the user's own function ``(scene, request) -> bool [M, n]``.
+
+    Example:
+        >>> SAMPLERS.names()
+        ['independent', 'mia', 'metropolis', 'gibbs', 'truth']
+    """
+    if isinstance(sampler, str):
+        found = SAMPLERS.find(sampler)(scene, request)
+    else:
+        shape = (request.samples, int(scene.data.num_nodes))
+        found = Samples(as_members(sampler(scene, request), shape, place="sampler"))
+    if scene.truth is None:
+        return found
+    hits = int((found.masks & scene.truth).sum())
+    sampled, true = int(found.masks.sum()), len(found.masks) * int(scene.truth.sum())
+    return Samples(
+        found.masks,
+        found.acceptance,
+        precision=hits / sampled if sampled else float("nan"),
+        recall=hits / true if true else float("nan"),
+    )
+
+
+def _independent(scene: Scene, request: Request) -> Samples:
+    """Every indicator by itself, by the prior: P(M | θ, G) taken as P(M | G)."""
+    return Samples(_bernoulli(request.prior, request, "independent"))
+
+
+def _mia(scene: Scene, request: Request) -> Samples:
+    """Every indicator by itself, by BASE's posterior from zero-hop queries."""
+    posterior = BASE(mode=request.mode, prior=request.prior).score(scene.zero_hop)
+    return Samples(_bernoulli(posterior, request, "mia"))
+
+
+def _gibbs(scene: Scene, request: Request) -> Samples:
+    """One Gibbs chain a sample; its conditionals are the Bayes rule itself at the current mask."""
+    masks, info = gibbs_masks(
+        scene.models,
+        scene.data,
+        chains=request.samples,
+        passes=request.passes,
+        prior=request.prior,
+        asked=None if request.mode == "online" else ~scene.shadow_members,
+        seed=seed_for(request.seed, "gibbs"),
+    )
+    return Samples(masks, info.acceptance_rate)
+
+
+def _metropolis(scene: Scene, request: Request) -> Samples:
+    """Metropolis-Hastings over whole masks; it weighs all shadow models at once, so it has no offline form."""
+    if request.mode == "offline":
+        raise InputError(
+            "sampler: metropolis weighs whole training sets, which no shadow model is outside of. Use gibbs."
+        )
+    masks, info = metropolis_masks(
+        scene.models,
+        scene.data,
+        samples=request.samples,
+        prior=request.prior,
+        seed=seed_for(request.seed, "metropolis"),
+    )
+    return Samples(masks, info.acceptance_rate)
+
+
+def _truth(scene: Scene, request: Request) -> Samples:
+    """The target's own training set: the limit that no attacker reaches, for comparison."""
+    if scene.truth is None:
+        raise InputError("sampler: truth needs the target's members; leave it to evaluations that know them.")
+    return Samples(np.tile(scene.truth, (request.samples, 1)))
+
+
+def _bernoulli(probability: FloatArray, request: Request, purpose: str) -> BoolArray:
+    uniform = generator(request.seed, purpose).random((request.samples, len(probability)))
+    return np.asarray(uniform < probability)
+
+
+SAMPLERS.add("independent", _independent)
+SAMPLERS.add("mia", _mia)
+SAMPLERS.add("metropolis", _metropolis)
+SAMPLERS.add("gibbs", _gibbs)
+SAMPLERS.add("truth", _truth)

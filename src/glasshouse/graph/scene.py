@@ -1,0 +1,192 @@
+"""A scene: a graph, the model under audit, its shadow models and who trained them; what a graph attack looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from glasshouse.attacks.simulation import reference_rows
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence
+from glasshouse.graph.question import Model, model_device
+from glasshouse.graph.reference import quiet
+from glasshouse.numerics import losses_from_logits
+from glasshouse.population import BoolArray, as_ids, as_members
+
+__all__ = ["Scene", "checked_graph"]
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Scene:
+    """One target on one graph, as an attacker sees it.
+
+    Args:
+        data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n].
+        target: the model under audit, ``(x, edge_index) -> logits``.
+        shadows: the K shadow models.
+        shadow_members: [K, n] who trained which.
+        nodes: ids of the audited nodes; all by default.
+        truth: [n] who trained the target. Only the sampler of that name and reports look at it.
+        ids: [n] names of the nodes; their numbers by default.
+
+    Example:
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> scene = Scene(data, lambda x, edges: x, [lambda x, edges: x], [[1, 0]])
+        >>> scene.zero_hop.target_loss.round(3)
+        array([0.313, 0.313])
+    """
+
+    data: Data
+    target: Model
+    shadows: tuple[Model, ...]
+    shadow_members: BoolArray
+    nodes: NDArray[np.int64]
+    truth: BoolArray | None
+    ids: NDArray[np.str_]
+
+    def __init__(
+        self,
+        data: Data,
+        target: Model,
+        shadows: Sequence[Model],
+        shadow_members: ArrayLike,
+        *,
+        nodes: ArrayLike | None = None,
+        truth: ArrayLike | None = None,
+        ids: Sequence[Any] | NDArray[Any] | None = None,
+    ) -> None:
+        checked_graph(data)
+        count = int(data.num_nodes)
+        chosen = np.arange(count) if nodes is None else np.asarray(nodes)
+        if chosen.dtype == np.bool_:
+            chosen = np.flatnonzero(as_members(chosen, (count,), place="nodes"))
+        if chosen.dtype.kind not in "iu" or (len(chosen) and not (chosen.min() >= 0 and chosen.max() < count)):
+            raise InputError(f"nodes: give ids of nodes, whole numbers from 0 to {count - 1}.")
+        if len(np.unique(chosen)) != len(chosen) or not len(chosen):
+            raise InputError("nodes: none, or one of them twice; give each audited node once.")
+        members = as_members(shadow_members, (len(shadows), count), place="shadow_members")
+        for name, value in {
+            "data": data,
+            "target": target,
+            "shadows": tuple(shadows),
+            "shadow_members": members,
+            "nodes": chosen.astype(np.int64),
+            "truth": None if truth is None else as_members(truth, (count,), place="truth"),
+            "ids": as_ids(ids, count, place="ids"),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Scene({self.data.num_nodes} nodes, {len(self.nodes)} audited, {len(self.shadows)} shadow models)"
+
+    @property
+    def models(self) -> list[Model]:
+        """The target first, then the shadow models."""
+        return [self.target, *self.shadows]
+
+    @cached_property
+    def zero_hop(self) -> Evidence:
+        """Evidence about every node from queries without edges: what the i.i.d. attacks look at."""
+        return self._evidence(torch.empty((2, 0), dtype=torch.long))
+
+    @cached_property
+    def whole_graph(self) -> Evidence:
+        """Evidence about every node from queries of the whole graph that the attacker knows."""
+        return self._evidence(self.data.edge_index)
+
+    def of_nodes(self, evidence: Evidence) -> Evidence:
+        """Evidence about the audited nodes alone."""
+        at = self.nodes
+        logits, shadow_logits = evidence.target_logits, evidence.shadow_logits
+        return Evidence(
+            target_loss=evidence.target_loss[at],
+            shadow_loss=evidence.shadow_loss[:, at],
+            shadow_members=evidence.shadow_members[:, at],
+            ids=evidence.ids[at],
+            labels=None if evidence.labels is None else evidence.labels[at],
+            target_logits=None if logits is None else logits[at],
+            shadow_logits=None if shadow_logits is None else shadow_logits[:, at],
+        )
+
+    def simulated(self) -> Iterator[tuple[Scene, BoolArray]]:
+        """Each shadow model in turn as the target, judged by the rest less its complement; and who trained it."""
+        for k in range(len(self.shadows)):
+            rows = reference_rows(self.shadow_members, k)
+            if rows.shape[1] != 1:
+                raise InputError("shadow_members: on graphs, shadow models come in complementary pairs or at random.")
+            others = rows[:, 0].tolist()
+            scene = Scene(
+                self.data,
+                self.shadows[k],
+                [self.shadows[j] for j in others],
+                self.shadow_members[others],
+                nodes=self.nodes,
+                truth=self.shadow_members[k],
+                ids=self.ids,
+            )
+            yield scene, self.shadow_members[k][self.nodes]
+
+    def _evidence(self, edge_index: Tensor) -> Evidence:
+        """Losses and logits of all models on all nodes, asked with the given edges."""
+        labels = self.data.y.cpu().numpy().astype(np.int64)
+        with quiet(self.models):
+            answers = [_asked(model, self.data, edge_index) for model in self.models]
+        narrow = [answer.shape for answer in answers if answer.ndim != 2 or answer.shape[1] <= labels.max()]
+        if narrow:
+            raise InputError(f"models: one answers with shape {narrow[0]}, but the labels go up to {labels.max()}.")
+        losses = [losses_from_logits(answer, labels) for answer in answers]
+        return Evidence(
+            target_loss=losses[0],
+            shadow_loss=np.stack(losses[1:]),
+            shadow_members=self.shadow_members,
+            ids=self.ids,
+            labels=labels,
+            target_logits=answers[0].astype(np.float32),
+            shadow_logits=np.stack(answers[1:]).astype(np.float32),
+        )
+
+
+def _asked(model: Model, data: Data, edge_index: Tensor) -> NDArray[np.float64]:
+    device = model_device([model]) or data.x.device
+    answer: NDArray[np.float64] = model(data.x.to(device), edge_index.to(device)).double().cpu().numpy()
+    return answer
+
+
+def checked_graph(data: Any) -> None:
+    """Refuse a graph that cannot be audited, every fault at once.
+
+    Example:
+        >>> checked_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]]), y=torch.tensor([0, 1])))
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: data.edge_index: names nodes outside 0 to 1; drop those edges.
+    """
+    x, edges, y = (getattr(data, name, None) for name in ("x", "edge_index", "y"))
+    missing = [name for name, value in (("x", x), ("edge_index", edges), ("y", y)) if value is None]
+    if missing:
+        raise InputError(f"data: has no {missing[0]}; an audit needs x, edge_index and y.")
+    assert x is not None  # noqa: S101 (for the type checker: said above)
+    assert edges is not None  # noqa: S101
+    assert y is not None  # noqa: S101
+    count, faults = len(x), []
+    if not bool(torch.isfinite(x).all()):
+        bad = int((~torch.isfinite(x).all(dim=1)).nonzero()[0])
+        faults.append(f"data.x: node {bad} has a NaN or infinite feature; fill it in first.")
+    if edges.numel() and not (int(edges.min()) >= 0 and int(edges.max()) < count):
+        faults.append(f"data.edge_index: names nodes outside 0 to {count - 1}; drop those edges.")
+    if y.numel() != count:
+        faults.append(f"data.y: {y.numel()} labels for {count} nodes; give one class a node.")
+    elif not bool((y >= 0).all()):
+        lost = int((~(y >= 0)).sum())
+        faults.append(f"data.y: {lost} nodes have no label; leave them out with data.subgraph(data.y >= 0).")
+    elif len(torch.unique(y)) < 2:
+        faults.append("data.y: all nodes have one label; a classifier needs two or more.")
+    if faults:
+        raise InputError(*faults)

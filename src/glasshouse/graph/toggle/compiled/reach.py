@@ -1,0 +1,66 @@
+"""Which rows a toggle of one node can change: members one, two and three steps away, through members only."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from glasshouse.graph.jit import inner_kernel, kernel
+from glasshouse.graph.toggle.compiled.plan import Graph
+
+__all__ = ["Reach", "find_two_hops", "grow", "new_reach", "release"]
+
+
+class Reach(NamedTuple):
+    """The neighbourhood of the node being toggled, nearest first, the node itself left out."""
+
+    nodes: npt.NDArray[np.int32]  # [n], the first size[h] of them lie within h + 1 steps
+    slot: npt.NDArray[np.int32]  # [n], a node's position in ``nodes``; -1 outside, -2 for the toggled node
+    size: npt.NDArray[np.int64]  # [3]
+
+
+def new_reach(n: int) -> Reach:
+    """Scratch space for one thread on a graph of n nodes."""
+    return Reach(nodes=np.zeros(n, np.int32), slot=np.full(n, -1, np.int32), size=np.zeros(3, np.int64))
+
+
+@inner_kernel
+def grow(ring: int, graph: Graph, reach: Reach) -> None:
+    """Append the members next to those of the ring before."""
+    nodes, slot = reach.nodes, reach.slot
+    first = reach.size[ring - 2] if ring > 1 else 0
+    size = reach.size[ring - 1]
+    for i in range(first, reach.size[ring - 1]):
+        u = nodes[i]
+        for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+            w = graph.columns[e]
+            if slot[w] == -1:
+                slot[w] = size
+                nodes[size] = w
+                size += 1
+    reach.size[ring] = size
+
+
+@kernel
+def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
+    """Fill the first two rings around v. ``release`` must follow before the next node."""
+    reach.slot[v] = -2
+    size = 0
+    for e in range(graph.start[v], graph.start[v] + graph.degree[v]):
+        u = graph.columns[e]
+        reach.slot[u] = size
+        reach.nodes[size] = u
+        size += 1
+    reach.size[0] = size
+    grow(1, graph, reach)
+    reach.size[2] = reach.size[1]  # the third ring is empty until somebody asks for it
+
+
+@kernel
+def release(v: int, reach: Reach) -> None:
+    """Forget the neighbourhood of v, in time proportional to its size."""
+    reach.slot[v] = -1
+    for i in range(reach.size[2]):
+        reach.slot[reach.nodes[i]] = -1

@@ -1,0 +1,136 @@
+"""The layer-by-layer engine: one kept forward pass a mask, then only the rows that a toggle changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.question import Hops, Model, Question, check_width
+from glasshouse.graph.signal import losses
+from glasshouse.graph.toggle.balls import Rings, draw_rings
+from glasshouse.graph.toggle.layers.base import Kept
+from glasshouse.graph.toggle.masked_graph import MaskedGraph, coalesce, mask_graph
+from glasshouse.graph.toggle.plan import Plan, make_plan, target_costs
+from glasshouse.graph.toggle.registry import register_engine
+from glasshouse.graph.toggle.segments import segment_sum, slices_within, starts_of
+from glasshouse.graph.toggle.stacking import Stage, can_stack, stack_layers
+
+__all__ = ["Layered"]
+
+
+@register_engine("layered", rank=10)
+class Layered:
+    """Our GNNs of any depth and every architecture, on the CPU or a GPU.
+
+    Example:
+        >>> from glasshouse.graph.gnn import build_gnn
+        >>> Layered().supports([build_gnn("gat", features=2, hidden=8, classes=2, layers=3)], None)
+        True
+    """
+
+    def supports(self, models: Sequence[Model], question: Question) -> bool:
+        """See :class:`~glasshouse.graph.toggle.registry.Engine`."""
+        return all(can_stack(model) for model in models)
+
+    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+        """See :class:`~glasshouse.graph.toggle.registry.Engine`."""
+        first = stack_layers(models[:1])
+        dtype = _dtype(models[0])
+        edges = coalesce(question.edge_index, question.size, dtype)
+        plan = make_plan(first, question, memory=memory)
+        parts = []
+        for models_at in range(0, len(models), plan.models):
+            stages = stack_layers(models[models_at : models_at + plan.models])
+            rows = []
+            for masks_at in range(0, len(question.masks), plan.masks):
+                graph = mask_graph(edges, question.masks[masks_at : masks_at + plan.masks])
+                rows.append(_answer(stages, graph, question, dtype=dtype, plan=plan))
+            parts.append(torch.cat(rows, dim=1))
+        return torch.cat(parts)
+
+
+def _dtype(model: Model) -> torch.dtype:
+    """The type that a model computes in."""
+    return next(cast("torch.nn.Module", model).parameters()).dtype
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Step:
+    """One stage under a group of masks: its state, and which balls it reads and writes."""
+
+    stage: Stage
+    kept: Kept
+    inner: int
+    outer: int
+
+
+def reaches(stages: Sequence[Stage], hops: Hops) -> list[tuple[int, int]]:
+    """For each stage, the ball whose inputs change and the ball whose outputs are wanted.
+
+    Example:
+        >>> from glasshouse.graph.gnn import build_gnn
+        >>> stages = stack_layers([build_gnn("gcn", features=2, hidden=4, classes=2)])
+        >>> reaches(stages, "model"), reaches(stages, "affected")
+        ([(1, 2), (2, 2)], [(1, 2), (2, 3)])
+    """
+    steps, reach = [], 0
+    radius = len(stages) if hops == "model" else None
+    for stage in stages:
+        inner = max(reach, 1) if stage.layer.divides_by_degree else reach  # a degree changes one hop away, at once
+        reach = inner + 1 if radius is None else min(inner + 1, radius)
+        steps.append((inner, reach))
+    return steps
+
+
+def _answer(
+    stages: Sequence[Stage], graph: MaskedGraph, question: Question, *, dtype: torch.dtype, plan: Plan
+) -> Tensor:
+    """S under one group of masks, [models, masks, nodes]."""
+    masks, count = len(graph.members) // graph.size, len(question.nodes)
+    labels = question.labels.repeat(masks)
+    steps: list[_Step] = []
+    values = question.x.to(dtype).unsqueeze(1)
+    spans = reaches(stages, question.hops)
+    for stage, (inner, outer) in zip(stages, spans, strict=True):
+        kept, values = stage.layer.keep(values, graph, limit=plan.temporary)
+        values = values.relu_() if stage.relu else values
+        steps.append(_Step(stage=stage, kept=kept, inner=inner, outer=outer))
+    kept_loss = losses(check_width(values, question), _safe(labels, values).unsqueeze(1))  # [N, models]
+    targets = (torch.arange(masks, device=labels.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)
+    costs = target_costs(graph, targets, stages, spans, logits=values.shape[1] * values.shape[2])
+    signal = kept_loss.new_empty(len(targets), kept_loss.shape[1])
+    for part in slices_within(costs, plan.temporary):
+        signal[part] = _toggle(steps, graph, targets[part], labels, kept_loss)
+    return signal.view(masks, count, -1).permute(2, 0, 1)
+
+
+def _safe(labels: Tensor, logits: Tensor) -> Tensor:
+    """Labels that index the logits; those of nodes that are never summed may be missing."""
+    return labels.clamp(0, logits.shape[-1] - 1)
+
+
+def _toggle(steps: Sequence[_Step], graph: MaskedGraph, targets: Tensor, labels: Tensor, kept_loss: Tensor) -> Tensor:
+    """S of a chunk of targets, [targets, models]."""
+    last = steps[-1]
+    rings = draw_rings(graph, targets, radius=last.outer, around=last.inner == last.outer)
+    values: Tensor | None = None  # the features, which do not change
+    for step in steps:
+        changed = step.kept.toggle(values, rings, inner=step.inner, outer=step.outer)
+        values = changed.relu_() if step.stage.relu else changed
+    return _sum_losses(changed, rings, labels, kept_loss, outer=last.outer)
+
+
+def _sum_losses(logits: Tensor, rings: Rings, labels: Tensor, kept_loss: Tensor, *, outer: int) -> Tensor:
+    """Eq. (6) from the toggled logits [rows, models, classes] of the outermost ball."""
+    ball = rings.balls[outer]
+    after = losses(logits, _safe(labels[ball.node], logits).unsqueeze(1))
+    removed = rings.removes.unsqueeze(1)
+    own = torch.where(removed, kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
+    change = after - kept_loss[ball.node]
+    change[ball.centre] = 0
+    total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
+    return own + torch.where(removed, -total, total)

@@ -1,0 +1,213 @@
+"""Train a graph neural network on the subgraph of its members."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from glasshouse.errors import InputError, MissingExtraError, raise_faults
+from glasshouse.population import BoolArray, as_members
+from glasshouse.randomness import seed_for
+from glasshouse.registry import did_you_mean
+from glasshouse.training.threads import fitting_threads
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["GNNTrainer", "InducedGraph", "OptimizerFactory", "adam", "check_architecture", "induced", "sgd"]
+
+OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+
+def adam(lr: float = 1e-3, weight_decay: float = 1e-5) -> OptimizerFactory:
+    """Makes Adam optimizers.
+
+    Example:
+        >>> adam(lr=0.01)([nn.Parameter(torch.zeros(1))]).defaults["lr"]
+        0.01
+    """
+    return functools.partial(torch.optim.Adam, lr=lr, weight_decay=weight_decay)
+
+
+def sgd(lr: float = 0.1, momentum: float = 0.9, weight_decay: float = 1e-5) -> OptimizerFactory:
+    """Makes stochastic gradient descent with momentum.
+
+    Example:
+        >>> sgd(lr=0.5)([nn.Parameter(torch.zeros(1))]).defaults["momentum"]
+        0.9
+    """
+    return functools.partial(torch.optim.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+_ADAM = adam()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GNNTrainer:
+    """Trains a fresh GNN on the graph of the members, in full batches; same seed, same weights.
+
+    Inductive: the model sees the members, their features, their labels and the edges between two members, and nothing
+    else of the graph but the number of its features and classes. Members without a label (below 0) pass on their
+    features but have no loss.
+
+    Args:
+        architecture: one of ``glasshouse.graph.gnn.ARCHITECTURES``, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
+        model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C];
+            it then stands for ``architecture``, ``hidden``, ``layers`` and ``dropout``.
+        hidden: width of the hidden layers.
+        layers: number of graph convolutions.
+        dropout: share of hidden values dropped while training.
+        epochs: steps, each over all members.
+        optimizer: makes an optimizer from parameters, such as `adam` or `sgd` with its settings.
+        device: where to train; the GPU where there is one.
+
+    Example:
+        >>> import numpy as np
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
+        >>> model = GNNTrainer(hidden=8, epochs=3, device="cpu")(data, np.array([True, True, True, False]), seed=0)
+        >>> model(data.x, data.edge_index).shape
+        torch.Size([4, 2])
+    """
+
+    architecture: str = "gcn"
+    model: Callable[[], nn.Module] | None = None
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.5
+    epochs: int = 200
+    optimizer: OptimizerFactory = _ADAM
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name}: {getattr(self, name)} is too small; use 1 or more."
+            for name in ("hidden", "layers", "epochs")
+            if getattr(self, name) < 1
+        ]
+        if not 0.0 <= self.dropout < 1.0:
+            faults.append(f"dropout: {self.dropout} is not a share below 1; use a number such as 0.5.")
+        raise_faults(faults)
+
+    @property
+    def place(self) -> torch.device:
+        """Where models are trained."""
+        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module:
+        """A trained module in evaluation mode: a `GNN`, or your own where ``model`` is given."""
+        return self.train(data, members, seed)
+
+    def train(
+        self,
+        data: Data,
+        members: BoolArray,
+        seed: int,
+        *,
+        after_epoch: Callable[[int, nn.Module], None] | None = None,
+    ) -> nn.Module:
+        """Like a plain call, and ``after_epoch(epochs so far, model)`` is told after each step.
+
+        It may ask the model in evaluation mode; it must not draw from torch's random stream.
+        """
+        graph = induced(data, members, device=self.place)
+        labelled = graph.y >= 0
+        if not bool(labelled.any()):
+            raise InputError("members: no member has a label, so there is nothing to train on.")
+        with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
+            torch.manual_seed(seed_for(seed, "weights"))
+            model = self._untrained(features=int(graph.x.shape[1]), classes=int(data.y.max()) + 1).to(self.place)
+            optimizer = self.optimizer(model.parameters())
+            # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights say whether it
+            # is worth a second thread. Gathering messages is too quick to share: threads would wait at each of them.
+            with fitting_threads(model, graph.x, batch_size=len(graph.x)):
+                for epoch in range(1, self.epochs + 1):
+                    model.train()
+                    optimizer.zero_grad(set_to_none=True)
+                    logits = model(graph.x, graph.edge_index)
+                    nn.functional.cross_entropy(logits[labelled], graph.y[labelled]).backward()
+                    optimizer.step()
+                    if after_epoch is not None:
+                        after_epoch(epoch, model.eval())
+        return model.eval()
+
+    def _untrained(self, *, features: int, classes: int) -> nn.Module:
+        if self.model is not None:
+            return self.model()
+        check_architecture(self.architecture)
+        from glasshouse.graph.gnn import build_gnn
+
+        return build_gnn(
+            self.architecture,
+            features=features,
+            hidden=self.hidden,
+            classes=classes,
+            layers=self.layers,
+            dropout=self.dropout,
+        )
+
+
+def check_architecture(name: str) -> None:
+    """Raise where there is no architecture of this name, or no PyTorch Geometric to build it with.
+
+    Example:
+        >>> check_architecture("gatt")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: architecture: "gatt" is not known. Did you mean "gat"? Known: gcn, sage, ...
+    """
+    try:
+        from glasshouse.graph.gnn import ARCHITECTURES
+    except ImportError:
+        raise MissingExtraError("GNNTrainer", package="torch-geometric", extra="graph") from None
+    if name not in ARCHITECTURES:
+        hint = did_you_mean(name, ARCHITECTURES)
+        raise InputError(f'architecture: "{name}" is not known.{hint} Known: {", ".join(ARCHITECTURES)}.')
+
+
+class InducedGraph(NamedTuple):
+    """Some nodes of a graph, numbered anew, and the edges between them: all that a model may see of it."""
+
+    x: Tensor  # [m, features]
+    edge_index: Tensor  # [2, edges]
+    y: Tensor  # [m]
+
+
+def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> InducedGraph:
+    """The graph induced by the chosen nodes, checked.
+
+    Args:
+        data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n].
+        nodes: [n] booleans.
+        device: where its tensors shall be.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))
+        >>> import numpy as np
+        >>> induced(data, np.array([True, False, True])).edge_index.tolist()
+        [[1], [0]]
+    """
+    x, edge_index, y = data.x, data.edge_index, data.y
+    if not (isinstance(x, Tensor) and isinstance(edge_index, Tensor) and isinstance(y, Tensor)):
+        raise InputError("data: x, edge_index and y are all needed; set those that are missing.")
+    count = int(x.shape[0])
+    if y.shape != (count,):
+        raise InputError(f"data.y: shape {tuple(y.shape)} does not fit {count} nodes; give one class a node, [n].")
+    if edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < count):
+        raise InputError(f"data.edge_index: names nodes outside 0 ... {count - 1}; drop those edges.")
+    chosen = torch.from_numpy(as_members(nodes, (count,), place="members")).to(x.device)
+    position = chosen.long().cumsum(0) - 1
+    edges = edge_index.to(x.device)
+    kept = InducedGraph(
+        x=x[chosen].float().to(device),
+        edge_index=position[edges[:, chosen[edges].all(0)]].to(device),
+        y=y.to(x.device)[chosen].long().to(device),
+    )
+    if not bool(torch.isfinite(kept.x).all()):
+        raise InputError("data.x: holds NaN or infinite values; fill them in first.")
+    return kept

@@ -1,0 +1,33 @@
+"""Small trained scenes that several tests share."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from glasshouse.graph import GNNTrainer, Scene, citation_graph
+from glasshouse.graph.trainer import adam
+from glasshouse.population import BoolArray, complementary_halves, random_subsets
+
+TRAINER = GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), device="cpu")
+
+
+@functools.cache
+def trained_scene(*, nodes: int = 240, shadows: int = 4, architecture: str = "gcn", seed: int = 0) -> Scene:
+    """An overfitted target and its shadows on a small synthetic graph; everything audited, the truth known."""
+    data = citation_graph(nodes=nodes, classes=3, seed=seed)
+    trainer = GNNTrainer(
+        architecture=architecture, hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), device="cpu"
+    )
+    members = complementary_halves(nodes, models=shadows, seed=seed)
+    truth: BoolArray = random_subsets(nodes, models=1, fraction=0.5, seed=seed + 1)[0]
+    models = [trainer(data, who, number) for number, who in enumerate(members)]
+    return Scene(data, trainer(data, truth, 99), models, members, truth=truth)
+
+
+def on_nodes(scene: Scene, nodes: list[int]) -> Scene:
+    """The same scene with few audited nodes."""
+    return Scene(
+        scene.data, scene.target, scene.shadows, scene.shadow_members, nodes=np.array(nodes), truth=scene.truth
+    )

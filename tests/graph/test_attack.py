@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from glasshouse.graph import Scene
+from glasshouse.graph import attack as rooms
+from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.run import run_on_scene
+from tests.graph.scenes import trained_scene
+
+
+def test_a_users_own_graph_attack_runs_like_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "GRAPH_ATTACKS", copy.deepcopy(rooms.GRAPH_ATTACKS))
+
+    @register_graph_attack("degree")
+    @dataclass(frozen=True, kw_only=True)
+    class Degree(GraphAttack):
+        def judge(self, scene: Scene) -> Judgement:
+            degree = np.bincount(scene.data.edge_index[0].numpy(), minlength=240).astype(float)
+            return Judgement(degree[scene.nodes], {"largest": float(degree.max())})
+
+    outcome = run_on_scene(rooms.GRAPH_ATTACKS.create("degree"), trained_scene(), fprs=[0.05])
+    assert outcome.details["largest"] > 0
+    assert outcome.metrics is not None
+    assert len(outcome.thresholds) == 1

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from glasshouse import InputError
+from glasshouse.graph import Scene
+from glasshouse.graph.scene import checked_graph
+from tests.graph.scenes import trained_scene
+
+DATA = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
+
+
+def flat(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+    return torch.zeros(len(x), 2)
+
+
+def test_zero_hop_evidence_asks_without_edges_and_whole_graph_evidence_with_them() -> None:
+    scene = trained_scene()
+    with torch.no_grad():
+        alone = scene.target(scene.data.x, torch.empty(2, 0, dtype=torch.long))
+        within = scene.target(scene.data.x, scene.data.edge_index)
+    for evidence, logits in ((scene.zero_hop, alone), (scene.whole_graph, within)):
+        expected = torch.nn.functional.cross_entropy(logits.double(), scene.data.y, reduction="none")
+        np.testing.assert_allclose(evidence.target_loss, expected, rtol=1e-5, atol=1e-12)
+        assert evidence.shadow_loss.shape == (4, 240)
+    assert (scene.zero_hop.target_loss != scene.whole_graph.target_loss).any()
+
+
+def test_evidence_of_nodes_is_that_of_the_audited_ones_in_their_order() -> None:
+    scene = Scene(DATA, flat, [flat], [[1, 0, 1]], nodes=[2, 0], ids=["a", "b", "c"])
+    some = scene.of_nodes(scene.zero_hop)
+    assert some.ids.tolist() == ["c", "a"]
+    assert some.shadow_members.tolist() == [[True, True]]
+
+
+def test_simulated_scenes_leave_out_the_target_and_its_complement() -> None:
+    scene = trained_scene()
+    for k, (one, members) in enumerate(scene.simulated()):
+        assert one.target is scene.shadows[k]
+        assert scene.shadows[k ^ 1] not in one.shadows
+        assert len(one.shadows) == 2
+        assert (members == scene.shadow_members[k]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nodes": [0, 5]}, "whole numbers from 0 to 2"),
+        ({"nodes": [0, 0]}, "give each audited node once"),
+        ({"nodes": []}, "whole numbers|give each audited node once"),
+        ({"nodes": [True, False]}, "nodes: shape"),
+        ({"truth": [1, 0]}, "truth: shape"),
+        ({"shadow_members": [[1, 0]]}, "shadow_members: shape"),
+        ({"ids": ["a", "a", "b"]}, "id 'a' is repeated"),
+    ],
+)
+def test_what_does_not_fit_the_graph_is_named(options: dict[str, Any], message: str) -> None:
+    members = options.pop("shadow_members", [[1, 0, 1]])
+    with pytest.raises(InputError, match=message):
+        Scene(DATA, flat, [flat], members, **options)
+
+
+def test_a_model_that_is_too_narrow_is_refused() -> None:
+    data = Data(x=torch.eye(3), edge_index=DATA.edge_index, y=torch.tensor([0, 1, 2]))
+    with pytest.raises(InputError, match="but the labels go up to 2"):
+        _ = Scene(data, flat, [flat], [[1, 0, 1]]).zero_hop
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"x": None}, "has no x"),
+        ({"x": torch.full((3, 1), torch.nan)}, "node 0 has a NaN"),
+        ({"edge_index": torch.tensor([[0], [7]])}, "names nodes outside 0 to 2"),
+        ({"y": torch.tensor([0, 1])}, "2 labels for 3 nodes"),
+        ({"y": torch.tensor([0, -1, 1])}, "1 nodes have no label"),
+        ({"y": torch.tensor([1, 1, 1])}, "all nodes have one label"),
+    ],
+)
+def test_a_graph_that_cannot_be_audited_is_refused(changed: dict[str, Any], message: str) -> None:
+    data = Data(**({"x": DATA.x, "edge_index": DATA.edge_index, "y": DATA.y} | changed))
+    with pytest.raises(InputError, match=message):
+        checked_graph(data)
