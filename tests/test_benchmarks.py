@@ -6,6 +6,9 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+import pytest
+
 
 def benchmark(name: str) -> ModuleType:
     path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
@@ -23,3 +26,15 @@ def test_rmia_costs_a_sort_and_not_all_pairs() -> None:
     assert found["rmia_ratio"] < 10
     assert found["rmia_other_population_ratio"] < 10
     assert found["rmia_memory_multiple"] < 3
+
+
+def test_cora_agrees_with_the_papers_table(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of the ten targets: AUC and TPR at 1 % FPR within two printed standard deviations, seeds fixed."""
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
+    cora = benchmark("cora")
+    attacks = ("BASE", "RMIA", "LiRA", "G-BASE (MI)", "G-BASE (MIA)", "G-BASE (Gibbs)")
+    found = cora.measure(2, attacks=attacks)
+    for name in attacks:
+        means = np.mean(found[name], axis=0)
+        for ours, (paper, deviation) in zip(means[:2], cora.PAPER[name][:2], strict=True):
+            assert abs(ours - paper) < 2 * deviation, f"{name}: {ours:.2f}, paper {paper} ± {deviation}"

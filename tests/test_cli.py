@@ -44,6 +44,19 @@ def test_an_audit_file_gives_a_table_and_a_report_and_says_where(tmp_path: Path)
     assert "already holds something" in again.stderr
 
 
+def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: Path) -> None:
+    """As `make audit` runs it: a synthetic graph, all attacks side by side."""
+    done = glasshouse("audit", "--out", "run", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "synthetic" in done.stdout
+    for name in ("base", "lira", "rmia", "classifier", "classifier-2hop", "g-base-mia"):
+        assert name in done.stdout
+    assert "Next, a real one" in done.stdout
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["attacks"]["base"]["auc"] > 0.7
+    assert metrics["attacks"]["base"]["rates"][0]["tpr"] > 0.08
+
+
 def test_scoring_saved_evidence_prints_json_for_machines(evidence: Path) -> None:
     done = glasshouse("score", evidence, "--json", "--fpr", "0.01", "--epsilon", "0.1", folder=evidence.parent)
     assert done.returncode == 0, done.stderr
@@ -84,7 +97,7 @@ def test_scoring_can_keep_a_run_and_choose_attacks(evidence: Path) -> None:
 def test_bad_input_is_a_clear_line_and_exit_code_two(evidence: Path, arguments: list[str], message: str) -> None:
     folder = evidence.parent
     (folder / "bad.yaml").write_text("shadows: 7\nmod: online\n")
-    (folder / "rates.yaml").write_text("fprs: [0.001]\n")
+    (folder / "rates.yaml").write_text("data: {name: digits}\nfprs: [0.001]\n")
     (folder / "evil.pkl").write_bytes(b"\x80\x04N.")
     loss = np.ones(8)
     loss[3] = np.nan

@@ -31,6 +31,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_NEXT = """
+Next, a real one. Write one of these into audit.yaml and run: glasshouse audit audit.yaml
+  graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
+  data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
+
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
@@ -58,6 +63,8 @@ def audit(
     except InputError as error:
         raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
     _finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
+    if file is None and not as_json:
+        typer.echo(_NEXT)
 
 
 @app.command()

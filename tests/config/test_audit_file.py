@@ -59,6 +59,9 @@ claim: {delta: 0.1}
         ("shadows: 0", "shadows: 0 is too few"),
         ("attacks: []", "attacks: List should have at least 1 item"),
         ("trainer: {epochs: 3}", "trainer: needs 'kind'"),
+        ("graph: {name: cora}\ndata: {name: digits}", "data: does not go with graph"),
+        ("graph: {network: {architecture: transformer}}", "graph.network.architecture: Input should be 'gcn'"),
+        ("attacks: [{name: g-base, sampler: gibs}]", 'attacks\\[0\\]: "gibs" is not a sampler. Did you mean "gibbs"'),
     ],
 )
 def test_files_that_are_no_audit_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -70,9 +73,14 @@ def test_files_that_are_no_audit_are_refused(tmp_path: Path, text: str, message:
 
 def test_the_default_needs_no_file() -> None:
     config = AuditFile()
-    assert config.data.name == "digits"
-    assert config.trainer.kind == "mlp"
+    assert config.is_graph
     assert config.shadows == 8
+
+
+def test_records_are_audited_where_data_or_a_trainer_is_given() -> None:
+    assert not AuditFile.model_validate({"data": {"name": "digits"}}).is_graph
+    assert not AuditFile.model_validate({"trainer": {"kind": "mlp"}}).is_graph
+    assert AuditFile.model_validate({"shadows": 4}).is_graph
 
 
 def test_a_users_own_files_and_functions_are_audited(tmp_path: Path) -> None:

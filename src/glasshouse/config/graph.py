@@ -1,0 +1,103 @@
+"""The ``graph`` section: which graph, which network, and what the attacker knows of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from glasshouse.config.strict import Share, Strict
+from glasshouse.errors import InputError
+from glasshouse.population import random_subsets
+
+if TYPE_CHECKING:  # the section can be read and checked where the extra is not installed
+    from glasshouse.graph import GNNTrainer
+
+__all__ = ["AttackerSection", "GraphSection", "NetworkSection"]
+
+Positive = Annotated[int, Field(ge=1)]
+
+
+class NetworkSection(Strict):
+    """A graph neural network and how it is trained."""
+
+    architecture: Literal["gcn", "sage", "sage-mean", "gat", "gin", "sgc"] = "gcn"
+    hidden: Positive = 64
+    layers: Positive = 2
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    epochs: Positive = 50
+    optimizer: Literal["adam", "sgd"] = "adam"
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-2
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    weight_decay: Annotated[float, Field(ge=0)] = 1e-5
+
+    def build(self) -> GNNTrainer:
+        """A trainer with these settings."""
+        from glasshouse.graph.trainer import GNNTrainer, adam, sgd
+
+        makers = {
+            "adam": lambda: adam(self.learning_rate, self.weight_decay),
+            "sgd": lambda: sgd(self.learning_rate, self.momentum, self.weight_decay),
+        }
+        return GNNTrainer(
+            architecture=self.architecture,
+            hidden=self.hidden,
+            layers=self.layers,
+            dropout=self.dropout,
+            epochs=self.epochs,
+            optimizer=makers[self.optimizer](),
+        )
+
+
+class AttackerSection(Strict):
+    """What the attacker does not know: the network it trains, and edges it misses or imagines."""
+
+    network: NetworkSection | None = None
+    missing_edges: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    imagined_edges: Annotated[float, Field(ge=0)] = 0.0
+
+
+class GraphSection(Strict):
+    """A graph by name or file, its network, and how the target's training graph is drawn."""
+
+    name: str = "synthetic"
+    network: NetworkSection = NetworkSection()
+    drawn: Literal["random", "snowball"] = "random"
+    fraction: Share = 0.5
+    attacker: AttackerSection = AttackerSection()
+
+    def arguments(self, *, folder: Path, seed: int) -> dict[str, Any]:
+        """The arguments of `glasshouse.graph.audit` that this section decides."""
+        from glasshouse.graph import load_graph, noisy_edges, snowball_subset
+
+        beside = folder / self.name
+        graph = load_graph(str(beside) if beside.suffix == ".npz" and beside.exists() else self.name)
+        count = int(graph.data.num_nodes)
+        if self.drawn == "snowball":
+            members = snowball_subset(graph.data, fraction=self.fraction, seed=seed)
+        else:
+            members = random_subsets(count, models=1, fraction=self.fraction, seed=seed)[0]
+        known = None
+        if self.attacker.missing_edges or self.attacker.imagined_edges:
+            known = noisy_edges(
+                graph.data, drop=self.attacker.missing_edges, add=self.attacker.imagined_edges, seed=seed
+            )
+        return {
+            "data": graph.data,
+            "members": members,
+            "trainer": self.network.build(),
+            "shadow_trainer": self.attacker.network.build() if self.attacker.network else None,
+            "known_graph": known,
+            "about": graph.about,
+        }
+
+
+def check_attack(name: str, parameters: dict[str, Any]) -> None:
+    """Refuse an attack on graphs that does not exist or does not take these parameters."""
+    from glasshouse.graph.audit import make_attack
+
+    try:
+        make_attack(name, parameters)
+    except TypeError as error:
+        raise InputError(f"{name}: {error}") from error
