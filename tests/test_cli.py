@@ -57,6 +57,20 @@ def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: P
     assert metrics["attacks"]["base"]["rates"][0]["tpr"] > 0.08
 
 
+def test_a_pool_is_kept_found_again_and_refused_for_other_data(tmp_path: Path) -> None:
+    (tmp_path / "audit.yaml").write_text(SMALL)
+    for run, workers in (("first", "2"), ("second", "1")):
+        done = glasshouse(
+            "audit", "audit.yaml", "--out", run, "--pool", "pool", "--workers", workers, "--json", folder=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+    metrics = [(tmp_path / run / "metrics.json").read_bytes() for run in ("first", "second")]
+    assert metrics[0] == metrics[1]
+    other = glasshouse("audit", "audit.yaml", "--out", "third", "--pool", "pool", "--seed", "1", folder=tmp_path)
+    assert other.returncode == 2
+    assert "seed: the pool was made with 0, not 1" in other.stderr
+
+
 def test_scoring_saved_evidence_prints_json_for_machines(evidence: Path) -> None:
     done = glasshouse("score", evidence, "--json", "--fpr", "0.01", "--epsilon", "0.1", folder=evidence.parent)
     assert done.returncode == 0, done.stderr

@@ -5,27 +5,29 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import platform
-import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
+from glasshouse.compute import Compute
 from glasshouse.errors import InputError
 from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, Query, accuracy, collect
 from glasshouse.pool import ShadowPool
+from glasshouse.pool.shadow_pool import described
 from glasshouse.population import BoolArray, Population, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
 from glasshouse.training import Trainer
 
-__all__ = ["audit", "audit_evidence", "checked_rates", "conclude", "described", "library_versions"]
+__all__ = ["audit", "audit_evidence", "checked_rates", "conclude", "library_versions"]
 
 
 def audit(
@@ -43,6 +45,8 @@ def audit(
     policy: Policy = "mean",
     fraction: float = 0.5,
     how: Query | None = None,
+    store: Path | str | None = None,
+    compute: Compute | None = None,
     seed: int = 0,
     title: str = "Membership audit",
     about: str = "",
@@ -65,6 +69,8 @@ def audit(
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         fraction: share of records that trains a shadow model.
         how: batch size, device and temperature of queries.
+        store: the shadow pool's folder: models found there are not trained again. None keeps no model.
+        compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
         seed: of every random choice.
         title: of the report.
         about: a sentence on the data, shown beside the figures.
@@ -88,7 +94,11 @@ def audit(
     mask = as_members(members, (len(population),), place="members")
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed)
     wanted = checked_rates(fprs, mask)
-    pool = ShadowPool.plan(population, trainer, shadows=shadows, fraction=fraction, seed=seed)
+    pool = ShadowPool.plan(
+        population, trainer, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
+    )
+    if pool.store is not None:
+        pool.train(progress=progress)
     target = trainer(population, mask, seed_for(seed, "target")) if model is None else model
     how = dataclasses.replace(how or Query(), keep_logits=any(attack.needs_logits for attack in made.values()))
     evidence, answers = collect(target, pool, how=how, progress=progress)
@@ -203,11 +213,6 @@ def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[flo
     if members.all() or not members.any():
         raise InputError("members: rates need both members and non-members among the records.")
     return resolvable(fprs, int((~members).sum()))
-
-
-def described(trainer: Trainer) -> str:
-    """A trainer as text, without the memory addresses that differ from run to run."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
 
 
 def library_versions(*more: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from glasshouse.attacks import attack_names
 from glasshouse.audit import audit_evidence
+from glasshouse.compute import chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, run_audit_file
 from glasshouse.datasets import dataset_names
 from glasshouse.errors import InputError
@@ -46,6 +47,9 @@ def audit(
     file: Annotated[Path | None, typer.Argument(help="AUDIT.yaml; without one, the embedded default.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the run: report, figures, records.")] = Path("runs/audit"),
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -54,11 +58,15 @@ def audit(
     started = time.perf_counter()
     check_free(out, overwrite=overwrite)
     config = AuditFile() if file is None else read_audit_file(file)
-    if seed is not None:
-        config = config.model_copy(update={"seed": seed})
+    given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
+    config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
+    compute = chosen_compute(workers=workers, cluster=cluster)
     try:
         result = run_audit_file(
-            config, folder=file.parent if file else Path.cwd(), progress=False if quiet or as_json else None
+            config,
+            folder=file.parent if file else Path.cwd(),
+            compute=compute,
+            progress=False if quiet or as_json else None,
         )
     except InputError as error:
         raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error

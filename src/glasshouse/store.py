@@ -11,7 +11,9 @@ from pathlib import Path
 
 from glasshouse.errors import InputError
 
-__all__ = ["new_folder", "write_file"]
+_UNFINISHED = ".unfinished-"
+
+__all__ = ["check_free", "clean_leftovers", "new_folder", "write_file"]
 
 
 def write_file(path: Path | str, content: bytes | str) -> Path:
@@ -26,7 +28,7 @@ def write_file(path: Path | str, content: bytes | str) -> Path:
     data = content.encode() if isinstance(content, str) else content
     with _said_clearly(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}{_UNFINISHED}")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -73,6 +75,12 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
         except BaseException:
             shutil.rmtree(building, ignore_errors=True)
             raise
+
+
+def clean_leftovers(folder: Path) -> None:
+    """Remove the temporary files that a killed `write_file` left in a folder; nobody may be writing there."""
+    for path in folder.glob(f".*{_UNFINISHED}*"):
+        path.unlink(missing_ok=True)
 
 
 def check_free(path: Path | str, *, overwrite: bool = False) -> None:

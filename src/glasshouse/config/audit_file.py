@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from glasshouse.attacks import attack_names, create
 from glasshouse.audit import audit
+from glasshouse.compute import Compute
 from glasshouse.config.data import Data, DigitsData
 from glasshouse.config.graph import GraphSection, check_attack
 from glasshouse.config.strict import Share, Strict, read_yaml
@@ -72,6 +73,7 @@ class AuditFile(Strict):
     policy: Literal["mean", "max"] = "mean"
     claim: ClaimSection | None = None
     seed: Annotated[int, Field(ge=0)] = 0
+    pool: str | None = None
 
     @field_validator("shadows")
     @classmethod
@@ -101,12 +103,15 @@ def read_audit_file(path: Path | str) -> AuditFile:
     return read_yaml(Path(path), AuditFile)
 
 
-def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = None) -> AuditResult:
+def run_audit_file(
+    config: AuditFile, *, folder: Path, compute: Compute | None = None, progress: bool | None = None
+) -> AuditResult:
     """Run the audit that a file describes.
 
     Args:
         config: the checked file.
         folder: against which its paths and modules are found.
+        compute: where shadow models are trained; here by default.
         progress: whether to show bars; by default on a terminal only.
     """
     common: dict[str, Any] = {
@@ -118,6 +123,8 @@ def run_audit_file(config: AuditFile, *, folder: Path, progress: bool | None = N
         "policy": config.policy,
         "fraction": config.shadow_fraction,
         "seed": config.seed,
+        "store": None if config.pool is None else folder / config.pool,
+        "compute": compute,
         "progress": progress,
     }
     common |= {name: value for name in ("title", "attacks") if (value := getattr(config, name)) is not None}

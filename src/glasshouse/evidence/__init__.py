@@ -3,7 +3,7 @@
 from glasshouse.evidence.collect import collect
 from glasshouse.evidence.evidence import Evidence, Mode
 from glasshouse.evidence.files import EvidenceFile, read_evidence, write_evidence
-from glasshouse.evidence.queries import Query, accuracy, query
+from glasshouse.queries import Query, accuracy, query
 
 __all__ = [
     "Evidence",

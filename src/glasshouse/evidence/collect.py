@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from glasshouse.evidence.evidence import Evidence
-from glasshouse.evidence.queries import Answers, Query, query
 from glasshouse.pool import ShadowPool
 from glasshouse.progress import track
+from glasshouse.queries import Answers, Query, query
 
 __all__ = ["collect"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from torch_geometric.utils import contains_self_loops, is_undirected
 
 from glasshouse.attacks import Attack, attack_names, create
 from glasshouse.attacks.choices import AttackChoice, named_attacks
-from glasshouse.audit import checked_rates, conclude, described, library_versions
+from glasshouse.audit import checked_rates, conclude, library_versions
+from glasshouse.compute import Compute
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
@@ -25,6 +27,7 @@ from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.scene import Scene, checked_graph
 from glasshouse.graph.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
+from glasshouse.pool.shadow_pool import described
 from glasshouse.population import as_members, random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
@@ -56,6 +59,8 @@ def audit(
     policy: Policy = "mean",
     fraction: float = 0.5,
     ids: Sequence[Any] | NDArray[Any] | None = None,
+    store: Path | str | None = None,
+    compute: Compute | None = None,
     seed: int = 0,
     title: str = "Membership audit of a graph neural network",
     about: str = "",
@@ -82,6 +87,8 @@ def audit(
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         fraction: share of nodes that trains a shadow model.
         ids: [n] names of the nodes.
+        store: the shadow pool's folder: models found there are not trained again. None keeps no model.
+        compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
         seed: of every random choice.
         title: of the report.
         about: a sentence on the data, shown beside the figures.
@@ -113,7 +120,11 @@ def audit(
     made = named_attacks(attacks, make)
     wanted = checked_rates(fprs, truth[scene.nodes])
     owner: Trainer = GNNTrainer() if trainer is None else trainer
-    pool = ShadowPool.plan(seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed)
+    pool = ShadowPool.plan(
+        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
+    )
+    if pool.store is not None:
+        pool.train(progress=progress)
     target = owner(data, truth, seed_for(seed, "target")) if model is None else model
     trained = list(track(pool, total=len(pool), label="Shadow models", unit="models", show=progress))
     scene = Scene(seen, target, trained, pool.members, nodes=nodes, truth=truth, ids=ids)

@@ -136,6 +136,19 @@ class GNNTrainer:
                         after_epoch(epoch, model.eval())
         return model.eval()
 
+    def restore(self, data: Data, tensors: dict[str, Tensor]) -> nn.Module:
+        """A trained module again, from its stored weights; on the device that the trainer uses."""
+        model = self._untrained(features=int(data.x.shape[1]), classes=int(data.y.max()) + 1)
+        model.load_state_dict(tensors)
+        return model.to(self.place).eval()
+
+    def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
+        """Accuracy on the graph of the members and on that of the others, for a pool's manifest."""
+        from glasshouse.graph.accuracy import induced_accuracy  # it stands on this module
+
+        sides = {"train_accuracy": members, "test_accuracy": ~members}
+        return {name: induced_accuracy(model, data, who) for name, who in sides.items() if who.any()}
+
     def _untrained(self, *, features: int, classes: int) -> nn.Module:
         if self.model is not None:
             return self.model()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from glasshouse.errors import InputError, MissingExtraError
@@ -85,6 +85,12 @@ class PrivateTrainer:
             plain = self.module()  # without Opacus's hooks, so that the result is an ordinary module
             plain.load_state_dict(private._module.state_dict())
         return plain.eval()
+
+    def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
+        """A trained module again, from its stored weights."""
+        model = self.module()
+        model.load_state_dict(tensors)
+        return model.eval()
 
 
 def _opacus() -> Any:

@@ -106,6 +106,12 @@ class TorchTrainer:
                     stopper.restore(model)
         return model.eval()
 
+    def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
+        """A trained module again, from its stored weights; on the device that the trainer uses."""
+        model = self.module()
+        model.load_state_dict(tensors)
+        return model.to(self.device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+
 
 class _Stopper:
     """Follows the loss on held-out non-members and remembers the best weights."""

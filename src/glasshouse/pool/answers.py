@@ -1,0 +1,28 @@
+"""What is kept of a model that cannot be stored: its answers about the population, which is all that an audit needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glasshouse.numerics import FloatArray
+
+__all__ = ["KeptAnswers"]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswers:
+    """Stands for a model where only its answers were kept.
+
+    Args:
+        population_logits: [N, C] float64, in the order of the population's records and classes.
+
+    Example:
+        >>> import numpy as np
+        >>> from glasshouse.population import Population
+        >>> from glasshouse.queries import query
+        >>> population = Population(np.zeros((2, 1)), [0, 1])
+        >>> query(KeptAnswers(np.array([[1.0, 0.0], [1.0, 0.0]])), population).correct
+        array([ True, False])
+    """
+
+    population_logits: FloatArray

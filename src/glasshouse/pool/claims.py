@@ -1,0 +1,61 @@
+"""Which process trains which models: claims that the system itself gives back when a process dies."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Claims"]
+
+
+class Claims:
+    """Locks on one file, a byte for each group of models. A killed process holds none.
+
+    Args:
+        path: the lock file; it stays, empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+
+    def close(self) -> None:
+        """Give everything back."""
+        os.close(self._handle)
+
+    @contextlib.contextmanager
+    def claimed(self, group: int, *, wait: bool) -> Iterator[bool]:
+        """Whether the group is ours while the block runs; with ``wait`` it always is, in the end."""
+        taken = self._lock(group, wait=wait)
+        try:
+            yield taken
+        finally:
+            if taken:
+                self._unlock(group)
+
+    def _lock(self, group: int, *, wait: bool) -> bool:
+        fcntl = _fcntl()
+        if fcntl is None:
+            return True
+        try:
+            fcntl.lockf(self._handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, group)
+        except (BlockingIOError, PermissionError):
+            return False
+        return True
+
+    def _unlock(self, group: int) -> None:
+        fcntl = _fcntl()
+        if fcntl is not None:
+            fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, group)
+
+
+def _fcntl() -> Any:
+    """The module where the system has it; on Windows two processes on one pool repeat each other's work instead."""
+    try:
+        import fcntl
+    except ImportError:
+        return None
+    return fcntl

@@ -1,0 +1,146 @@
+"""The pool's folder: a model file and a manifest for each model, and what they all have in common."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.errors import InputError
+from glasshouse.pool.storing import StoredModel, ending
+from glasshouse.store import clean_leftovers, write_file
+
+__all__ = ["Identity", "PoolFolder"]
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """What makes two pools the same: data, trainer, seed and the share of records that trains a model."""
+
+    data: str
+    trainer: str
+    seed: int
+    fraction: float
+
+    def as_json(self) -> dict[str, Any]:
+        """For ``pool.json``."""
+        return {"data": self.data, "trainer": self.trainer, "seed": self.seed, "fraction": self.fraction}
+
+
+class PoolFolder:
+    """Models on disk, each whole or absent: its manifest is written last and holds its checksum.
+
+    Args:
+        path: the folder; made where it is not there.
+        identity: of the pool that will live here. Another pool's folder is refused, with what differs.
+    """
+
+    def __init__(self, path: Path | str, identity: Identity) -> None:
+        self.path = Path(path)
+        self.identity = identity
+        description = self.path / "pool.json"
+        if description.exists():
+            self._check(_read_json(description))
+        elif self.path.exists() and any(self.path.glob("model-*")):
+            raise InputError(f"{self.path}: has models but no pool.json; it is no pool, or damaged. Choose another.")
+        else:
+            write_file(description, _json({"format": _FORMAT, **identity.as_json()}))
+
+    def has(self, index: int) -> bool:
+        """Whether a model is there, whole: its manifest reads and its file has the checksum that it should have."""
+        try:
+            self.read(index)
+        except InputError:
+            return False
+        return True
+
+    def write(self, index: int, model: StoredModel, manifest: dict[str, Any]) -> None:
+        """Store a model: first its file, then the manifest that makes it count."""
+        self._manifest(index).unlink(missing_ok=True)  # an old one must not vouch for a new file
+        write_file(self._file(index, model.kind), model.content)
+        full = {
+            "format": _FORMAT,
+            "index": index,
+            "kind": model.kind,
+            "sha256": hashlib.sha256(model.content).hexdigest(),
+            "metrics": model.metrics,
+            **self.identity.as_json(),
+            **manifest,
+        }
+        write_file(self._manifest(index), _json(full))
+
+    def read(self, index: int) -> tuple[str, bytes]:
+        """Kind and content of a model, its checksum checked."""
+        manifest = self.manifest(index)
+        try:
+            kind, wanted = str(manifest["kind"]), str(manifest["sha256"])
+            content = self._file(index, kind).read_bytes()
+        except (KeyError, OSError) as error:
+            raise InputError(f"{self._manifest(index)}: {error} is missing; train it again.") from error
+        if hashlib.sha256(content).hexdigest() != wanted:
+            raise InputError(f"{self._file(index, kind)}: does not have its checksum; train it again.")
+        return kind, content
+
+    def manifest(self, index: int) -> dict[str, Any]:
+        """What is known of a model, checked to belong to this pool."""
+        path = self._manifest(index)
+        if not path.exists():
+            raise InputError(f"{path}: is not there.")
+        found = _read_json(path)
+        for name, value in self.identity.as_json().items():
+            if found.get(name) != value:
+                raise InputError(f"{path}: {name}: belongs to another pool.")
+        return found
+
+    def tidy(self) -> None:
+        """Remove what a killed run left half-written."""
+        clean_leftovers(self.path)
+
+    def _check(self, found: dict[str, Any]) -> None:
+        if found.get("format") != _FORMAT:
+            raise InputError(f"{self.path / 'pool.json'}: format {found.get('format')!r} is from another version.")
+        different = [name for name, value in self.identity.as_json().items() if found.get(name) != value]
+        if different:
+            lines = [
+                f"{self.path}: {name}: the pool was made with {_short(found.get(name))}, not "
+                f"{_short(getattr(self.identity, name))}. Choose another folder for this pool."
+                for name in different
+            ]
+            raise InputError(*lines)
+
+    def _file(self, index: int, kind: str) -> Path:
+        return self.path / f"model-{index:05d}{ending(kind)}"
+
+    def _manifest(self, index: int) -> Path:
+        return self.path / f"model-{index:05d}.json"
+
+
+def members_as_ids(members: NDArray[np.bool_], ids: NDArray[np.str_]) -> list[str]:
+    """The ids of the members, in the population's order."""
+    return [str(name) for name in ids[members]]
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:90]} … {text[-90:]}"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}.") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: does not hold what a pool writes there.")
+    return found

@@ -1,0 +1,222 @@
+"""The shadow pool: who trains which shadow model, training what is missing, and the models one at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import inspect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from glasshouse.compute import Compute, ThisProcess
+from glasshouse.errors import InputError
+from glasshouse.pool.claims import Claims
+from glasshouse.pool.folder import Identity, PoolFolder, members_as_ids
+from glasshouse.pool.storing import StoredModel, restored
+from glasshouse.pool.training import Group, groups_of, train_and_store, train_group
+from glasshouse.population import BoolArray, as_members, complementary_halves, random_subsets, record_count
+from glasshouse.progress import track
+from glasshouse.randomness import seed_for
+from glasshouse.training.trainer import Trainer
+
+__all__ = ["ShadowPool", "described"]
+
+_DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
+_STACK = 8  # models trained together where a trainer can; always the same ones, whatever is already there
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShadowPool:
+    """Shadow models of one population and trainer.
+
+    Without ``store`` each model is trained when it is asked for and not kept. With it, every model is trained once,
+    kept in the folder, found again by later audits of the same data, trainer and seed, and read one at a time.
+
+    Args:
+        population: the records: a `Population`, or a graph with ``num_nodes``.
+        trainer: how a model is trained.
+        members: [K, N] who trains which model.
+        seed: from which each model's own seed follows.
+        fraction: share of records that trains a model, as planned.
+        store: the pool's folder.
+        compute: where training runs; here by default.
+
+    Example:
+        >>> from glasshouse.population import Population
+        >>> population = Population(np.arange(4.0).reshape(-1, 1), [0, 1, 0, 1])
+        >>> pool = ShadowPool.plan(population, lambda population, members, seed: members.sum(), shadows=2)
+        >>> [int(model) for model in pool]
+        [2, 2]
+    """
+
+    population: Any
+    trainer: Trainer
+    members: BoolArray
+    seed: int = 0
+    fraction: float = 0.5
+    store: Path | None = None
+    compute: Compute = field(default_factory=ThisProcess)
+
+    def __post_init__(self) -> None:
+        shape = (len(self.members), record_count(self.population))
+        object.__setattr__(self, "members", as_members(self.members, shape, place="shadow members"))
+
+    @classmethod
+    def plan(
+        cls,
+        population: Any,
+        trainer: Trainer,
+        *,
+        shadows: int = 8,
+        fraction: float = 0.5,
+        seed: int = 0,
+        store: Path | str | None = None,
+        compute: Compute | None = None,
+    ) -> ShadowPool:
+        """A pool by the paper's Algorithm 1; by independent draws where ``fraction`` is not one half."""
+        count = record_count(population)
+        if fraction == 0.5:
+            members = complementary_halves(count, models=shadows, seed=seed)
+        else:
+            members = random_subsets(count, models=shadows, fraction=fraction, seed=seed)
+        return cls(
+            population=population,
+            trainer=trainer,
+            members=members,
+            seed=seed,
+            fraction=fraction,
+            store=None if store is None else Path(store),
+            compute=compute or ThisProcess(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Any]:
+        """One model after another: read from the folder where there is one, else trained now."""
+        if self.store is None and isinstance(self.compute, ThisProcess):
+            for group in self._groups():
+                yield from train_group(self.population, self.trainer, group)
+        elif self.store is None:
+            models: dict[int, StoredModel] = {}
+            for _, batch in self._trained(self._groups()):
+                models |= batch
+            for index in range(len(self)):
+                model = models.pop(index)
+                yield restored(model.kind, model.content, self.trainer, self.population)
+        else:
+            folder = self.train(progress=False)
+            for index in range(len(self)):
+                kind, content = folder.read(index)
+                try:
+                    yield restored(kind, content, self.trainer, self.population)
+                except InputError as error:
+                    raise InputError(*[f"{self.store}: model {index}: {fault}" for fault in error.faults]) from error
+
+    def train(self, *, progress: bool | None = None) -> PoolFolder:
+        """Train what is missing in the folder, and nothing else; several processes may do so at once."""
+        if self.store is None:
+            raise InputError("store: this pool has no folder to train into.")
+        identity = self.identity()
+        with contextlib.closing(Claims(self.store / ".claims")) as claims:
+            with claims.claimed(_DESCRIPTION, wait=True):
+                folder = PoolFolder(self.store, identity)
+            for wait in (False, True):  # first what nobody is at, then what others had begun and may have left
+                self._train_missing(folder, claims, wait=wait, progress=progress)
+            self._tidy(folder, claims)
+        return folder
+
+    def _tidy(self, folder: PoolFolder, claims: Claims) -> None:
+        """Remove what killed runs left half-written, if nobody else is writing: all claims are ours then."""
+        with contextlib.ExitStack() as stack:
+            places = [_DESCRIPTION, *(group.indices[0] for group in self._groups())]
+            if all(stack.enter_context(claims.claimed(place, wait=False)) for place in places):
+                folder.tidy()
+
+    def identity(self) -> Identity:
+        """What makes this pool the one that it is."""
+        fingerprint = getattr(self.population, "fingerprint", None)
+        return Identity(
+            data=fingerprint() if callable(fingerprint) else _hash_of_graph(self.population),
+            trainer=described(self.trainer),
+            seed=self.seed,
+            fraction=self.fraction,
+        )
+
+    def _train_missing(self, folder: PoolFolder, claims: Claims, *, wait: bool, progress: bool | None) -> None:
+        missing = [group for group in self._groups() if not all(folder.has(index) for index in group.indices)]
+        if not missing:
+            return
+        found = sum(folder.has(index) for group in self._groups() for index in group.indices)
+        label = "Shadow models" + (f" ({found} found on disk)" if found else "")
+        with contextlib.ExitStack() as stack:
+            held = [group for group in missing if stack.enter_context(claims.claimed(group.indices[0], wait=wait))]
+            # somebody else may have finished a group between the look and the claim
+            ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
+            left = sum(len(group.indices) for group in ours)
+            done = (index for batch in self._saved(folder, ours) for index in batch)
+            for _ in track(done, total=left, label=label, unit="models", show=progress):
+                pass
+
+    def _saved(self, folder: PoolFolder, groups: list[Group]) -> Iterator[list[int]]:
+        ids = getattr(self.population, "ids", None)
+        names = np.arange(self.members.shape[1]).astype(str) if ids is None else np.asarray(ids)
+        for group, batch in self._trained(groups):
+            for index, model in batch.items():
+                if not folder.has(index):
+                    manifest = {
+                        "model_seed": group.seeds[group.indices.index(index)],
+                        "members": members_as_ids(self.members[index], names),
+                        "versions": _versions(),
+                    }
+                    folder.write(index, model, manifest)
+            yield list(batch)
+
+    def _trained(self, groups: list[Group]) -> Iterator[tuple[Group, dict[int, StoredModel]]]:
+        work = self.compute.run(train_and_store, (self.population, self.trainer), groups)
+        for position, models in work:
+            yield groups[position], dict(zip(groups[position].indices, models, strict=True))
+
+    def _groups(self) -> list[Group]:
+        seeds = [seed_for(self.seed, "shadow", index) for index in range(len(self))]
+        return groups_of(self.members, seeds, _STACK if hasattr(self.trainer, "train_many") else 1)
+
+
+def described(trainer: Any) -> str:
+    """A trainer as text that is the same in every run: its settings, its architecture, or its source code.
+
+    Example:
+        >>> from glasshouse.training import TorchTrainer, mlp
+        >>> "Linear(in_features=4" in described(TorchTrainer(module=mlp(4, 2)))
+        True
+    """
+    text = re.sub(r" at 0x[0-9a-f]+", "", repr(trainer))
+    factory = getattr(trainer, "module", None) or getattr(trainer, "model", None)
+    if callable(factory):
+        text += f"; {' '.join(str(factory()).split())}"
+    if inspect.isfunction(trainer):
+        try:
+            source = inspect.getsource(trainer)
+        except OSError:  # typed at a prompt
+            source = trainer.__code__.co_code.hex()
+        text += f"; source {hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    return text
+
+
+def _hash_of_graph(data: Any) -> str:
+    digest = hashlib.sha256()
+    for name in ("x", "edge_index", "y"):
+        array = np.ascontiguousarray(getattr(data, name).detach().cpu().numpy())
+        digest.update(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn", "torch")}

@@ -1,0 +1,121 @@
+"""Models as bytes and back, nothing pickled: safetensors for torch, skops for scikit-learn, answers for the rest."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors.numpy
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from glasshouse.errors import InputError
+from glasshouse.pool.answers import KeptAnswers
+from glasshouse.queries import Query, model_logits
+
+__all__ = ["StoredModel", "ending", "restored", "stored"]
+
+_ENDINGS = {"torch": ".safetensors", "sklearn": ".skops", "answers": ".safetensors"}
+_TRUSTED = ("sklearn.", "numpy.", "scipy.", "builtins.")
+
+
+class StoredModel(NamedTuple):
+    """A model as bytes: what kind it is, its content, and figures of its training."""
+
+    kind: str
+    content: bytes
+    metrics: dict[str, float]
+
+
+def ending(kind: str) -> str:
+    """The file ending of a kind of stored model."""
+    if kind not in _ENDINGS:
+        raise InputError(f'kind: "{kind}" is not a kind of stored model. Known: {", ".join(_ENDINGS)}.')
+    return _ENDINGS[kind]
+
+
+def stored(model: Any, trainer: Any, population: Any, metrics: dict[str, float]) -> StoredModel:
+    """A trained model as bytes, the same for the same weights.
+
+    A torch module is stored where the trainer can rebuild it (``restore``), an estimator where all of its types are
+    scikit-learn's, numpy's or scipy's; of anything else the answers are kept.
+    """
+    if isinstance(model, nn.Module) and hasattr(trainer, "restore"):
+        tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+        return StoredModel("torch", save_tensors(_apart(tensors)), metrics)
+    if hasattr(model, "predict_proba") and (content := _skops_bytes(model)) is not None:
+        return StoredModel("sklearn", content, metrics)
+    if hasattr(population, "edge_index"):
+        raise InputError(
+            "store: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph asks it "
+            "again. Give the trainer a method restore(data, tensors), or leave store out."
+        )
+    parts = [logits for _, logits in model_logits(model, population, how=Query())]
+    return StoredModel("answers", safetensors.numpy.save({"logits": np.concatenate(parts)}), metrics)
+
+
+def restored(kind: str, content: bytes, trainer: Any, population: Any) -> Any:
+    """The model again, ready to be asked."""
+    if kind == "torch":
+        return trainer.restore(population, load_tensors(content))
+    if kind == "sklearn":
+        return _from_skops(content)
+    return KeptAnswers(safetensors.numpy.load(content)["logits"])
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that share memory are written out one by one, as safetensors wants."""
+    seen: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():
+        apart[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
+        seen.add(tensor.data_ptr())
+    return apart
+
+
+def _skops_bytes(model: Any) -> bytes | None:
+    """The estimator through skops, with its memory addresses renumbered; None where that would not be safe to read."""
+    try:
+        import skops.io
+
+        content: bytes = skops.io.dumps(model)
+    except (ImportError, TypeError, ValueError, NotImplementedError):
+        return None
+    if _untrusted(content):
+        return None
+    return _repeatable(content)
+
+
+def _from_skops(content: bytes) -> Any:
+    import skops.io
+
+    if strange := _untrusted(content):
+        raise InputError(f"holds the type {strange[0]}, which is not one of scikit-learn's; refused.")
+    return skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+
+
+def _untrusted(content: bytes) -> list[str]:
+    """Types in the file that are nobody's we know."""
+    import skops.io
+
+    return [name for name in skops.io.get_untrusted_types(data=content) if not name.startswith(_TRUSTED)]
+
+
+def _repeatable(content: bytes) -> bytes:
+    """The same archive with objects numbered in order instead of by memory address, and without a clock."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    schema = files.pop("schema.json").decode()
+    numbers = {old: str(new) for new, old in enumerate(dict.fromkeys(re.findall(r'"__id__": (\d+)', schema)))}
+    schema = re.sub(r"\b\d{6,}\b", lambda match: numbers.get(match[0], match[0]), schema)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        named = {re.sub(r"^\d+", lambda match: numbers.get(match[0], match[0]), name): files[name] for name in files}
+        for name in sorted(named):
+            archive.writestr(zipfile.ZipInfo(name), named[name])
+        archive.writestr(zipfile.ZipInfo("schema.json"), schema)
+    return buffer.getvalue()

@@ -1,0 +1,56 @@
+"""The work itself, as a worker does it: train a group of models and hand them back as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glasshouse.pool.storing import StoredModel, stored
+from glasshouse.population import BoolArray
+from glasshouse.queries import accuracy, query
+
+__all__ = ["Group", "groups_of", "train_and_store", "train_group"]
+
+
+class Group(NamedTuple):
+    """Models that are trained together: always the same ones, so that a resumed run gives the bytes of a whole one."""
+
+    indices: tuple[int, ...]
+    members: BoolArray  # [models, N]
+    seeds: tuple[int, ...]
+
+
+def train_group(population: Any, trainer: Any, group: Group) -> list[Any]:
+    """The models of a group, stacked where the trainer can."""
+    if len(group.indices) > 1 and hasattr(trainer, "train_many"):
+        return list(trainer.train_many(population, group.members, group.seeds))
+    return [trainer(population, who, seed) for who, seed in zip(group.members, group.seeds, strict=True)]
+
+
+def train_and_store(population: Any, trainer: Any, group: Group) -> list[StoredModel]:
+    """The models of a group as bytes, with the figures of their training."""
+    models = train_group(population, trainer, group)
+    return [
+        stored(model, trainer, population, _metrics(model, trainer, population, who))
+        for model, who in zip(models, group.members, strict=True)
+    ]
+
+
+def _metrics(model: Any, trainer: Any, population: Any, members: BoolArray) -> dict[str, float]:
+    """Accuracy on members and others; a trainer of graphs says its own."""
+    if hasattr(trainer, "metrics"):
+        return dict(trainer.metrics(population, members, model))
+    if hasattr(population, "edge_index"):
+        return {}
+    answers = query(model, population)
+    figures = {"train_accuracy": accuracy(answers, members), "test_accuracy": accuracy(answers, ~members)}
+    figures |= {"train_loss": float(answers.loss[members].mean())}
+    return {name: value for name, value in figures.items() if np.isfinite(value)}
+
+
+def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group]:
+    """Consecutive models, ``size`` at a time."""
+    parts = [slice(start, min(start + size, len(members))) for start in range(0, len(members), size)]
+    return [Group(tuple(range(part.start, part.stop)), members[part], tuple(seeds[part])) for part in parts]

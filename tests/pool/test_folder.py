@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+
+from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
+from glasshouse.pool import KeptAnswers, ShadowPool
+from glasshouse.population import BoolArray
+from glasshouse.queries import query
+from glasshouse.training import mlp
+
+RANDOM = np.random.default_rng(0)
+POPULATION = Population(
+    RANDOM.normal(size=(40, 3)).astype(np.float32), RANDOM.integers(2, size=40), ids=[f"p{i}" for i in range(40)]
+)
+TRAINER = TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=2)
+
+
+def pool(folder: Path, trainer: Any = TRAINER, **options: Any) -> ShadowPool:
+    settings: dict[str, Any] = {"shadows": 4, "store": folder, **options}
+    return ShadowPool.plan(settings.pop("population", POPULATION), trainer, **settings)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize(
+    "trainer",
+    [TRAINER, SklearnTrainer(estimator=LogisticRegression()), SklearnTrainer(estimator=RandomForestClassifier(3))],
+)
+def test_models_come_back_with_the_same_answers_and_the_same_bytes(tmp_path: Path, trainer: Any) -> None:
+    fresh = [query(model, POPULATION).loss for model in ShadowPool.plan(POPULATION, trainer, shadows=4)]
+    found = [query(model, POPULATION).loss for model in pool(tmp_path / "a", trainer)]
+    np.testing.assert_allclose(found, fresh, rtol=1e-12)
+    list(pool(tmp_path / "b", trainer))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_a_manifest_says_everything_about_its_model(tmp_path: Path) -> None:
+    made = pool(tmp_path)
+    made.train()
+    manifest = json.loads((tmp_path / "model-00001.json").read_text())
+    assert manifest["members"] == [f"p{i}" for i in np.flatnonzero(made.members[1])]
+    assert manifest["data"] == POPULATION.fingerprint()
+    assert "Linear(in_features=3" in manifest["trainer"]
+    assert set(manifest) >= {"model_seed", "seed", "versions", "metrics", "sha256", "kind", "fraction"}
+    assert 0 <= manifest["metrics"]["train_accuracy"] <= 1
+
+
+def test_nothing_is_trained_twice_and_growing_leaves_the_first_files_untouched(tmp_path: Path) -> None:
+    trained: list[int] = []
+
+    def counting(population: Population, members: BoolArray, seed: int) -> Any:
+        trained.append(seed)
+        return lambda x: np.zeros((len(x), 2))
+
+    pool(tmp_path, counting, shadows=8).train()
+    first = contents(tmp_path)
+    times = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    assert len(trained) == 8
+    pool(tmp_path, counting, shadows=8).train()
+    assert len(trained) == 8
+    pool(tmp_path, counting, shadows=16).train()
+    assert len(trained) == len(set(trained)) == 16
+    grown = contents(tmp_path)
+    assert all(grown[name] == value for name, value in first.items())
+    assert all((tmp_path / name).stat().st_mtime_ns == stamp for name, stamp in times.items() if name != ".claims")
+
+
+def test_a_flipped_byte_is_found_and_that_model_alone_is_trained_again(tmp_path: Path) -> None:
+    pool(tmp_path).train()
+    whole = contents(tmp_path)
+    for name in ("model-00002.safetensors", "model-00001.json"):
+        damaged = bytearray(whole[name])
+        damaged[len(damaged) // 2] ^= 1
+        (tmp_path / name).write_bytes(damaged)
+    times = (tmp_path / "model-00000.safetensors").stat().st_mtime_ns
+    pool(tmp_path).train()
+    assert contents(tmp_path) == whole
+    assert (tmp_path / "model-00000.safetensors").stat().st_mtime_ns == times
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"population": Population(POPULATION.x + 1, POPULATION.y)}, "data"),
+        ({"trainer": TorchTrainer(module=mlp(3, 2, hidden=(5,)), epochs=2)}, "trainer"),
+        ({"trainer": TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=3)}, "trainer"),
+        ({"seed": 1}, "seed"),
+        ({"fraction": 0.4}, "fraction"),
+    ],
+)
+def test_another_pools_folder_is_refused_with_what_differs(tmp_path: Path, changed: dict[str, Any], named: str) -> None:
+    pool(tmp_path).train()
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=f"{named}: the pool was made with"):
+        pool(tmp_path, **changed).train()
+    assert contents(tmp_path) == before
+
+
+def test_a_manifest_from_another_data_set_does_not_count(tmp_path: Path) -> None:
+    other = Population(POPULATION.x + 1, POPULATION.y)
+    pool(tmp_path / "other", population=other).train()
+    pool(tmp_path / "mine").train()
+    whole = contents(tmp_path / "mine")
+    for ending in (".json", ".safetensors"):
+        (tmp_path / "mine" / f"model-00001{ending}").write_bytes(
+            (tmp_path / "other" / f"model-00001{ending}").read_bytes()
+        )
+    pool(tmp_path / "mine").train()
+    assert contents(tmp_path / "mine") == whole
+
+
+def test_of_a_model_that_cannot_be_stored_the_answers_are_kept(tmp_path: Path) -> None:
+    def own(population: Population, members: BoolArray, seed: int) -> Any:
+        return lambda x: np.stack([x[:, 0], x[:, 1]], axis=1)
+
+    found = list(pool(tmp_path, own))
+    assert all(isinstance(model, KeptAnswers) for model in found)
+    expected = query(own(POPULATION, np.ones(40, bool), 0), POPULATION)
+    assert (query(found[0], POPULATION).loss == expected.loss).all()
+
+
+def test_a_folder_that_is_no_pool_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model-00000.json").write_text("{}")
+    with pytest.raises(InputError, match="has models but no pool.json"):
+        pool(tmp_path).train()
+    (tmp_path / "pool.json").write_text("[")
+    with pytest.raises(InputError, match=r"pool\.json: cannot be read"):
+        pool(tmp_path).train()
+    (tmp_path / "pool.json").write_text('{"format": 99}')
+    with pytest.raises(InputError, match="from another version"):
+        pool(tmp_path).train()
+
+
+def test_a_full_disk_is_one_clear_line_and_what_was_there_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool(tmp_path, shadows=2).train()
+    before = contents(tmp_path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("glasshouse.store.os.fsync", full)
+    with pytest.raises(InputError, match="cannot be written: No space left on device"):
+        pool(tmp_path, shadows=4).train()
+    monkeypatch.undo()
+    assert contents(tmp_path) == before

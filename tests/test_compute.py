@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glasshouse import InputError, Population, TorchTrainer
+from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
+from glasshouse.pool import ShadowPool
+from glasshouse.population import BoolArray
+from glasshouse.queries import query
+from glasshouse.training import mlp
+
+RANDOM = np.random.default_rng(0)
+POPULATION = Population(RANDOM.normal(size=(40, 3)).astype(np.float32), RANDOM.integers(2, size=40))
+TRAINER = TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=2, device="cpu")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def trained(folder: Path, compute: Compute, trainer: Any = TRAINER, shadows: int = 4) -> dict[str, bytes]:
+    ShadowPool.plan(POPULATION, trainer, shadows=shadows, store=folder, compute=compute).train(progress=False)
+    return contents(folder)
+
+
+def test_local_workers_give_the_same_bytes(tmp_path: Path) -> None:
+    assert trained(tmp_path / "here", ThisProcess()) == trained(tmp_path / "there", LocalProcesses(workers=2))
+    plain = [query(model, POPULATION).loss for model in ShadowPool.plan(POPULATION, TRAINER, shadows=4)]
+    away = ShadowPool.plan(POPULATION, TRAINER, shadows=4, compute=LocalProcesses(workers=2))
+    np.testing.assert_allclose([query(model, POPULATION).loss for model in away], plain, rtol=1e-6)
+
+
+def dies_once(marker: str, task: int) -> int:
+    """A task whose worker is killed the first time it is tried."""
+    if task == 1 and not Path(marker).exists():
+        Path(marker).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return task * 10
+
+
+def test_a_killed_workers_tasks_are_run_again(tmp_path: Path) -> None:
+    found = dict(LocalProcesses(workers=2).run(dies_once, (str(tmp_path / "died"),), [0, 1, 2, 3]))
+    assert found == {0: 0, 1: 10, 2: 20, 3: 30}
+    assert (tmp_path / "died").exists()
+
+
+def test_a_worker_has_its_share_of_the_cores() -> None:
+    assert LocalProcesses(workers=1000).threads == 1
+    assert LocalProcesses(workers=1).threads >= 1
+
+
+def test_the_command_lines_choice() -> None:
+    assert chosen_compute() == ThisProcess()
+    assert chosen_compute(workers=3) == LocalProcesses(workers=3)
+    assert chosen_compute(cluster="auto") == RayCluster(address="auto")
+    with pytest.raises(InputError, match="give one of them"):
+        chosen_compute(workers=2, cluster="auto")
+    with pytest.raises(InputError, match="not a number of processes"):
+        chosen_compute(workers=0)
+
+
+class SlowTrainer:
+    """Trains long enough for a node to be lost meanwhile, and says the same wherever it runs."""
+
+    def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
+        time.sleep(1.0)
+        share = float(members.mean())
+        return lambda x: np.stack([x[:, 0] * share, x[:, 1]], axis=1)
+
+    def __repr__(self) -> str:
+        return "SlowTrainer()"
+
+
+@pytest.fixture
+def two_nodes() -> Iterator[tuple[Any, Any]]:
+    """A real Ray cluster of a head and one more node, on this machine."""
+    ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    from ray.cluster_utils import Cluster
+
+    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    node = cluster.add_node(num_cpus=1)
+    root = str(Path(__file__).parents[1])
+    ray.init(
+        address=cluster.address,
+        log_to_driver=False,
+        logging_level="ERROR",
+        runtime_env={"env_vars": {"PYTHONPATH": root}},
+    )
+    yield cluster, node
+    ray.shutdown()
+    cluster.shutdown()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets, which outlive a removed node for a moment
+def test_a_pool_completes_although_a_node_is_lost(two_nodes: tuple[Any, Any], tmp_path: Path) -> None:
+    cluster, node = two_nodes
+    removal = threading.Timer(2.0, lambda: cluster.remove_node(node, allow_graceful=False))
+    removal.start()
+    found = trained(tmp_path / "cluster", RayCluster(), SlowTrainer(), shadows=8)
+    removal.join()
+    assert len(cluster.list_all_nodes()) == 1
+    assert found == trained(tmp_path / "here", ThisProcess(), SlowTrainer(), shadows=8)
