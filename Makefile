@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= runs/default
 
-.PHONY: audit test lint format benchmark clean
+.PHONY: audit test docs format benchmark clean
 
 audit: $(VENV)/.installed
 	@$(BIN)/glasshouse audit --out $(OUT) --overwrite
@@ -18,12 +18,16 @@ test: $(VENV)/.installed-dev
 benchmark: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/scoring.py
 
+docs: $(VENV)/.installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -d site
+	@echo "Manual: $(CURDIR)/site/index.html"
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) runs .mypy_cache .pytest_cache .ruff_cache .coverage build dist
+	rm -rf $(VENV) runs site .mypy_cache .pytest_cache .ruff_cache .coverage build dist
 
 # The stamps follow the files that decide what is installed, so that a changed pin is installed by itself.
 $(VENV)/bin/python:

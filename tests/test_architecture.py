@@ -20,7 +20,7 @@ LAYERS = [
     ["evaluation"],
     ["report"],
     ["result", "datasets"],
-    ["audit"],
+    ["audit", "track"],
     ["graph"],
     ["config"],
     ["cli"],

@@ -1,0 +1,29 @@
+"""Add an attack of your own: a frozen dataclass with a score, known by name everywhere from then on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glasshouse import Evidence, audit
+from glasshouse.attacks import Attack, register
+from glasshouse.datasets import digits
+from glasshouse.numerics import FloatArray
+from glasshouse.population import random_subsets
+from glasshouse.training import TorchTrainer, mlp
+
+
+@register("median-gap")
+@dataclass(frozen=True, kw_only=True)
+class MedianGap(Attack):
+    """How far the target's loss lies below the median of models without the record."""
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Gaps, [N]."""
+        outside = np.where(evidence.references("offline"), evidence.shadow_loss, np.nan)
+        return np.asarray(np.nanmedian(outside, axis=0) - evidence.target_loss)
+
+
+population = digits().population
+members = random_subsets(len(population), models=1, fraction=0.5, seed=0)[0]
+trainer = TorchTrainer(module=mlp(64, 10, hidden=(128,)), epochs=30, batch_size=64)
+print(audit(None, population, members, trainer, attacks=["median-gap", "base"], shadows=6).table())

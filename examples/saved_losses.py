@@ -1,0 +1,22 @@
+"""Audit from losses alone: what was saved elsewhere is read back by id, scored and reported."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from glasshouse import Evidence, audit_evidence, read_evidence, write_evidence
+from glasshouse.population import complementary_halves
+
+random = np.random.default_rng(0)
+members = complementary_halves(2000, models=10, seed=0)  # nine models' worth of somebody else's work, and a target
+margin = random.normal(size=2000) + 1.5 * members + random.normal(size=members.shape)
+loss = np.logaddexp(0.0, -margin)
+
+with tempfile.TemporaryDirectory() as folder:
+    made = Evidence(target_loss=loss[8], shadow_loss=loss[:8], shadow_members=members[:8])
+    path = write_evidence(Path(folder) / "losses.npz", made, members=members[8])
+    found = read_evidence(path)
+    result = audit_evidence(found.evidence, members=found.members)
+    print(result.table())
+    print("\nReport:", result.report(Path(folder) / "report.html").stat().st_size, "bytes")
