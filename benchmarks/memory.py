@@ -1,7 +1,8 @@
 """Peak memory: it grows with the losses, not with the models. Run: python benchmarks/memory.py; writes memory.md.
 
-Each case runs in a process of its own, whose largest resident size is read from the system. Records: 20 000 of them asked
-of 8 and of 64 shadow models of half a million weights. Graph: an audit of Cora with 128 shadow models (``GLASSHOUSE_DATA``).
+Each case runs in a process of its own, whose largest resident size is read from the system. Records: 20 000 of them
+asked of 8 and of 64 shadow models of half a million weights. Graph: an audit of Cora with 128 shadow models
+(``GLASSHOUSE_DATA``).
 """
 
 from __future__ import annotations
