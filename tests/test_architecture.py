@@ -22,6 +22,7 @@ LAYERS = [
     ["result", "datasets"],
     ["audit", "track"],
     ["graph"],
+    ["experiments"],
     ["config"],
     ["cli"],
 ]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import InputError, Population
-from glasshouse.population import as_members, complementary_halves, random_subsets, select
+from glasshouse.population import as_members, complementary_halves, fingerprint_of, random_subsets, select
 
 
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(0, 5))
@@ -82,6 +82,16 @@ def test_fingerprint_follows_features_labels_and_ids() -> None:
     }
     assert len(prints) == 4
     assert Population(x.copy(), [0, 1, 0]).fingerprint() in prints
+
+
+def test_a_graph_has_a_fingerprint_of_features_edges_and_labels() -> None:
+    import torch
+    from torch_geometric.data import Data
+
+    parts = {"x": torch.eye(2), "edge_index": torch.tensor([[0], [1]]), "y": torch.tensor([0, 1])}
+    changed = {"x": torch.ones(2, 2), "edge_index": torch.tensor([[1], [0]]), "y": torch.tensor([1, 1])}
+    prints = {fingerprint_of(Data(**(parts | {name: value}))) for name, value in changed.items()}
+    assert len(prints | {fingerprint_of(Data(**parts))}) == 4
 
 
 def test_fingerprint_and_selection_take_data_frames_and_sparse_matrices() -> None:

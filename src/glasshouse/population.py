@@ -95,15 +95,31 @@ class Population:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
-        digest = hashlib.sha256()
         x = self.x.to_numpy() if hasattr(self.x, "to_numpy") else self.x
-        x = x.detach().cpu() if hasattr(x, "detach") else x
-        parts = [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [np.asarray(x)]
-        for array in [*parts, self.y, self.ids]:
-            values = array.astype(str) if array.dtype == object else array
-            digest.update(f"{values.dtype}{values.shape}".encode())
-            digest.update(np.ascontiguousarray(values).tobytes())
-        return digest.hexdigest()[:16]
+        parts = [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
+        return _digest([*parts, self.y, self.ids])
+
+
+def fingerprint_of(population: Any) -> str:
+    """A short hash of a population: of its features, labels and ids, or of a graph's features, edges and labels.
+
+    Example:
+        >>> fingerprint_of(Population([[0.0], [1.0]], [0, 1])) == Population([[0.0], [1.0]], [0, 1]).fingerprint()
+        True
+    """
+    if isinstance(population, Population):
+        return population.fingerprint()
+    return _digest([population.x, population.edge_index, population.y])
+
+
+def _digest(arrays: Sequence[Any]) -> str:
+    digest = hashlib.sha256()
+    for one in arrays:
+        array = np.asarray(one.detach().cpu() if hasattr(one, "detach") else one)
+        values = array.astype(str) if array.dtype == object else array
+        digest.update(f"{values.dtype}{values.shape}".encode())
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def select(x: Any, rows: NDArray[Any]) -> Any:

@@ -21,14 +21,13 @@ from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.accuracy import induced_accuracy
 from glasshouse.graph.attack import GRAPH_ATTACKS, GraphAttack
-from glasshouse.graph.fingerprint import graph_fingerprint
 from glasshouse.graph.question import Model
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.scene import Scene, checked_graph
 from glasshouse.graph.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import as_members, random_subsets
+from glasshouse.population import as_members, fingerprint_of, random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
 from glasshouse.registry import Registry
@@ -136,11 +135,11 @@ def audit(
         seed=seed,
         train_accuracy=induced_accuracy(target, data, truth),
         test_accuracy=induced_accuracy(target, data, ~truth),
-        fingerprint=graph_fingerprint(data),
+        fingerprint=fingerprint_of(data),
         settings={
             "trainer": described(owner),
             "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
-            "attacker's graph": "the owner's" if known_graph is None else graph_fingerprint(seen),
+            "attacker's graph": "the owner's" if known_graph is None else fingerprint_of(seen),
             "prior": prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} nodes",
             "training share": fraction,
             "threshold policy": policy,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from torch import nn
 
 from glasshouse.attacks import BASE
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.chains import gibbs_masks, metropolis_masks
+from glasshouse.graph.question import Model
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray, as_members
@@ -98,8 +101,8 @@ def _mia(scene: Scene, request: Request) -> Samples:
 def _gibbs(scene: Scene, request: Request) -> Samples:
     """One Gibbs chain a sample; its conditionals are the Bayes rule itself at the current mask."""
     masks, info = gibbs_masks(
-        scene.models,
-        scene.data,
+        _on_cpu(scene.models),
+        copy.copy(scene.data).cpu(),
         chains=request.samples,
         passes=request.passes,
         prior=request.prior,
@@ -116,8 +119,8 @@ def _metropolis(scene: Scene, request: Request) -> Samples:
             "sampler: metropolis weighs whole training sets, which no shadow model is outside of. Use gibbs."
         )
     masks, info = metropolis_masks(
-        scene.models,
-        scene.data,
+        _on_cpu(scene.models),
+        copy.copy(scene.data).cpu(),
         samples=request.samples,
         prior=request.prior,
         seed=seed_for(request.seed, "metropolis"),
@@ -130,6 +133,16 @@ def _truth(scene: Scene, request: Request) -> Samples:
     if scene.truth is None:
         raise InputError("sampler: truth needs the target's members; leave it to evaluations that know them.")
     return Samples(np.tile(scene.truth, (request.samples, 1)))
+
+
+def _on_cpu(models: Sequence[Model]) -> list[Model]:
+    """The models where the compiled chains run; modules on a GPU are copied, black boxes stay as they are."""
+    return [
+        copy.deepcopy(model).cpu()
+        if isinstance(model, nn.Module) and any(part.is_cuda for part in model.parameters())
+        else model
+        for model in models
+    ]
 
 
 def _bernoulli(probability: FloatArray, request: Request, purpose: str) -> BoolArray:

@@ -20,7 +20,14 @@ from glasshouse.pool.claims import Claims
 from glasshouse.pool.folder import Identity, PoolFolder, members_as_ids
 from glasshouse.pool.storing import StoredModel, restored
 from glasshouse.pool.training import Group, groups_of, train_and_store, train_group
-from glasshouse.population import BoolArray, as_members, complementary_halves, random_subsets, record_count
+from glasshouse.population import (
+    BoolArray,
+    as_members,
+    complementary_halves,
+    fingerprint_of,
+    random_subsets,
+    record_count,
+)
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
 from glasshouse.training.trainer import Trainer
@@ -141,9 +148,8 @@ class ShadowPool:
 
     def identity(self) -> Identity:
         """What makes this pool the one that it is."""
-        fingerprint = getattr(self.population, "fingerprint", None)
         return Identity(
-            data=fingerprint() if callable(fingerprint) else _hash_of_graph(self.population),
+            data=fingerprint_of(self.population),
             trainer=described(self.trainer),
             seed=self.seed,
             fraction=self.fraction,
@@ -207,15 +213,6 @@ def described(trainer: Any) -> str:
             source = trainer.__code__.co_code.hex()
         text += f"; source {hashlib.sha256(source.encode()).hexdigest()[:16]}"
     return text
-
-
-def _hash_of_graph(data: Any) -> str:
-    digest = hashlib.sha256()
-    for name in ("x", "edge_index", "y"):
-        array = np.ascontiguousarray(getattr(data, name).detach().cpu().numpy())
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()[:16]
 
 
 def _versions() -> dict[str, str]:

@@ -1,0 +1,22 @@
+"""Train and test accuracy of the target models (paper, App. A)."""
+
+from __future__ import annotations
+
+from glasshouse.experiments.bench import Bench
+from glasshouse.experiments.cells import Cell
+from glasshouse.experiments.reproduce import experiment
+from glasshouse.graph.accuracy import induced_accuracy
+
+__all__ = ["accuracy"]
+
+
+@experiment("accuracy")
+def accuracy(bench: Bench) -> list[Cell]:
+    """Members on the graph they trained on; the others on the graph that no member is part of."""
+    found: dict[str, list[float]] = {"train_accuracy_pct": [], "test_accuracy_pct": []}
+    for scene in bench.scenes():
+        assert scene.truth is not None  # noqa: S101 (a bench always knows)
+        for metric, who in zip(found, (scene.truth, ~scene.truth), strict=True):
+            found[metric].append(100 * induced_accuracy(scene.target, scene.data, who))
+    names = ("accuracy", bench.setting.paper_name, "", "", "", "")
+    return [Cell(*names, metric, tuple(values)) for metric, values in found.items()]
