@@ -54,11 +54,16 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, rows: Tensor, columns: Tensor, dense: Tensor) -> Tensor:
         context.columns = columns
-        return rows @ dense
+        return _product(rows, dense)
 
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, context.columns @ gradients[0].contiguous()
+        return None, None, _product(context.columns, gradients[0].contiguous())
+
+
+def _product(matrix: Tensor, dense: Tensor) -> Tensor:
+    result = dense.new_empty(matrix.shape[0], dense.shape[1])
+    return torch.addmm(result, matrix, dense, beta=0, out=result)  # into its own place: a plain product copies it once
 
 
 def _csr(matrix: Any, device: torch.device | str) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -60,24 +59,17 @@ def train_stacked(trainer: GNNTrainer, data: Data, members: BoolArray, seeds: Se
     if obstacle:
         say_once(f"Models are trained one at a time: {obstacle}.")
         return [trainer(data, who, seed) for who, seed in zip(members, seeds, strict=True)]
-    by_size: dict[int, list[int]] = defaultdict(list)
-    for index, who in enumerate(members):
-        by_size[padded_size(int(who.sum()))].append(index)
-    stacks = [
-        stack
-        for size, models in by_size.items()
-        for stack in split(models, bytes_each=_bytes_each(trainer, data, size), device=trainer.place)
-    ]
+    sizes = [padded_size(int(who.sum())) for who in members]
+    bytes_each = _bytes_each(trainer, data, max(sizes, default=0))
     with torch.random.fork_rng():
-        fresh = {index: _untrained(trainer, data, seed) for index, seed in enumerate(seeds)}
+        fresh = [_untrained(trainer, data, seed) for seed in seeds]
 
-    def train(stack: Sequence[int]) -> list[nn.Module]:
-        models = [fresh[index] for index in stack]
-        return _train(trainer, data, members[list(stack)], models, [seeds[index] for index in stack])
+    def train(stack: list[int]) -> list[nn.Module]:
+        return _train(
+            trainer, data, members[stack], [fresh[index] for index in stack], [seeds[index] for index in stack]
+        )
 
-    trained = spread(train, stacks, device=trainer.place)
-    found = dict(zip((i for stack in stacks for i in stack), (m for models in trained for m in models), strict=True))
-    return [found[index] for index in range(len(members))]
+    return spread(train, split(sizes, bytes_each=bytes_each, device=trainer.place), device=trainer.place)
 
 
 def _untrained(trainer: GNNTrainer, data: Data, seed: int) -> nn.Module:

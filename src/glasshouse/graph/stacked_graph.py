@@ -84,15 +84,19 @@ class StackedGraph:
         dense[row, self.x.rows.col_indices()[entries].long() - index * width] = self.x.rows.values()[entries]
         return dense
 
+    def by_graph(self, rows: Tensor) -> Tensor:
+        """[K, m, ...] from [K m, ...]."""
+        return rows.view(self.count, self.size, *rows.shape[1:])
+
     def spread(self, matrix: SparseMatrix, hidden: Tensor) -> Tensor:
         """What nodes get from their neighbours, [K, m, c]: ``matrix`` [K m, K m] times ``hidden`` [K, m, c]."""
-        return (matrix @ hidden.flatten(0, 1)).unflatten(0, (self.count, self.size))
+        return self.by_graph(matrix @ hidden.flatten(0, 1))
 
     def linear(self, x: SparseMatrix | Tensor, weight: Tensor) -> Tensor:
         """[K, m, out]: features ``x`` times each model's own ``weight`` [K, out, in], transposed."""
         columns = weight.transpose(1, 2)  # [K, in, out]
         if isinstance(x, SparseMatrix):
-            return (x @ columns.reshape(-1, columns.shape[2])).unflatten(0, (self.count, self.size))
+            return self.by_graph(x @ columns.reshape(-1, columns.shape[2]))
         narrow = max(0, _COLUMNS - columns.shape[2])
         return torch.bmm(x, nn.functional.pad(columns, (0, narrow)))[:, :, : columns.shape[2]]
 

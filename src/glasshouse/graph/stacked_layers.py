@@ -125,7 +125,7 @@ def _largest(hidden: Tensor, graph: StackedGraph) -> Tensor:
     """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share a gradient, as in PyG."""
     source, target = graph.edge_index
     largest: Tensor = scatter(hidden.flatten(0, 1)[source], target, dim=0, dim_size=graph.nodes, reduce="max")
-    return largest.unflatten(0, (graph.count, graph.size))
+    return graph.by_graph(largest)
 
 
 def _heard_features(graph: StackedGraph, means: SparseMatrix | None) -> SparseMatrix | Tensor:
@@ -171,7 +171,7 @@ def _gat(layer: GATConv, graph: StackedGraph) -> Layer:
         share = softmax(fit, target, num_nodes=graph.nodes)
         flat = hidden.flatten(0, 1)  # [K m, heads, out]
         heard = torch.zeros_like(flat).index_add(0, target, share[:, :, None] * flat[source])
-        heard = heard.unflatten(0, (graph.count, graph.size))
+        heard = graph.by_graph(heard)
         return _biased(heard.flatten(2) if layer.concat else heard.mean(2), weights.get("bias"))
 
     return step
