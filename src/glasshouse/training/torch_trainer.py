@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.errors import InputError
-from glasshouse.population import BoolArray, Population
+from glasshouse.population import BoolArray, Population, as_members
 from glasshouse.randomness import generator, seed_for
 from glasshouse.training.threads import fitting_threads
 
@@ -70,9 +70,25 @@ class TorchTrainer:
     device: str | None = None
     mixed_precision: bool = True
 
+    @property
+    def place(self) -> torch.device:
+        """Where models are trained."""
+        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def train_many(self, population: Population, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
+        """Like one call for each row of ``members`` [K, N] with its seed, in a fraction of the time for small models.
+
+        Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
+        Modules or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
+        """
+        from glasshouse.training.stacked import train_stacked  # it builds on this module
+
+        masks = as_members(members, (len(seeds), len(population.y)), place="members")
+        return train_stacked(self, population, masks, seeds)
+
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained module in evaluation mode."""
-        device = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        device = self.place
         fast = self.mixed_precision and device.type == "cuda"
         with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
             torch.manual_seed(seed_for(seed, "weights"))

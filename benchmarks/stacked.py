@@ -1,0 +1,146 @@
+"""Many models together against one at a time. Run: GLASSHOUSE_DATA=… python benchmarks/stacked.py [--device cuda].
+
+On the CPU: 8 Cora GCN models (hidden 64, 200 epochs) and 32 models on scikit-learn's digits. On a GPU: 128 Cora GCN
+models against 8 one at a time. The plain loop is the same trainer called for one model after another: dense features,
+PyTorch Geometric's layers as they come, with one thread or all, whichever is quicker for the first model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.datasets import load_digits
+from torch import nn
+
+from glasshouse import Population, TorchTrainer
+from glasshouse.graph import GNNTrainer, load_graph
+from glasshouse.population import BoolArray, complementary_halves, record_count
+from glasshouse.training import mlp
+
+CORA = GNNTrainer(architecture="gcn", hidden=64, epochs=200)
+PERCEPTRON = TorchTrainer(module=mlp(64, 10), epochs=50)
+
+
+def cnn() -> nn.Module:
+    """Two convolutions for 8 x 8 images."""
+    return nn.Sequential(
+        nn.Unflatten(1, (1, 8, 8)),
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(256, 10),
+    )
+
+
+def digits() -> Population:
+    """1 797 digits of 8 x 8 pixels."""
+    raw = load_digits()
+    return Population((raw.data / 16).astype(np.float32), raw.target)
+
+
+def seconds(work: Callable[[], object], device: str) -> tuple[float, float]:
+    """Wall-clock time of one call, and what it took of all cores together."""
+    started, worked = time.perf_counter(), time.process_time()
+    work()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started, time.process_time() - worked
+
+
+def compare(
+    trainer: Any, data: Any, *, stacked: int, plain: int | None = None, threads: int = 2, repeats: int = 2
+) -> dict[str, float]:
+    """Seconds of ``stacked`` models together and of ``plain`` (as many by default) one at a time, the best of each.
+
+    ``work_ratio`` compares what they took of all cores together, which other programs hardly touch.
+    """
+    plain = plain or stacked
+    members = complementary_halves(record_count(data), models=stacked, seed=0)
+    device = trainer.place.type
+
+    def together() -> None:
+        trainer.train_many(data, members, range(stacked))
+
+    def one_at_a_time(who: BoolArray, how: Any = trainer) -> None:
+        for seed, row in enumerate(who):
+            how(data, row, seed)
+
+    before = torch.get_num_threads()
+    try:
+        short = replace(trainer, epochs=3)
+        short.train_many(data, members, range(stacked))  # libraries are loaded, a GPU is awake
+        one_at_a_time(members[:1], short)
+        trials = {}
+        for count in (1, threads):
+            torch.set_num_threads(count)
+            trials[seconds(lambda: one_at_a_time(members[:1], short), device)] = count
+        alone, at_once = [], []
+        for _ in range(repeats):  # in turns, so that both meet the same noise
+            torch.set_num_threads(threads)
+            at_once.append(seconds(together, device))
+            torch.set_num_threads(trials[min(trials)])
+            alone.append(seconds(lambda: one_at_a_time(members[:plain]), device))
+    finally:
+        torch.set_num_threads(before)
+    (plain_wall, plain_work), (wall, work) = (map(min, zip(*times, strict=True)) for times in (alone, at_once))
+    return {"plain": plain_wall, "stacked": wall, "ratio": plain_wall / wall, "work_ratio": plain_work / work}
+
+
+def main() -> None:
+    """Measure, print, and keep the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--graph", default="cora", help="a graph by name; synthetic needs no files")
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    graph, images = load_graph(options.graph).data, digits()
+    cpu = options.device == "cpu"
+    gcn, perceptron = replace(CORA, device=options.device), replace(PERCEPTRON, device=options.device)
+    convolutional = replace(perceptron, module=cnn, epochs=5)
+    perceptron32 = replace(perceptron, batch_size=32, epochs=20)
+    runs: list[tuple[str, Any, Any, int, int]] = [
+        (f"GCN, {options.graph}, 200 epochs", gcn, graph, 8 if cpu else 128, 8),
+        *[
+            (f"{kind}, {options.graph}, 20 epochs", replace(gcn, architecture=kind, epochs=20), graph, 8, 8)
+            for kind in ("sage", "gat", "gin", "sgc")
+        ],
+        ("MLP, digits, batches of 128", perceptron, images, 32, 32),
+        ("MLP, digits, batches of 32", perceptron32, images, 32, 32),
+        ("CNN, digits, batches of 128", convolutional, images, 32, 32),
+    ]
+    place = f"{torch.get_num_threads()} CPU cores" if cpu else torch.cuda.get_device_name()
+    lines = [
+        f"# Models trained together against one at a time, on {place}",
+        "",
+        f"torch {torch.__version__}; seconds, the best of {options.repeats} runs of each, in turns. The plain loop",
+        "calls the same trainer for one model after another, with one thread or all, whichever was quicker.",
+        "The last column compares processor time on all cores together, which other programs hardly touch.",
+        "",
+        "| models | together | seconds | one at a time | seconds | times faster a model | less work a model |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, trainer, data, stacked, plain in runs:
+        threads = torch.get_num_threads() if cpu else 1
+        found = compare(trainer, data, stacked=stacked, plain=plain, threads=threads, repeats=options.repeats)
+        faster, cheaper = (found[ratio] * stacked / plain for ratio in ("ratio", "work_ratio"))
+        cells = f"{stacked} | {found['stacked']:.2f} | {plain} | {found['plain']:.2f} | {faster:.1f} | {cheaper:.1f}"
+        lines.append(f"| {name} | {cells} |")
+        print(lines[-1], flush=True)
+    text = "\n".join(lines) + "\n"
+    out = options.out or Path(__file__).parent / ("stacked.md" if cpu else "stacked-gpu.md")
+    out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
