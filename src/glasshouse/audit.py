@@ -6,6 +6,7 @@ import dataclasses
 import importlib.metadata
 import platform
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -91,7 +92,9 @@ def audit(
     pool = ShadowPool.plan(population, trainer, shadows=shadows, fraction=fraction, seed=seed)
     target = trainer(population, mask, seed_for(seed, "target")) if model is None else model
     how = dataclasses.replace(how or Query(), keep_logits=any(attack.needs_logits for attack in made.values()))
+    started = time.perf_counter()
     evidence, answers = collect(target, pool, how=how, progress=progress)
+    spent = time.perf_counter() - started
     context = Context(
         title=title,
         about=about,
@@ -101,6 +104,7 @@ def audit(
         train_accuracy=accuracy(answers, mask),
         test_accuracy=accuracy(answers, ~mask),
         fingerprint=population.fingerprint(),
+        shadow_seconds=spent,
         settings={
             "trainer": described(trainer),
             "prior": prior,

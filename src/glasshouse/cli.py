@@ -1,4 +1,4 @@
-"""The command line: ``glasshouse audit`` and ``glasshouse score``."""
+"""The command line: ``glasshouse audit``, ``score``, ``report`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from glasshouse.datasets import dataset_names
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
-from glasshouse.report import print_summary
+from glasshouse.report import print_summary, read_run, render_html
+from glasshouse.report.plain import metrics_json
 from glasshouse.result import AuditResult
-from glasshouse.store import check_free
+from glasshouse.store import check_free, write_file
 
 __all__ = ["app", "main"]
 
@@ -106,6 +107,16 @@ def score(
 
 
 @app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
+    out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder by default.")] = None,
+) -> None:
+    """Render the report of an earlier run again."""
+    place = write_file(out or run / "report.html", render_html(read_run(run)))
+    typer.echo(f"Report: {place.resolve()}")
+
+
+@app.command()
 def attacks() -> None:
     """List the attacks, by the names that files and options take."""
     typer.echo("\n".join(attack_names()))
@@ -122,7 +133,7 @@ def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: 
     if out is not None:
         result.save(out, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(result.summary().as_json(), ensure_ascii=False))
+        typer.echo(json.dumps(metrics_json(result.summary()), ensure_ascii=False))
         return
     console = Console(width=None if sys.stdout.isatty() else 140)
     print_summary(result.summary(), console)
