@@ -129,3 +129,19 @@ def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
     assert broken.returncode == 2
     assert broken.stderr.splitlines()[0].startswith("run/metrics.json: is not as the audit wrote it")
     assert not (folder / "never.html").exists()
+
+
+def test_runs_are_compared_by_the_names_of_their_folders(evidence: Path) -> None:
+    folder = evidence.parent
+    for name, attack in (("before", "lira"), ("after", "loss")):
+        done = glasshouse("score", evidence, "-a", attack, "--out", f"runs/{name}", folder=folder)
+        assert done.returncode == 0, done.stderr
+    done = glasshouse("compare", "runs/before", "runs/after", "--out", "compare.html", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("before lets ")
+    assert "Comparison of audits" in (folder / "compare.html").read_text()
+    twice = glasshouse("compare", "runs/before", "runs/before", folder=folder)
+    assert twice.returncode == 2
+    assert "given twice" in twice.stderr
+    lost = glasshouse("compare", "runs/before", "runs/none", folder=folder)
+    assert "runs/none: there is no such run folder" in lost.stderr
