@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= runs/default
 
-.PHONY: audit test docs format benchmark clean
+.PHONY: audit test docs screenshots format benchmark clean
 
 audit: $(VENV)/.installed
 	@$(BIN)/glasshouse audit --out $(OUT) --overwrite
@@ -14,6 +14,10 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest --cov --cov-report=term
+
+screenshots: $(VENV)/.installed-dev
+	$(BIN)/glasshouse audit --out runs/screenshots --overwrite --quiet
+	$(BIN)/python -m docs.screenshots runs/screenshots/report.html
 
 benchmark: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/scoring.py

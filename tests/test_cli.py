@@ -129,3 +129,33 @@ def test_names_are_listed(tmp_path: Path) -> None:
     assert "rmia" in glasshouse("attacks", folder=tmp_path).stdout.split()
     assert "digits" in glasshouse("datasets", folder=tmp_path).stdout.split()
     assert glasshouse("--help", folder=tmp_path).returncode == 0
+
+
+def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
+    folder = evidence.parent
+    assert glasshouse("score", evidence, "--out", "run", folder=folder).returncode == 0
+    done = glasshouse("report", "run", "--out", "again.html", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert str(folder / "again.html") in done.stdout
+    assert "The strongest of 3 attacks" in (folder / "again.html").read_text()
+    (folder / "run" / "metrics.json").write_text("{")
+    broken = glasshouse("report", "run", "--out", "never.html", folder=folder)
+    assert broken.returncode == 2
+    assert broken.stderr.splitlines()[0].startswith("run/metrics.json: is not as the audit wrote it")
+    assert not (folder / "never.html").exists()
+
+
+def test_runs_are_compared_by_the_names_of_their_folders(evidence: Path) -> None:
+    folder = evidence.parent
+    for name, attack in (("before", "lira"), ("after", "loss")):
+        done = glasshouse("score", evidence, "-a", attack, "--out", f"runs/{name}", folder=folder)
+        assert done.returncode == 0, done.stderr
+    done = glasshouse("compare", "runs/before", "runs/after", "--out", "compare.html", folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("before lets ")
+    assert "Comparison of audits" in (folder / "compare.html").read_text()
+    twice = glasshouse("compare", "runs/before", "runs/before", folder=folder)
+    assert twice.returncode == 2
+    assert "given twice" in twice.stderr
+    lost = glasshouse("compare", "runs/before", "runs/none", folder=folder)
+    assert "runs/none: there is no such run folder" in lost.stderr

@@ -37,7 +37,8 @@ def test_records_have_a_row_each_with_score_decision_and_rank(result: AuditResul
 
 def test_saving_writes_every_file_and_what_they_say_agrees(result: AuditResult, tmp_path: Path) -> None:
     folder = result.save(tmp_path / "run")
-    names = ["evidence.npz", "metrics.json", "records.csv", "report.html", "roc.csv", "roc.svg", "run.json"]
+    names = ["evidence.npz", "metrics.json", "records.csv", "records.parquet", "report.html", "roc.csv", "roc.svg"]
+    names += ["run.json", "table.tex"]
     assert sorted(path.name for path in folder.iterdir()) == names
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["attacks"]["base"]["auc"] == result.table()["auc"][0]

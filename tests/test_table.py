@@ -32,3 +32,11 @@ def test_columns_of_different_lengths_are_refused() -> None:
         Table({"a": [1], "b": [1, 2]})
     assert repr(TABLE) == "Table(3 rows: id, score)"
     assert len(TABLE.head(1)["id"]) == 1
+
+
+def test_parquet_holds_the_same_columns() -> None:
+    import pyarrow.parquet
+
+    table = Table({"id": ["a", "<b>"], "member": [True, False], "score": [0.1, 1e-300], "rank": [1, 2]})
+    read = pyarrow.parquet.read_table(io.BytesIO(table.to_parquet())).to_pydict()
+    assert read == {name: table[name].tolist() for name in table}

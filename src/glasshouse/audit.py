@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import platform
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -97,11 +98,15 @@ def audit(
     pool = ShadowPool.plan(
         population, trainer, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
     )
+    began = time.perf_counter()
     if pool.store is not None:
         pool.train(progress=progress)
+    stored = time.perf_counter() - began
     target = trainer(population, mask, seed_for(seed, "target")) if model is None else model
     how = dataclasses.replace(how or Query(), keep_logits=any(attack.needs_logits for attack in made.values()))
+    started = time.perf_counter()
     evidence, answers = collect(target, pool, how=how, progress=progress)
+    spent = stored + time.perf_counter() - started
     context = Context(
         title=title,
         about=about,
@@ -111,6 +116,7 @@ def audit(
         train_accuracy=accuracy(answers, mask),
         test_accuracy=accuracy(answers, ~mask),
         fingerprint=population.fingerprint(),
+        shadow_seconds=spent,
         settings={
             "trainer": described(trainer),
             "prior": prior,

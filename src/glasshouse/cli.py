@@ -1,4 +1,4 @@
-"""The command line: ``glasshouse audit`` and ``glasshouse score``."""
+"""The command line: ``glasshouse audit``, ``score``, ``report`` and ``compare``."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from glasshouse.datasets import dataset_names
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
-from glasshouse.report import print_summary
+from glasshouse.report import compare as compare_runs
+from glasshouse.report import print_summary, read_run, render_comparison, render_html
+from glasshouse.report.plain import metrics_json
 from glasshouse.result import AuditResult
-from glasshouse.store import check_free
+from glasshouse.store import check_free, write_file
 
 __all__ = ["app", "main"]
 
@@ -114,6 +116,28 @@ def score(
 
 
 @app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
+    out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder by default.")] = None,
+) -> None:
+    """Render the report of an earlier run again."""
+    place = write_file(out or run / "report.html", render_html(read_run(run)))
+    typer.echo(f"Report: {place.resolve()}")
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is compared with.")],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("compare.html"),
+) -> None:
+    """Put runs side by side: what a defence buys, and what it costs."""
+    comparison = compare_runs({name: read_run(run) for name, run in _named(runs).items()})
+    place = write_file(out, render_comparison(comparison))
+    typer.echo(comparison.verdict)
+    typer.echo(f"Report: {place.resolve()}")
+
+
+@app.command()
 def attacks() -> None:
     """List the attacks, by the names that files and options take."""
     typer.echo("\n".join(attack_names()))
@@ -130,7 +154,7 @@ def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: 
     if out is not None:
         result.save(out, overwrite=overwrite)
     if as_json:
-        typer.echo(json.dumps(result.summary().as_json(), ensure_ascii=False))
+        typer.echo(json.dumps(metrics_json(result.summary()), ensure_ascii=False))
         return
     console = Console(width=None if sys.stdout.isatty() else 140)
     print_summary(result.summary(), console)
@@ -138,6 +162,15 @@ def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: 
     if out is not None:
         console.print(f"Report: {(out / 'report.html').resolve()}", highlight=False, soft_wrap=True)
     console.print(f"[dim]{seconds:.1f} s in all[/dim]", highlight=False)
+
+
+def _named(runs: list[Path]) -> dict[str, Path]:
+    """Runs by the names of their folders; by their whole paths where two are named alike."""
+    short = {run.resolve().name: run for run in runs}
+    named = short if len(short) == len(runs) else {str(run): run for run in runs}
+    if len(named) < len(runs):
+        raise InputError("runs: one of them is given twice; give each run once.")
+    return named
 
 
 def _placed(fault: str, file: Path) -> str:

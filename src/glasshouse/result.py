@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +13,11 @@ import numpy as np
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.population import BoolArray
-from glasshouse.report import Context, Summary, render_html, summarise
-from glasshouse.report.plots import roc_svg
+from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
+from glasshouse.report.folder import manifest
+from glasshouse.report.page import picture_style
+from glasshouse.report.pictures import roc_picture
+from glasshouse.report.plain import metrics_json, run_json
 from glasshouse.store import new_folder, write_file
 from glasshouse.table import Table
 
@@ -32,6 +36,7 @@ class AuditResult:
         fprs: the false-positive rates asked for.
         privacy: what the attacks say about ε; None where the members are not known.
         context: what was audited, and how.
+        surroundings: of the records, where they are nodes of a graph.
     """
 
     evidence: Evidence
@@ -41,6 +46,7 @@ class AuditResult:
     fprs: tuple[float, ...]
     privacy: PrivacyVerdict | None
     context: Context
+    surroundings: Surroundings | None = None
 
     def table(self) -> Table:
         """One row an attack: AUC and TPR at each FPR with their intervals, thresholds and whom they call members."""
@@ -58,6 +64,8 @@ class AuditResult:
             columns["label"] = self.labels
         if self.members is not None:
             columns["member"] = self.members
+        if self.surroundings is not None:
+            columns["degree"] = self.surroundings.degrees
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
             if outcome.thresholds:
@@ -68,35 +76,49 @@ class AuditResult:
     def roc(self) -> Table:
         """Every point of every ROC curve: attack, threshold, FPR, TPR."""
         known = {name: outcome.metrics for name, outcome in self.outcomes.items() if outcome.metrics is not None}
-        curves = [(name, metrics.curve) for name, metrics in known.items()]
+        curves = [metrics.curve for metrics in known.values()]
+        none = np.empty(0)  # so that there is something to join where no truth is known
         return Table(
             {
-                "attack": [name for name, curve in curves for _ in curve.fpr],
-                "threshold": [value for _, curve in curves for value in curve.thresholds.tolist()],
-                "fpr": [value for _, curve in curves for value in curve.fpr.tolist()],
-                "tpr": [value for _, curve in curves for value in curve.tpr.tolist()],
+                "attack": np.repeat(np.array(list(known), dtype=np.str_), [len(curve.fpr) for curve in curves]),
+                "threshold": np.concatenate([none, *(curve.thresholds for curve in curves)]),
+                "fpr": np.concatenate([none, *(curve.fpr for curve in curves)]),
+                "tpr": np.concatenate([none, *(curve.tpr for curve in curves)]),
             }
         )
 
     def summary(self) -> Summary:
         """The numbers that the report and the terminal show."""
         return summarise(
-            self.outcomes, context=self.context, records=self.records(), fprs=self.fprs, privacy=self.privacy
+            self.outcomes,
+            context=self.context,
+            records=self.records(),
+            fprs=self.fprs,
+            privacy=self.privacy,
+            surroundings=self.surroundings,
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:
-        """Write metrics.json, records.csv, roc.csv, evidence.npz, run.json, roc.svg, report.html: all or nothing."""
+        """Write a run: all of its files or nothing.
+
+        report.html for people; metrics.json, records.csv (and .parquet where pyarrow is), roc.csv, table.tex and
+        roc.svg for programs and papers; evidence.npz to attack again; run.json to know how it was made.
+        """
         with new_folder(folder, overwrite=overwrite) as place:
             summary = self.summary()
-            write_file(place / "metrics.json", _json(summary.as_json()))
-            write_file(place / "records.csv", self.records().to_csv())
+            write_file(place / "metrics.json", _json(metrics_json(summary)))
+            records = self.records()
+            write_file(place / "records.csv", records.to_csv())
+            if importlib.util.find_spec("pyarrow"):
+                write_file(place / "records.parquet", records.to_parquet())
             write_file(place / "roc.csv", self.roc().to_csv())
+            write_file(place / "table.tex", latex_table(summary))
             write_evidence(place / "evidence.npz", self.evidence, members=self.members)
-            write_file(place / "run.json", _json(self._run()))
             write_file(place / "report.html", render_html(summary))
-            curves = {row.name: row.metrics.curve for row in summary.attacks if row.metrics is not None}
+            curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:
-                write_file(place / "roc.svg", roc_svg(curves))
+                write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
+            write_file(place / "run.json", _json(run_json(summary) | {"files": manifest(place)}))
         return Path(folder)
 
     def report(self, path: Path | str) -> Path:
@@ -119,16 +141,6 @@ class AuditResult:
             row["seconds"] = outcome.seconds
             rows.append(row)
         return rows
-
-    def _run(self) -> dict[str, object]:
-        """How the run was made; apart from the figures, since seconds differ from run to run."""
-        return {
-            "format": 1,
-            "title": self.context.title,
-            "settings": {name: str(value) for name, value in self.context.settings.items()},
-            "versions": dict(self.context.versions),
-            "seconds": {name: round(outcome.seconds, 4) for name, outcome in self.outcomes.items()},
-        }
 
 
 def _json(value: object) -> str:

@@ -73,6 +73,17 @@ class Table(Mapping[str, NDArray[Any]]):
         writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
         return text.getvalue()
 
+    def to_parquet(self) -> bytes:
+        """The table as a parquet file (extra ``tables``)."""
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            raise MissingExtraError("to_parquet", package="pyarrow", extra="tables") from None
+        buffer = io.BytesIO()
+        pyarrow.parquet.write_table(pyarrow.table({name: column.tolist() for name, column in self.items()}), buffer)
+        return buffer.getvalue()
+
     def to_pandas(self) -> Any:
         """A pandas data frame (extra ``tables``)."""
         try:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from glasshouse.errors import MissingExtraError
+from glasshouse.report.plain import metrics_json
 from glasshouse.result import AuditResult
 
 __all__ = ["log_to_mlflow"]
@@ -31,7 +32,7 @@ def log_to_mlflow(result: AuditResult, *, experiment: str = "glasshouse", tracki
     summary = result.summary()
     with mlflow.start_run(run_name=result.context.title) as run, tempfile.TemporaryDirectory() as scratch:
         mlflow.log_params(_parameters(result))
-        mlflow.log_metrics(_metrics(summary.as_json()))
+        mlflow.log_metrics(_metrics(metrics_json(summary)))
         mlflow.set_tag("verdict", summary.verdict)
         folder = result.save(Path(scratch) / "run")
         mlflow.log_artifacts(str(folder))

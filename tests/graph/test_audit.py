@@ -36,6 +36,9 @@ def test_both_kinds_of_attack_land_in_one_table_and_one_report(result: AuditResu
     assert "sampler_precision" in (folder / "metrics.json").read_text()
     assert result.context.train_accuracy is not None
     assert result.context.train_accuracy > 0.95
+    assert result.context.shadow_seconds is not None
+    assert result.records()["degree"].min() >= 0
+    assert page.count('class="ego"') == 40
 
 
 def test_same_seed_same_scores_and_the_truth_reaches_none(result: AuditResult) -> None:

@@ -102,3 +102,13 @@ def test_bad_parameters_are_refused(options: dict[str, Any], message: str) -> No
 def test_an_engine_that_does_not_exist_is_a_clear_line() -> None:
     with pytest.raises(InputError, match="engine: 'warp' is not known"):
         GBASE(engine="warp").score_scene(on_nodes(trained_scene(), [0]))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "shared"), [("independent", 0), ("mia", 1), ("gibbs", 2 * 3), ("metropolis", 2000 + 3 * 200)]
+)
+def test_queries_count_both_toggles_of_every_mask_and_what_the_sampler_asks(sampler: Any, shared: int) -> None:
+    scene = on_nodes(trained_scene(), [3, 50])
+    queries = GBASE(sampler=sampler, samples=3).judge(scene).queries
+    models = len(scene.models)
+    assert queries == (2 * 3 * models, shared * models * int(scene.data.num_nodes))

@@ -5,6 +5,7 @@ from glasshouse.attacks.calibration import Calibration
 from glasshouse.attacks.classifier import ShadowClassifier
 from glasshouse.attacks.lira import LiRA
 from glasshouse.attacks.loss import LossThreshold
+from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.rank import AttackR
 from glasshouse.attacks.registry import Attack, attack_names, create, register
 from glasshouse.attacks.rmia import RMIA
@@ -18,6 +19,7 @@ __all__ = [
     "Calibration",
     "LiRA",
     "LossThreshold",
+    "Queries",
     "ShadowClassifier",
     "SimulatedTarget",
     "attack_names",

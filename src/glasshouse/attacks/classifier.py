@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
@@ -69,6 +70,10 @@ class ShadowClassifier(Attack):
         answers = sorted_log_probabilities(evidence.shadow_logits.reshape(-1, evidence.shadow_logits.shape[-1]))
         asked = sorted_log_probabilities(evidence.target_logits)
         return self.learned(answers, evidence.shadow_members.reshape(-1), asked)
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """The target once a record; shadow models for the examples that it learns from."""
+        return Queries(1.0, shared=min(self.examples, evidence.shadow_members.size))
 
     def learned(self, answers: FloatArray, members: BoolArray, asked: FloatArray) -> FloatArray:
         """Probabilities of membership, [N], learned from examples.

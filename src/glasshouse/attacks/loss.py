@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
@@ -25,3 +26,7 @@ class LossThreshold(Attack):
     def score(self, evidence: Evidence) -> FloatArray:
         """Negative losses, [N]."""
         return -evidence.target_loss
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """The target alone, once a record."""
+        return Queries(1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
@@ -34,3 +35,7 @@ class AttackR(Attack):
         equal = (evidence.shadow_loss == evidence.target_loss).mean(axis=0, where=outside)
         result: FloatArray = larger + equal / 2
         return result
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """The target and the out-models."""
+        return Queries(1 + float((~evidence.shadow_members).sum(axis=0).mean()))

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
+from glasshouse.attacks.queries import Queries
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
 from glasshouse.registry import Registry
@@ -38,6 +39,12 @@ class Attack(abc.ABC):
         A threshold belongs to one setting: simulated targets and the target must be scored with the same one.
         """
         return self
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """How often it asks a model: the target and every shadow model about a record, offline only out-models."""
+        offline = getattr(self, "mode", "online") == "offline"
+        asked = ~evidence.shadow_members if offline else evidence.shadow_members | True
+        return Queries(1 + float(asked.sum(axis=0).mean()))
 
 
 AttackType = TypeVar("AttackType", bound=type[Attack])

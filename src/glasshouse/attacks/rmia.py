@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import numpy as np
 
+from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
@@ -71,6 +72,11 @@ class RMIA(Attack):
         if self.offline_a != "auto":
             return self
         return dataclasses.replace(self, offline_a=best_share(evidence, self._statistic, name="offline_a"))
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """As often as BASE about the record, and as often again about each record of Z, which all records share."""
+        each = super().queries(evidence).per_record
+        return Queries(each, shared=round(each * evidence.records))
 
     def _statistic(self, evidence: Evidence) -> Statistic:
         """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence as it is."""

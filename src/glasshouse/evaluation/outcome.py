@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.stats import rankdata
 
+from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack
 from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import Metrics, evaluate
@@ -41,6 +42,7 @@ class AttackOutcome:
         details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None where they are not known.
         seconds: spent on scoring the target.
+        queries: how often models were asked for it; None where nobody counted.
     """
 
     attack: Named
@@ -50,6 +52,7 @@ class AttackOutcome:
     seconds: float
     note: str = ""
     details: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    queries: Queries | None = None
 
     @property
     def ranks(self) -> FloatArray:
@@ -97,4 +100,4 @@ def run_attack(
         except InputError as error:  # the target could be scored, so only the thresholds are missing
             note = f"{attack.name} has no threshold: {error}"
     metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
-    return AttackOutcome(attack, scores, thresholds, metrics, seconds, note)
+    return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, queries=attack.queries(evidence))

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple, TypeVar
 
+from glasshouse.attacks import Queries
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import FloatArray
 from glasshouse.registry import Registry
@@ -14,14 +15,17 @@ __all__ = ["GRAPH_ATTACKS", "GraphAttack", "Judgement", "register_graph_attack"]
 
 
 class Judgement(NamedTuple):
-    """Scores [nodes], and figures that only this attack has, such as its sampler's precision."""
+    """Scores [nodes], figures that only this attack has, such as its sampler's precision, and the queries made."""
 
     scores: FloatArray
     details: Mapping[str, float]
+    queries: Queries | None = None
 
 
 class GraphAttack(abc.ABC):
     """An attack that asks models about parts of the graph: a frozen dataclass whose fields are its parameters.
+
+    Its class attribute ``posterior`` tells that its score is a probability of membership.
 
     Example:
         >>> GRAPH_ATTACKS.names()
@@ -29,6 +33,7 @@ class GraphAttack(abc.ABC):
     """
 
     name: ClassVar[str]
+    posterior: ClassVar[bool] = False
 
     @abc.abstractmethod
     def judge(self, scene: Scene) -> Judgement:

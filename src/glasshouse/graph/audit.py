@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,7 @@ from glasshouse.population import as_members, fingerprint_of, random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
 from glasshouse.registry import Registry
-from glasshouse.report import Context
+from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
 from glasshouse.training import Trainer
 
@@ -122,10 +124,14 @@ def audit(
     pool = ShadowPool.plan(
         seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
     )
+    began = time.perf_counter()
     if pool.store is not None:
         pool.train(progress=progress)
+    stored = time.perf_counter() - began
     target = owner(data, truth, seed_for(seed, "target")) if model is None else model
+    started = time.perf_counter()
     trained = list(track(pool, total=len(pool), label="Shadow models", unit="models", show=progress))
+    spent = stored + time.perf_counter() - started
     scene = Scene(seen, target, trained, pool.members, nodes=nodes, truth=truth, ids=ids)
     context = Context(
         title=title,
@@ -136,6 +142,7 @@ def audit(
         train_accuracy=induced_accuracy(target, data, truth),
         test_accuracy=induced_accuracy(target, data, ~truth),
         fingerprint=fingerprint_of(data),
+        shadow_seconds=spent,
         settings={
             "trainer": described(owner),
             "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
@@ -153,7 +160,9 @@ def audit(
     labels = data.y.cpu().numpy()[scene.nodes]
     evidence = scene.of_nodes(scene.zero_hop)
     shown = truth[scene.nodes]
-    return conclude(evidence, outcomes, members=shown, labels=labels, fprs=wanted, context=context, claim=claim)
+    found = conclude(evidence, outcomes, members=shown, labels=labels, fprs=wanted, context=context, claim=claim)
+    around = Surroundings(data.edge_index.cpu().numpy(), members=truth, labels=data.y.cpu().numpy(), nodes=scene.nodes)
+    return dataclasses.replace(found, surroundings=around)
 
 
 def make_attack(name: str, parameters: Mapping[str, Any], **shared: Any) -> Attack | GraphAttack:

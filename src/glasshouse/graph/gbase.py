@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from torch_geometric.data import Data
 
+from glasshouse.attacks import Queries
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
@@ -57,6 +58,8 @@ class GBASE(GraphAttack):
         >>> scores.shape, bool(((scores > 0) & (scores < 1)).all())
         ((3,), True)
     """
+
+    posterior: ClassVar[bool] = True
 
     mode: Mode = "online"
     sampler: SamplerName | Callable[[Scene, Request], BoolArray] = "mia"
@@ -115,7 +118,9 @@ class GBASE(GraphAttack):
         posteriors = [
             expit(-signals[0, i] - log_mean_exp(-signals[1:, i], where=asked) + odds) for i in range(self.samples)
         ]
-        return Judgement(np.asarray(np.mean(posteriors, axis=0)), _figures(samples))
+        speaking = len(scene.shadows) if asked is None else float(asked.sum(axis=0).mean())
+        queries = Queries(2 * self.samples * (1 + speaking), shared=samples.queries)  # with the node, and without it
+        return Judgement(np.asarray(np.mean(posteriors, axis=0)), _figures(samples), queries)
 
     def _sampled(self, scene: Scene) -> Samples:
         request = Request(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from glasshouse.attacks import Queries
 from glasshouse.attacks.classifier import ShadowClassifier, sorted_log_probabilities
 from glasshouse.evidence import Evidence
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
@@ -33,6 +35,8 @@ class HopClassifier(GraphAttack):
         'classifier-2hop'
     """
 
+    posterior: ClassVar[bool] = True
+
     hidden: tuple[int, ...] = (64,)
     examples: int = 100_000
     epochs: int = 20
@@ -44,7 +48,8 @@ class HopClassifier(GraphAttack):
         alone, within = scene.zero_hop, scene.whole_graph
         answers = np.concatenate([_shadow_features(alone), _shadow_features(within)], axis=1)
         asked = np.concatenate([_target_features(alone), _target_features(within)], axis=1)
-        return Judgement(network.learned(answers, scene.shadow_members.reshape(-1), asked[scene.nodes]), {})
+        scores = network.learned(answers, scene.shadow_members.reshape(-1), asked[scene.nodes])
+        return Judgement(scores, {}, Queries(2.0, shared=2 * min(self.examples, len(answers))))
 
 
 def _shadow_features(evidence: Evidence) -> FloatArray:

@@ -51,7 +51,7 @@ def run_on_scene(
             attack, evidence, fprs=fprs, members=members, policy=policy, confidence=confidence, progress=progress
         )
     started = time.perf_counter()
-    scores, details = attack.judge(scene)
+    scores, details, queries = attack.judge(scene)
     seconds = time.perf_counter() - started
     thresholds: tuple[Threshold, ...] = ()
     note = ""
@@ -61,7 +61,7 @@ def run_on_scene(
         except InputError as error:  # the target could be scored, so only the thresholds are missing
             note = f"{attack.name} has no threshold: {error}"
     metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
-    return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, details)
+    return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, details, queries)
 
 
 def _thresholds(

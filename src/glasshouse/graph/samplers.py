@@ -51,16 +51,19 @@ class Samples:
         acceptance: share of proposals that a chain took; None where nothing is proposed.
         precision: share of sampled members that are members in truth; None where that is not known.
         recall: share of true members that are sampled.
+        queries: how often models were asked about a node, to draw them.
     """
 
     masks: BoolArray
     acceptance: float | None = None
     precision: float | None = None
     recall: float | None = None
+    queries: int = 0
 
 
 Sampler = Callable[[Scene, Request], Samples]
 SAMPLERS: Registry[Sampler] = Registry("a sampler")
+_BURN_IN, _THINNING = 2000, 200  # steps of Metropolis-Hastings before the first sample, and from one to the next
 
 
 def draw(sampler: str | Callable[[Scene, Request], BoolArray], scene: Scene, request: Request) -> Samples:
@@ -84,6 +87,7 @@ def draw(sampler: str | Callable[[Scene, Request], BoolArray], scene: Scene, req
         found.acceptance,
         precision=hits / sampled if sampled else float("nan"),
         recall=hits / true if true else float("nan"),
+        queries=found.queries,
     )
 
 
@@ -95,7 +99,7 @@ def _independent(scene: Scene, request: Request) -> Samples:
 def _mia(scene: Scene, request: Request) -> Samples:
     """Every indicator by itself, by BASE's posterior from zero-hop queries."""
     posterior = BASE(mode=request.mode, prior=request.prior).score(scene.zero_hop)
-    return Samples(_bernoulli(posterior, request, "mia"))
+    return Samples(_bernoulli(posterior, request, "mia"), queries=_answers(scene))
 
 
 def _gibbs(scene: Scene, request: Request) -> Samples:
@@ -109,7 +113,8 @@ def _gibbs(scene: Scene, request: Request) -> Samples:
         asked=None if request.mode == "online" else ~scene.shadow_members,
         seed=seed_for(request.seed, "gibbs"),
     )
-    return Samples(masks, info.acceptance_rate)
+    visits = request.samples * request.passes  # of every node, each with and without it
+    return Samples(masks, info.acceptance_rate, queries=2 * visits * _answers(scene))
 
 
 def _metropolis(scene: Scene, request: Request) -> Samples:
@@ -122,10 +127,13 @@ def _metropolis(scene: Scene, request: Request) -> Samples:
         _on_cpu(scene.models),
         copy.copy(scene.data).cpu(),
         samples=request.samples,
+        burn_in=_BURN_IN,
+        thinning=_THINNING,
         prior=request.prior,
         seed=seed_for(request.seed, "metropolis"),
     )
-    return Samples(masks, info.acceptance_rate)
+    steps = _BURN_IN + request.samples * _THINNING  # each asks about the whole graph
+    return Samples(masks, info.acceptance_rate, queries=steps * _answers(scene))
 
 
 def _truth(scene: Scene, request: Request) -> Samples:
@@ -143,6 +151,11 @@ def _on_cpu(models: Sequence[Model]) -> list[Model]:
         else model
         for model in models
     ]
+
+
+def _answers(scene: Scene) -> int:
+    """Queries to ask every model about every node once."""
+    return len(scene.models) * int(scene.data.num_nodes)
 
 
 def _bernoulli(probability: FloatArray, request: Request, purpose: str) -> BoolArray:

@@ -1,22 +1,40 @@
-"""The page: one HTML file, no network, no scripts."""
+"""The report of one audit as a page."""
 
 from __future__ import annotations
 
-import jinja2
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from glasshouse.report.plots import roc_svg
-from glasshouse.report.summarise import Summary, percent
+from markupsafe import Markup
+
+from glasshouse.report.page import render_page
+from glasshouse.report.pictures import (
+    epsilon_picture,
+    histogram_picture,
+    neighbourhood_picture,
+    reliability_picture,
+    roc_picture,
+)
+from glasshouse.report.summarise import Summary
 
 __all__ = ["render_html"]
 
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.PackageLoader("glasshouse", "report/templates"),
-    autoescape=True,  # ids, labels and file names come from outside; none may become markup
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.filters["percent"] = percent
+
+class _Column(NamedTuple):
+    name: str
+    title: str
+    number: bool
+
+
+class _Cell(NamedTuple):
+    text: str
+    number: float | None
+
+
+class _Row(NamedTuple):
+    label: str | None
+    cells: list[_Cell]
+    drawing: Markup | None
 
 
 def render_html(summary: Summary) -> str:
@@ -26,11 +44,68 @@ def render_html(summary: Summary) -> str:
         >>> callable(render_html)
         True
     """
-    curves = {row.name: row.metrics.curve for row in summary.attacks if row.metrics is not None}
-    return _TEMPLATES.get_template("report.html.j2").render(
+    best = summary.attack(summary.strongest)
+    curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
+    columns = _columns(summary)
+    rows = _rows(summary, columns)
+    return render_page(
+        "report.html.j2",
+        title=summary.context.title,
         summary=summary,
         context=summary.context,
-        top=list(summary.top_records.rows()),
-        top_columns=list(summary.top_records),
-        picture=roc_svg(curves) if curves else None,
+        best=best,
+        lowest=min(best.metrics.rates, key=lambda rate: rate.wanted, default=None) if best.metrics else None,
+        thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
+        roc=roc_picture(curves) if curves else None,
+        histograms=[
+            histogram_picture(
+                attack.name,
+                attack.histogram,
+                threshold=attack.thresholds[0].value if attack.thresholds else None,
+            )
+            for attack in summary.attacks
+        ],
+        reliability=[
+            (attack, reliability_picture(attack.name, attack.metrics.calibration))
+            for attack in summary.attacks
+            if attack.metrics is not None and attack.metrics.calibration is not None
+        ],
+        epsilon=epsilon_picture(summary.privacy) if summary.privacy is not None else None,
+        columns=columns,
+        rows=rows,
+        classes=sorted({row.label for row in rows if row.label is not None}),
     )
+
+
+def _columns(summary: Summary) -> list[_Column]:
+    """Who the record is, what the strongest attack says of it, and where every attack ranks it."""
+    names = {
+        "id": ("id", False),
+        "label": ("class", False),
+        "member": ("member", False),
+        "degree": ("degree", True),
+        f"{summary.strongest}_score": (f"{summary.strongest} score", True),
+        f"{summary.strongest}_decision": ("flagged", False),
+        **{f"{attack.name}_rank": (f"{attack.name} rank", True) for attack in summary.attacks},
+    }
+    return [_Column(name, *how) for name, how in names.items() if name in summary.top_records]
+
+
+def _rows(summary: Summary, columns: Sequence[_Column]) -> list[_Row]:
+    drawings = [neighbourhood_picture(around) for around in summary.neighbourhoods]
+    return [
+        _Row(
+            label=str(row["label"]) if "label" in row else None,
+            cells=[_cell(row[column.name], column) for column in columns],
+            drawing=drawings[place] if place < len(drawings) else None,
+        )
+        for place, row in enumerate(summary.top_records.rows())
+    ]
+
+
+def _cell(value: Any, column: _Column) -> _Cell:
+    if isinstance(value, bool):
+        return _Cell("yes" if value else "no", None)
+    if column.number and isinstance(value, int | float):
+        return _Cell(f"{value:.4g}" if isinstance(value, float) else str(value), value)
+    return _Cell(str(value), None)

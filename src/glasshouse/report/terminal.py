@@ -7,7 +7,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.evaluation import Interval
-from glasshouse.report.summarise import Summary, percent
+from glasshouse.report.summarise import Summary
+from glasshouse.report.words import percent
 
 __all__ = ["print_summary"]
 
@@ -50,8 +51,8 @@ def _attacks(summary: Summary) -> RichTable:
         cells = [row.name]
         if row.metrics is not None:
             cells.append(f"{row.metrics.auc:.3f} {_bracket(row.metrics.auc_interval, 1.0, 3)}")
-            cells += [f"{percent(rate.tpr)} {_bracket(rate.interval, 100.0, 1)}" for rate in row.metrics.rates]
-        called = [str(int(threshold.decide(row.outcome.scores).sum())) for threshold in row.outcome.thresholds]
+            cells += [f"{percent(rate.tpr)} {_bracket(rate.tpr_interval, 100.0, 1)}" for rate in row.metrics.rates]
+        called = [str(threshold.called) for threshold in row.thresholds]
         cells += called or ["–"] * len(summary.fprs)
         table.add_row(*map(escape, cells))
     return table

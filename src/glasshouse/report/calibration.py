@@ -1,0 +1,60 @@
+"""Whether a posterior means what it says: of the records given 70 %, are 70 % members?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glasshouse.evaluation import Interval, clopper_pearson
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+
+__all__ = ["Calibration", "calibration_of"]
+
+_BINS = 10
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A reliability diagram: records in bins of their posterior.
+
+    Args:
+        said: mean posterior of each bin that holds a record.
+        found: share of members in it.
+        intervals: Clopper-Pearson intervals of the share.
+        counts: records in it.
+        error: expected calibration error: the mean of |said - found| over records.
+    """
+
+    said: tuple[float, ...]
+    found: tuple[float, ...]
+    intervals: tuple[Interval, ...]
+    counts: tuple[int, ...]
+    error: float
+
+
+def calibration_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Calibration:
+    """Compare posteriors [N] with who was a member [N], in ten bins of one width.
+
+    Example:
+        >>> found = calibration_of(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
+        >>> found.found, round(found.error, 3)
+        ((0.0, 0.5), 0.25)
+    """
+    place = np.clip((posteriors * _BINS).astype(np.int64), 0, _BINS - 1)
+    counts = np.bincount(place, minlength=_BINS)
+    filled = np.flatnonzero(counts)
+    hits = np.bincount(place[members], minlength=_BINS)[filled]
+    said = np.bincount(place, weights=posteriors, minlength=_BINS)[filled] / counts[filled]
+    found = hits / counts[filled]
+    return Calibration(
+        said=tuple(said.tolist()),
+        found=tuple(found.tolist()),
+        intervals=tuple(
+            clopper_pearson(int(hit), int(count), confidence=confidence)
+            for hit, count in zip(hits, counts[filled], strict=True)
+        ),
+        counts=tuple(counts[filled].tolist()),
+        error=float(np.average(np.abs(said - found), weights=counts[filled])),
+    )

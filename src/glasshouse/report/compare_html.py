@@ -1,0 +1,36 @@
+"""A comparison as a page."""
+
+from __future__ import annotations
+
+from glasshouse.report.compare import Comparison
+from glasshouse.report.page import render_page
+from glasshouse.report.pictures import roc_picture, tradeoff_picture
+from glasshouse.report.pictures.tradeoff import Point
+
+__all__ = ["render_comparison"]
+
+
+def render_comparison(comparison: Comparison, *, title: str = "Comparison of audits") -> str:
+    """Runs side by side as one HTML page.
+
+    Example:
+        >>> callable(render_comparison)
+        True
+    """
+    points = [
+        Point(run.number, accuracy, run.accuracy_interval, run.rate.tpr, run.rate.tpr_interval)
+        for run in comparison.runs
+        if run.accuracy_interval is not None and (accuracy := run.summary.context.test_accuracy) is not None
+    ]
+    curves = {
+        f"{run.number} {run.name}": run.strongest.metrics.curve
+        for run in comparison.runs
+        if run.strongest.metrics is not None
+    }
+    return render_page(
+        "compare.html.j2",
+        title=title,
+        comparison=comparison,
+        tradeoff=tradeoff_picture(points, fpr=comparison.fpr) if points else None,
+        roc=roc_picture(curves),
+    )

@@ -1,0 +1,177 @@
+"""The figures of one attack as a report keeps them: plain data, no scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from glasshouse.evaluation import AttackOutcome, Interval, Metrics
+from glasshouse.population import BoolArray
+from glasshouse.report.calibration import Calibration, calibration_of
+from glasshouse.report.curves import Curve, curve_of
+from glasshouse.report.histograms import Histogram, histogram_of
+
+__all__ = ["AttackFigures", "Measured", "RateFigure", "ThresholdFigure", "attack_figures"]
+
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class RateFigure:
+    """A true-positive rate at a wanted false-positive rate; ``fpr`` is the achievable one."""
+
+    wanted: float
+    fpr: float
+    tpr: float
+    tpr_interval: Interval
+
+
+@dataclass(frozen=True)
+class ThresholdFigure:
+    """A threshold from simulated targets, and whom it flags on this one.
+
+    Args:
+        wanted: the false-positive rate aimed at.
+        value: records scoring at least this are called members.
+        policy: how simulated targets agreed on it.
+        expected_fpr: mean rate over simulated targets.
+        interval: where the rate on one more target is expected.
+        simulated: how many targets were simulated.
+        called: records that it calls members here.
+        correct: how many of those are; None where the members are not known.
+        false_alarms: the share of non-members that it calls members here; None likewise.
+    """
+
+    wanted: float
+    value: float
+    policy: str
+    expected_fpr: float
+    interval: Interval
+    simulated: int
+    called: int
+    correct: int | None
+    false_alarms: float | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How well an attack tells members from others, where the members are known."""
+
+    auc: float
+    auc_interval: Interval
+    balanced_accuracy: float
+    balanced_accuracy_interval: Interval
+    confidence: float
+    rates: tuple[RateFigure, ...]
+    curve: Curve
+    calibration: Calibration | None
+
+    def rate_at(self, wanted: float) -> RateFigure | None:
+        """The figure at a wanted false-positive rate; None where it was not asked for."""
+        return next((rate for rate in self.rates if rate.wanted == wanted), None)
+
+
+@dataclass(frozen=True)
+class AttackFigures:
+    """One attack.
+
+    Args:
+        name: in tables.
+        description: the attack with its parameters, as Python writes it.
+        parameters: the same as plain data.
+        thresholds: one for each wanted rate, or none.
+        note: why there are none.
+        details: figures that only this attack has; None for one that is not a number.
+        histogram: of its scores.
+        queries_per_record: queries that one record takes; None where nobody counted.
+        queries: in all.
+        metrics: None where the members are not known.
+        seconds: spent on scoring the target.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    thresholds: tuple[ThresholdFigure, ...]
+    note: str
+    details: Mapping[str, float | None]
+    histogram: Histogram
+    queries_per_record: float | None
+    queries: int | None
+    metrics: Measured | None
+    seconds: float
+
+
+def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
+    """The figures of one outcome.
+
+    Example:
+        >>> from glasshouse.attacks import LossThreshold
+        >>> outcome = AttackOutcome(LossThreshold(), np.array([3.0, 1.0]), (), None, 0.0)
+        >>> attack_figures("loss", outcome, None).description
+        'LossThreshold()'
+    """
+    posterior = bool(getattr(outcome.attack, "posterior", False))
+    queries = outcome.queries
+    return AttackFigures(
+        name=name,
+        description=re.sub(r" at 0x[0-9a-f]+", "", repr(outcome.attack)),  # an address differs from run to run
+        parameters=_parameters(outcome.attack),
+        thresholds=_thresholds(outcome, members),
+        note=outcome.note,
+        details={key: value if np.isfinite(value) else None for key, value in outcome.details.items()},
+        histogram=histogram_of(outcome.scores, members, posterior=posterior),
+        queries_per_record=None if queries is None else queries.per_record,
+        queries=None if queries is None else queries.total(len(outcome.scores)),
+        metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members, posterior),
+        seconds=outcome.seconds,
+    )
+
+
+def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | None, posterior: bool) -> Measured:
+    level = metrics.confidence
+    return Measured(
+        auc=metrics.auc,
+        auc_interval=metrics.auc_interval,
+        balanced_accuracy=metrics.balanced_accuracy,
+        balanced_accuracy_interval=metrics.balanced_accuracy_interval,
+        confidence=level,
+        rates=tuple(RateFigure(rate.wanted, rate.fpr, rate.tpr, rate.interval) for rate in metrics.rates),
+        curve=curve_of(metrics.curve, confidence=level),
+        calibration=(
+            calibration_of(outcome.scores, members, confidence=level) if posterior and members is not None else None
+        ),
+    )
+
+
+def _thresholds(outcome: AttackOutcome, members: BoolArray | None) -> tuple[ThresholdFigure, ...]:
+    found = []
+    for threshold in outcome.thresholds:
+        who = threshold.decide(outcome.scores)
+        found.append(
+            ThresholdFigure(
+                **{field.name: getattr(threshold, field.name) for field in dataclasses.fields(threshold)},
+                called=int(who.sum()),
+                correct=None if members is None else int((who & members).sum()),
+                false_alarms=None if members is None else float(who[~members].mean()),
+            )
+        )
+    return tuple(found)
+
+
+def _parameters(attack: Any) -> dict[str, Any]:
+    """Fields as JSON's own types; a callable, such as a user's sampler, by its name; many numbers by their count."""
+    plain: dict[str, Any] = {}
+    for field in dataclasses.fields(attack):
+        value = getattr(attack, field.name)
+        if callable(value):
+            value = getattr(value, "__name__", type(value).__name__)
+        elif np.size(value) > _LISTED:
+            value = f"{np.size(value)} numbers"
+        plain[field.name] = value if isinstance(value, str) else np.asarray(value).tolist()
+    return plain

@@ -1,0 +1,100 @@
+"""A run's folder: what is in it and whether it is whole, and its summary read back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from glasshouse.errors import InputError
+from glasshouse.report.plain import FORMAT, summary_from
+from glasshouse.report.summarise import Summary
+
+__all__ = ["manifest", "read_run"]
+
+_AGAIN = "Copy the folder whole, or run the audit again."
+_MADE_AGAIN = {"run.json", "report.html"}  # the one holds the list, the other can be rendered anew
+
+
+def manifest(folder: Path) -> dict[str, dict[str, Any]]:
+    r"""Size and digest of every file of a run, for ``run.json``: what tells a whole folder from a damaged one.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     _ = (Path(place) / "roc.csv").write_text("attack\n")
+        ...     manifest(Path(place))["roc.csv"]["bytes"]
+        7
+    """
+    paths = sorted(path for path in folder.iterdir() if path.name not in _MADE_AGAIN)
+    return {path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in paths}
+
+
+def read_run(folder: Path | str) -> Summary:
+    """The summary of a run that `AuditResult.save` wrote; one that is not whole is refused, file by file.
+
+    Example:
+        >>> read_run("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: no/such/run: there is no such run folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        what = "is a file; give the folder of a run." if folder.exists() else "there is no such run folder."
+        raise InputError(f"{folder}: {what}")
+    run = _read(folder / "run.json")
+    _check_files(folder, run.get("files"))
+    metrics = _read(folder / "metrics.json")
+    try:
+        return summary_from(metrics, run)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else _first_line(error)
+        raise InputError(f"{folder / 'metrics.json'}: is damaged: {reason}. {_AGAIN}") from error
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """A JSON file of this format."""
+    if not path.is_file():
+        raise InputError(f"{path}: is missing, so this is not a whole run of Glasshouse. {_AGAIN}")
+    try:
+        found = json.loads(path.read_bytes())
+    except (ValueError, RecursionError, OSError) as error:
+        raise InputError(f"{path}: is damaged: {_first_line(error)}. {_AGAIN}") from error
+    if not isinstance(found, dict) or "format" not in found:
+        raise InputError(f"{path}: is damaged: it does not say which format it is of. {_AGAIN}")
+    if found["format"] != FORMAT:
+        raise InputError(
+            f"{path}: is of format {str(found['format'])[:20]}, and this version reads format {FORMAT}. Run the audit "
+            f"again, or use the version of Glasshouse that wrote it."
+        )
+    return found
+
+
+def _check_files(folder: Path, files: object) -> None:
+    """Every file that the run wrote is there and as it was written; all faults at once."""
+    if not isinstance(files, dict) or "metrics.json" not in files:
+        raise InputError(f"{folder / 'run.json'}: is damaged: it does not list the run's files. {_AGAIN}")
+    faults = []
+    for name, known in files.items():
+        path = folder / name
+        if Path(name).name != name:
+            faults.append(f"{folder / 'run.json'}: is damaged: it lists {name[:80]!r}, which is not a file of a run.")
+        elif not path.is_file():
+            faults.append(f"{path}: is missing, so this is not a whole run of Glasshouse. {_AGAIN}")
+        elif not isinstance(known, dict) or known.get("sha256") != _digest(path):
+            faults.append(f"{path}: is not as the audit wrote it: damaged or edited. {_AGAIN}")
+    if faults:
+        raise InputError(*faults)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _first_line(error: Exception) -> str:
+    """What an error says, on one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return ": ".join(lines[:3])[:200].rstrip(".")

@@ -1,0 +1,96 @@
+"""The nodes around a record of a graph, small enough to draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from glasshouse.population import BoolArray
+
+__all__ = ["Neighbourhood", "Surroundings"]
+
+_DRAWN = 10
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A node, number 0, and some of its neighbours.
+
+    Args:
+        member: [D] whether each trained the target.
+        alike: [D] whether each has the node's own class.
+        edges: pairs of numbers below D.
+        hidden: neighbours that are not drawn.
+    """
+
+    member: tuple[bool, ...]
+    alike: tuple[bool, ...]
+    edges: tuple[tuple[int, int], ...]
+    hidden: int
+
+    def sentence(self) -> str:
+        """What the drawing shows, for those who cannot see it.
+
+        Example:
+            >>> Neighbourhood((True, False), (True, True), ((0, 1),), 0).sentence()
+            '1 neighbour: 0 members, 1 of its own class'
+        """
+        drawn = len(self.member) - 1
+        many = f"{drawn} neighbour" + ("" if drawn == 1 else "s") + (f" of {drawn + self.hidden}" * (self.hidden > 0))
+        return f"{many}: {sum(self.member[1:])} members, {sum(self.alike[1:])} of its own class"
+
+
+class Surroundings:
+    """Who is joined to whom: degrees of the audited nodes, and the neighbourhood of any of them.
+
+    Args:
+        edges: [2, E] pairs of nodes; direction, repetition and loops play no part here.
+        members: [n] who trained the target.
+        labels: [n] classes.
+        nodes: [N] the audited nodes; a record's place in the audit is its place here.
+
+    Example:
+        >>> around = Surroundings([[0, 1], [1, 2]], members=[1, 0, 1], labels=[0, 0, 1], nodes=[1, 2])
+        >>> around.degrees.tolist(), around.neighbourhood(0).edges
+        ([2, 1], ((0, 1), (0, 2)))
+    """
+
+    def __init__(self, edges: ArrayLike, *, members: ArrayLike, labels: ArrayLike, nodes: ArrayLike) -> None:
+        self._members: BoolArray = np.asarray(members, dtype=np.bool_)
+        self._labels = np.asarray(labels)
+        self._nodes = np.asarray(nodes, dtype=np.int64)
+        count = len(self._members)
+        ends = np.asarray(edges, dtype=np.int64).reshape(2, -1)
+        ends = ends[:, ends[0] != ends[1]]
+        codes = np.unique(np.concatenate([ends[0] * count + ends[1], ends[1] * count + ends[0]]))
+        self._neighbours = codes % count
+        self._starts = np.searchsorted(codes // count, np.arange(count + 1))
+
+    @property
+    def degrees(self) -> NDArray[np.int64]:
+        """[N] distinct neighbours of each audited node, itself not counted."""
+        return np.diff(self._starts)[self._nodes]
+
+    def neighbourhood(self, record: int, *, drawn: int = _DRAWN) -> Neighbourhood:
+        """The node of a record and at most so many neighbours, with the edges between all of them."""
+        centre = int(self._nodes[record])
+        around = self._of(centre)
+        shown = np.concatenate([[centre], around[:drawn]])
+        place = {int(node): number for number, node in enumerate(shown)}
+        pairs = [
+            (place[int(node)], place[int(other)])
+            for node in shown
+            for other in self._of(int(node))
+            if int(other) in place and place[int(node)] < place[int(other)]
+        ]
+        return Neighbourhood(
+            member=tuple(self._members[shown].tolist()),
+            alike=tuple((self._labels[shown] == self._labels[centre]).tolist()),
+            edges=tuple(sorted(pairs)),
+            hidden=len(around) - len(shown) + 1,
+        )
+
+    def _of(self, node: int) -> NDArray[np.int64]:
+        return self._neighbours[self._starts[node] : self._starts[node + 1]]

@@ -1,0 +1,141 @@
+"""Axes of a picture: from data to places on the paper, and the grid behind them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+__all__ = ["Axis", "Frame", "element", "picture"]
+
+_LABEL_HEIGHT = 16
+
+
+def element(name: str, text: str | None = None, **attributes: object) -> Markup:
+    """One SVG element; everything in it is escaped. ``css`` becomes ``class``, underscores become hyphens.
+
+    Example:
+        >>> element("text", "a < b", css="faint", text_anchor="end")
+        Markup('<text class="faint" text-anchor="end">a &lt; b</text>')
+    """
+    names = {"css": "class", "viewBox": "viewBox"}
+    told = Markup("").join(
+        Markup(' {}="{}"').format(names.get(key, key.replace("_", "-")), _number(value))
+        for key, value in attributes.items()
+    )
+    if text is None:
+        return Markup("<{}{}/>").format(Markup(name), told)  # noqa: S704 (names are our own)
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), told, text)  # noqa: S704
+
+
+def picture(parts: Iterable[Markup], *, width: float, height: float, label: str, css: str = "plot") -> Markup:
+    """An SVG picture with a label for those who cannot see it."""
+    return element(
+        "svg",
+        Markup("\n").join(parts),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_label=label,
+        css=css,
+    )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range of values, linear or logarithmic, and how its ticks are written.
+
+    Example:
+        >>> Axis(0.01, 1.0, log=True).share(0.1)
+        0.5
+        >>> [tick for tick, _ in Axis(0.0, 1.0).ticks()]
+        [0.0, 0.25, 0.5, 0.75, 1.0]
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    percent: bool = False
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value lies, from 0 to 1; values outside lie at its ends."""
+        value = min(max(value, self.low), self.high)
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self) -> Sequence[tuple[float, str]]:
+        """Round values inside the range, and how they are written."""
+        values = self._decades() if self.log else self._round_steps()
+        return [(value, f"{100 * value:.6g} %" if self.percent else f"{value:.6g}") for value in values]
+
+    def _decades(self) -> list[float]:
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
+        steps = (1.0,) if self.high / self.low >= 100 else (1.0, 2.0, 5.0)
+        values = [step * 10.0**power for power in powers for step in steps]
+        return [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
+
+    def _round_steps(self) -> list[float]:
+        rough = (self.high - self.low) / 4
+        unit = 10.0 ** math.floor(math.log10(rough))
+        step = next(unit * part for part in (1.0, 2.0, 2.5, 5.0, 10.0) if unit * part >= rough * 0.999)
+        first = math.ceil(self.low / step - 1e-9)
+        count = math.floor(self.high / step + 1e-9) - first + 1
+        return [round((first + number) * step, 12) + 0.0 for number in range(count)]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A drawing area with an axis on each side; sizes are in the picture's own units."""
+
+    x: Axis
+    y: Axis
+    width: float
+    height: float
+    left: float = 58
+    right: float = 24
+    top: float = 12
+    bottom: float = 46
+
+    def px(self, value: float) -> float:
+        """Horizontal place of a value."""
+        return self.left + self.x.share(value) * (self.width - self.left - self.right)
+
+    def py(self, value: float) -> float:
+        """Vertical place of a value."""
+        return self.height - self.bottom - self.y.share(value) * (self.height - self.top - self.bottom)
+
+    def grid(self, xlabel: str, ylabel: str = "", *, y_ticks: bool = True) -> list[Markup]:
+        """Grid lines, the ticks' texts and the axes' names."""
+        floor, ceiling = self.height - self.bottom, self.top
+        end = self.width - self.right
+        parts = []
+        for value, text in self.x.ticks():
+            at = self.px(value)
+            parts.append(element("line", x1=at, x2=at, y1=ceiling, y2=floor, css="grid"))
+            parts.append(element("text", text, x=at, y=floor + _LABEL_HEIGHT, css="tick", text_anchor="middle"))
+        for value, text in self.y.ticks() if y_ticks else []:
+            at = self.py(value)
+            parts.append(element("line", x1=self.left, x2=end, y1=at, y2=at, css="grid"))
+            parts.append(element("text", text, x=self.left - 6, y=at + 4, css="tick", text_anchor="end"))
+        parts.append(element("line", x1=self.left, x2=end, y1=floor, y2=floor, css="axis"))
+        middle = (self.left + end) / 2
+        parts.append(element("text", xlabel, x=middle, y=self.height - 8, css="name", text_anchor="middle"))
+        if ylabel:
+            across = (ceiling + floor) / 2
+            turned = f"rotate(-90 13 {across:g})"
+            parts.append(element("text", ylabel, x=13, y=across, css="name", text_anchor="middle", transform=turned))
+        return parts
+
+    def steps(self, xs: Sequence[float], ys: Sequence[float]) -> str:
+        """A path that keeps each value until the next: rates are never interpolated."""
+        path = f"M{self.px(xs[0]):.1f} {self.py(ys[0]):.1f}"
+        for x, y in zip(xs[1:], ys[1:], strict=True):
+            path += f"H{self.px(x):.1f}V{self.py(y):.1f}"
+        return path
+
+
+def _number(value: object) -> object:
+    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value

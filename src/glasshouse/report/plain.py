@@ -1,0 +1,129 @@
+"""A summary as JSON's own types, and back: ``metrics.json`` (figures) and ``run.json`` (how they were made)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from glasshouse.evaluation import PrivacyVerdict
+from glasshouse.report.context import Context
+from glasshouse.report.figures import AttackFigures
+from glasshouse.report.neighbourhood import Neighbourhood
+from glasshouse.report.summarise import Summary
+from glasshouse.table import Table
+
+__all__ = ["FORMAT", "metrics_json", "run_json", "summary_from"]
+
+FORMAT = 2
+
+_ATTACK = TypeAdapter(AttackFigures)
+_AROUND = TypeAdapter(tuple[Neighbourhood, ...])
+_PRIVACY = TypeAdapter(PrivacyVerdict)
+_STRINGS = TypeAdapter(tuple[str, ...])
+_RATES = TypeAdapter(tuple[float, ...])
+_CONTEXT = TypeAdapter(Context)
+
+
+def metrics_json(summary: Summary) -> dict[str, Any]:
+    """Every figure; the same run gives the same text, so nothing that a clock measured is in it."""
+    context = summary.context
+    return {
+        "format": FORMAT,
+        "verdict": summary.verdict,
+        "strongest": summary.strongest,
+        "notes": list(summary.notes),
+        "records": summary.records,
+        "members": summary.members,
+        "fprs": list(summary.fprs),
+        "target": {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy},
+        "shadows": context.shadows,
+        "mode": context.mode,
+        "seed": context.seed,
+        "fingerprint": context.fingerprint,
+        "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
+        "privacy": _privacy_json(summary.privacy),
+        "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
+        "neighbourhoods": _dumped(_AROUND, summary.neighbourhoods),
+    }
+
+
+def run_json(summary: Summary) -> dict[str, Any]:
+    """How the run was made, and how long it took; apart from the figures, since seconds differ from run to run."""
+    context = summary.context
+    return {
+        "format": FORMAT,
+        "title": context.title,
+        "about": context.about,
+        "settings": {name: str(value) for name, value in context.settings.items()},
+        "versions": dict(context.versions),
+        "seconds": {attack.name: round(attack.seconds, 4) for attack in summary.attacks},
+        "shadow_seconds": None if context.shadow_seconds is None else round(context.shadow_seconds, 4),
+    }
+
+
+def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
+    """The summary again; raises `KeyError`, `TypeError` or `ValueError` where something is missing or odd.
+
+    Example:
+        >>> summary_from({}, {})
+        Traceback (most recent call last):
+        KeyError: 'attacks'
+    """
+    seconds = run.get("seconds", {})
+    attacks = tuple(
+        _ATTACK.validate_python(_flat(name, figures) | {"seconds": seconds[name]})
+        for name, figures in metrics["attacks"].items()
+    )
+    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint")} | dict(metrics["target"])
+    told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
+    rows = list(metrics["top_records"])
+    if not attacks or metrics["strongest"] not in metrics["attacks"]:
+        raise ValueError("it names no strongest attack")
+    return Summary(
+        context=_CONTEXT.validate_python(told),
+        verdict=str(metrics["verdict"]),
+        attacks=attacks,
+        strongest=metrics["strongest"],
+        fprs=_RATES.validate_python(metrics["fprs"]),
+        members=None if metrics["members"] is None else int(metrics["members"]),
+        records=int(metrics["records"]),
+        privacy=None if metrics["privacy"] is None else _PRIVACY.validate_python(_privacy_from(metrics["privacy"])),
+        notes=_STRINGS.validate_python(metrics["notes"]),
+        top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
+        neighbourhoods=_AROUND.validate_python(metrics["neighbourhoods"]),
+    )
+
+
+def _attack_json(attack: AttackFigures) -> dict[str, Any]:
+    """One attack; what was measured lies beside what was done, as a reader of the file expects."""
+    plain: dict[str, Any] = _dumped(_ATTACK, attack)
+    measured = plain.pop("metrics")
+    del plain["name"], plain["seconds"]
+    return plain | (measured or {})
+
+
+def _flat(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {**figures, "name": name, "metrics": figures if "auc" in figures else None}
+
+
+def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    plain: dict[str, Any] = _dumped(_PRIVACY, verdict)
+    return {"epsilon_lower_bound": plain.pop("epsilon"), **plain, "sentence": verdict.sentence()}
+
+
+def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {**plain, "epsilon": plain["epsilon_lower_bound"]}
+
+
+def _dumped(adapter: TypeAdapter[Any], value: Any) -> Any:
+    return json.loads(adapter.dump_json(value))
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,46 @@
+"use strict";
+// Sorting by a click on a column's head, and filtering by class and text. Without this script the tables read as they are.
+for (const table of document.querySelectorAll("table[data-sortable]")) {
+  const body = table.tBodies[0];
+  const heads = [...table.tHead.rows[0].cells];
+  const value = (row, column) => {
+    const cell = row.cells[column];
+    return cell.dataset.v === undefined ? cell.textContent.trim() : Number(cell.dataset.v);
+  };
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true }));
+  heads.forEach((head, column) => {
+    if (head.dataset.fixed !== undefined) return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const up = head.getAttribute("aria-sort") !== "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", up ? "ascending" : "descending");
+      const rows = [...body.rows];
+      rows.sort((a, b) => (up ? 1 : -1) * compare(value(a, column), value(b, column)));
+      body.append(...rows);
+    });
+  });
+}
+for (const tools of document.querySelectorAll(".tools[data-for]")) {
+  const rows = [...document.getElementById(tools.dataset.for).tBodies[0].rows];
+  const text = tools.querySelector("input");
+  const choice = tools.querySelector("select");
+  const count = tools.querySelector("output");
+  const filter = () => {
+    const wanted = text.value.trim().toLowerCase();
+    let shown = 0;
+    for (const row of rows) {
+      const fits = row.textContent.toLowerCase().includes(wanted) && (!choice || choice.selectedIndex === 0 || row.dataset.class === choice.value);
+      row.hidden = !fits;
+      shown += fits ? 1 : 0;
+    }
+    count.textContent = `${shown} of ${rows.length} shown`;
+  };
+  text.addEventListener("input", filter);
+  if (choice) choice.addEventListener("change", filter);
+  tools.hidden = false;
+  filter();
+}

@@ -1,0 +1,61 @@
+"""The verdict in two sentences, and what a reader has to know beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from glasshouse.evaluation.metrics import DEFAULT_FPRS
+from glasshouse.report.context import Context
+from glasshouse.report.figures import AttackFigures
+from glasshouse.report.words import percent, whole
+
+__all__ = ["notes", "strongest", "verdict"]
+
+
+def strongest(attacks: Sequence[AttackFigures]) -> AttackFigures:
+    """By TPR at the smallest rate, then by AUC; the first attack where nothing is known."""
+
+    def strength(attack: AttackFigures) -> tuple[float, float]:
+        if attack.metrics is None:
+            return (0.0, 0.0)
+        lowest = min(attack.metrics.rates, key=lambda rate: rate.wanted, default=None)
+        return (lowest.tpr if lowest else 0.0, attack.metrics.auc)
+
+    return max(attacks, key=strength)
+
+
+def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Context) -> str:
+    """Two sentences: what was found, and how sure that is."""
+    attacker = f"The attacker had {context.shadows} shadow models ({context.mode})"
+    metrics = best.metrics
+    if metrics is None:
+        return f"{attacker}. Who trained the target is not known here, so records are ranked but nothing is measured."
+    count = f"{len(attacks)} attack" + ("s" if len(attacks) > 1 else "")
+    level = f"{metrics.confidence:.0%} interval"
+    area = f"AUC {metrics.auc:.3f}, {level} {metrics.auc_interval.low:.3f} to {metrics.auc_interval.high:.3f}"
+    if not metrics.rates:
+        return f"The strongest of {count}, {best.name}, reaches {area}. {attacker}."
+    rate = min(metrics.rates, key=lambda rate: rate.wanted)
+    return (
+        f"The strongest of {count}, {best.name}, finds {percent(rate.tpr)} of {metrics.curve.members} members: "
+        f"{level} {percent(rate.tpr_interval.low)} to {percent(rate.tpr_interval.high)}, where chance gives "
+        f"{percent(rate.fpr)} and at most {percent(rate.wanted)} of {metrics.curve.non_members} non-members are "
+        f"wrongly accused. "
+        f"{attacker}; over all thresholds it reaches {area}."
+    )
+
+
+def notes(attacks: Sequence[AttackFigures], fprs: Sequence[float], context: Context) -> tuple[str, ...]:
+    """What the data are, which rates the sample cannot resolve, and which thresholds are missing."""
+    found = [context.about] if context.about else []
+    metrics = attacks[0].metrics
+    if metrics is not None:
+        others = metrics.curve.non_members
+        lost = [fpr for fpr in DEFAULT_FPRS if fpr * others * (1 + 1e-12) < 1]
+        if lost and not fprs:
+            found.append(f"With {whole(others)} non-members no false-positive rate of 1 % or less is measurable.")
+        elif lost:
+            found.append(
+                f"A false-positive rate of {percent(lost[-1])} is not measurable with {whole(others)} non-members."
+            )
+    return (*found, *(attack.note for attack in attacks if attack.note))

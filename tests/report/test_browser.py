@@ -1,0 +1,183 @@
+"""The report in real headless Chromium."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glasshouse import Evidence, audit_evidence
+from glasshouse.report import Surroundings, compare, render_comparison
+from tests.report.browser import browser, missing
+from tests.strategies import gaussian_evidence
+
+pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+PAGES = ("report.html", "compare.html")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of a graph with hostile ids, and a comparison, on disk."""
+    folder = tmp_path_factory.mktemp("pages")
+    evidence, members = gaussian_evidence(records=1000, models=8, shift=2.0, seed=0)
+    named = Evidence(
+        target_loss=evidence.target_loss,
+        shadow_loss=evidence.shadow_loss,
+        shadow_members=evidence.shadow_members,
+        ids=[f"{HOSTILE}{number}" for number in range(1000)],
+    )
+    result = audit_evidence(named, members=members, fprs=[0.01])
+    labels = np.array([("cat", "dog", f"bird {HOSTILE}")[number % 3] for number in range(1000)])
+    edges = np.random.default_rng(0).integers(1000, size=(2, 3000))
+    around = Surroundings(edges, members=members, labels=labels, nodes=np.arange(1000))
+    context = dataclasses.replace(result.context, test_accuracy=0.8, train_accuracy=0.95)
+    result = dataclasses.replace(result, labels=labels, surroundings=around, context=context)
+    result.report(folder / "report.html")
+    comparison = compare({"plain": result.summary(), HOSTILE: result.summary()})
+    (folder / "compare.html").write_text(render_comparison(comparison))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with browser() as opened:
+        yield opened
+
+
+class Visit:
+    """A page with everything that it said and asked for."""
+
+    def __init__(self, chromium: Any, path: Path, **options: Any) -> None:
+        self.context = chromium.new_context(**({"viewport": {"width": 1100, "height": 900}} | options))
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+
+    def texts(self, selector: str) -> list[str]:
+        found: list[str] = self.page.locator(selector).all_inner_texts()
+        return found
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_opens_from_disk_without_an_error_and_asks_for_nothing(chromium: Any, pages: Path, name: str) -> None:
+    visit = Visit(chromium, pages / name)
+    visit.page.wait_for_timeout(200)
+    assert visit.said == []
+    assert visit.asked == [(pages / name).as_uri()]
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_roc_is_visible(chromium: Any, pages: Path, name: str, scheme: str) -> None:
+    visit = Visit(chromium, pages / name, color_scheme=scheme)
+    picture = visit.page.locator("svg.roc")
+    assert picture.is_visible()
+    box = picture.bounding_box()
+    assert box["width"] > 400
+    assert box["height"] > 300
+    strokes = [path.evaluate("path => getComputedStyle(path).stroke") for path in picture.locator("path.curve").all()]
+    paper = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert strokes
+    assert paper not in strokes
+    assert "none" not in strokes
+
+
+def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(chromium: Any, pages: Path) -> None:
+    visit = Visit(chromium, pages / "report.html")
+    head = visit.page.locator("#top thead th", has_text="degree")
+    column = 1 + visit.texts("#top thead th").index(head.inner_text())
+    cells = f"#top tbody td:nth-child({column})"
+    before = [int(text) for text in visit.texts(cells)]
+    head.get_by_role("button").click()
+    assert [int(text) for text in visit.texts(cells)] == sorted(before)
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").click()
+    assert [int(text) for text in visit.texts(cells)] == sorted(before, reverse=True)
+    assert visit.said == []
+
+
+def test_a_class_and_a_text_filter_the_records(chromium: Any, pages: Path) -> None:
+    visit = Visit(chromium, pages / "report.html")
+    visible = "#top tbody tr:visible"
+    assert visit.page.locator(visible).count() == 100
+    visit.page.locator(".tools select").select_option("dog")
+    dogs = visit.page.locator(visible).count()
+    assert 0 < dogs < 100
+    assert set(visit.texts(f"{visible} td:nth-child(2)")) == {"dog"}
+    assert visit.texts(".tools output") == [f"{dogs} of 100 shown"]
+    visit.page.locator(".tools input").fill("no record reads like this")
+    assert visit.page.locator(visible).count() == 0
+    visit.page.locator(".tools input").fill("")
+    visit.page.locator(".tools select").select_option(f"bird {HOSTILE}")
+    assert 0 < visit.page.locator(visible).count() < 100
+    visit.page.locator(".tools select").select_option("all")
+    assert visit.page.locator(visible).count() == 100
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_with_scripts_off_the_tables_still_read(chromium: Any, pages: Path, name: str) -> None:
+    visit = Visit(chromium, pages / name, java_script_enabled=False)
+    assert visit.page.locator("svg.roc").is_visible()
+    assert visit.page.locator("th button").count() == 0
+    text = visit.page.locator("main").inner_text()
+    assert "TPR at 1 % FPR" in text
+    assert "lira" in text
+    if name == "report.html":
+        assert visit.page.locator("#top tbody tr:visible").count() == 100
+        assert not visit.page.locator(".tools").is_visible()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_hostile_strings_show_as_text(chromium: Any, pages: Path, name: str) -> None:
+    visit = Visit(chromium, pages / name)
+    visit.page.wait_for_timeout(200)
+    assert "owned" not in visit.page.title()
+    assert visit.page.locator("img").count() == 0
+    assert visit.page.locator("script").count() == 1
+    assert HOSTILE in visit.page.locator("main").inner_text()
+    assert visit.said == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [375, 768, 1440])
+def test_no_width_scrolls_sideways(chromium: Any, pages: Path, name: str, width: int) -> None:
+    visit = Visit(chromium, pages / name, viewport={"width": width, "height": 800})
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert visit.page.evaluate("document.body.scrollWidth") <= width
+
+
+def test_it_prints(chromium: Any, pages: Path) -> None:
+    visit = Visit(chromium, pages / "report.html")
+    visit.page.emulate_media(media="print")
+    assert not visit.page.locator("nav").is_visible()
+    assert visit.page.locator("svg.roc").is_visible()
+    assert visit.page.pdf(format="A4").startswith(b"%PDF")
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("axe_playwright_python"), reason="axe-playwright-python is missing")
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_fault(chromium: Any, pages: Path, name: str, scheme: str) -> None:
+    import axe_playwright_python
+
+    visit = Visit(chromium, pages / name, color_scheme=scheme, bypass_csp=True)  # axe is a script of its own
+    visit.page.add_script_tag(path=str(Path(axe_playwright_python.__file__).parent / "axe.min.js"))
+    found = visit.page.evaluate("axe.run()")
+    faults = [
+        f"{fault['id']} ({fault['impact']}): {fault['help']}: {fault['nodes'][0]['html'][:200]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert faults == []
+    assert len(found["passes"]) > 10

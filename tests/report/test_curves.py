@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+
+from glasshouse.evaluation import clopper_pearson, roc
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+from glasshouse.report.curves import curve_of
+from tests.strategies import scores_and_members
+
+
+@given(pair=scores_and_members())
+def test_every_point_kept_is_a_point_of_the_exact_curve(pair: tuple[FloatArray, BoolArray]) -> None:
+    exact = roc(*pair)
+    kept = curve_of(exact)
+    points = set(zip(exact.fpr.tolist(), exact.tpr.tolist(), strict=True))
+    assert set(zip(kept.fpr, kept.tpr, strict=True)) <= points
+    assert (kept.fpr[-1], kept.tpr[-1]) == (1.0, 1.0)
+
+
+def test_a_long_curve_becomes_short_and_keeps_its_rates_at_every_decade() -> None:
+    random = np.random.default_rng(0)
+    members = np.arange(100_000) < 50_000
+    exact = roc(random.normal(size=100_000) + members, members)
+    kept = curve_of(exact)
+    assert len(kept.fpr) <= 160
+    for count in (1, 5, 50_000):
+        at = exact.point_at(count / 50_000)
+        assert exact.tpr[at] in kept.tpr
+
+
+def test_bands_are_the_exact_intervals_of_each_point() -> None:
+    kept = curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))
+    assert (kept.low[0], kept.high[0]) == clopper_pearson(1, 2)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from glasshouse.evaluation import PrivacyClaim, PrivacyVerdict, roc
+from glasshouse.report.curves import curve_of
+from glasshouse.report.histograms import histogram_of
+from glasshouse.report.page import picture_style
+from glasshouse.report.pictures import epsilon_picture, histogram_picture, roc_picture
+from glasshouse.report.pictures.axes import Axis
+
+
+def test_the_same_curves_give_the_same_picture_and_hostile_names_stay_text() -> None:
+    random = np.random.default_rng(0)
+    members = np.arange(300) < 150
+    curves = {name: curve_of(roc(random.normal(size=300) + members, members)) for name in ("base", "<lira>")}
+    first, second = (roc_picture(curves, style=picture_style()) for _ in range(2))
+    assert first == second
+    assert "&lt;lira&gt;" in first
+    assert "<lira>" not in first
+    assert "<script" not in first
+    ElementTree.fromstring(first)  # noqa: S314 (our own text)
+
+
+def test_rates_are_drawn_as_steps_never_as_slopes() -> None:
+    curve = curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))
+    drawing = ElementTree.fromstring(roc_picture({"base": curve}))  # noqa: S314
+    paths = [part.get("d", "") for part in drawing.iter() if part.get("class", "").startswith("curve")]
+    drawn = [path for path in paths if "H" in path]  # the other is the legend's
+    assert drawn
+    assert all("L" not in path for path in drawn)
+
+
+@pytest.mark.parametrize("members", [1, 2, 7, 100])
+def test_small_samples_have_a_picture(members: int) -> None:
+    scores = np.arange(members + 1.0)
+    truth = np.arange(members + 1) > 0
+    assert roc_picture({"a": curve_of(roc(scores, truth))}).startswith("<svg")
+    assert histogram_picture("a", histogram_of(scores, truth), threshold=0.5).startswith("<svg")
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 100.0])
+@pytest.mark.parametrize("claim", [None, PrivacyClaim(epsilon=0.0), PrivacyClaim(epsilon=8.0, delta=1e-5)])
+def test_epsilon_and_its_claim_are_said_in_the_picture(epsilon: float, claim: PrivacyClaim | None) -> None:
+    drawn = epsilon_picture(PrivacyVerdict(claim, epsilon, 0.95, contradicted=False))
+    assert f"ε ≥ {epsilon:.2f}" in drawn
+    assert ("claimed" in drawn) is (claim is not None)
+
+
+def test_ticks_are_round_and_inside() -> None:
+    assert [text for _, text in Axis(0.0005, 1.0, log=True, percent=True).ticks()] == ["0.1 %", "1 %", "10 %", "100 %"]
+    assert [text for _, text in Axis(0.05, 1.0, log=True, percent=True).ticks()] == [
+        "5 %", "10 %", "20 %", "50 %", "100 %",
+    ]  # fmt: skip
+    assert [value for value, _ in Axis(-3.0, 7.0).ticks()] == [-2.5, 0.0, 2.5, 5.0]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from glasshouse.attacks import BASE, LiRA, Queries
+from glasshouse.evaluation import AttackOutcome, evaluate
+from glasshouse.report import Context, Surroundings, render_html, summarise
+from glasshouse.table import Table
+
+
+def test_a_report_of_a_million_records_is_small_and_quick() -> None:
+    count = 1_000_000
+    random = np.random.default_rng(0)
+    members = random.random(count) < 0.5
+    outcomes, columns = {}, {"id": np.arange(count).astype(np.str_), "label": random.integers(10, size=count)}
+    columns["member"] = members
+    for name, attack in {"base": BASE(), "lira": LiRA()}.items():
+        scores = 1 / (1 + np.exp(-random.normal(size=count) - members))
+        found = evaluate(scores, members)
+        outcomes[name] = AttackOutcome(attack, scores, (), found, 0.1, queries=Queries(9.0))
+    edges = random.integers(count, size=(2, 2 * count))
+    started = time.perf_counter()
+    for name, outcome in outcomes.items():
+        columns |= {f"{name}_score": outcome.scores, f"{name}_rank": outcome.ranks}
+    around = Surroundings(edges, members=members, labels=columns["label"], nodes=np.arange(count))
+    columns["degree"] = around.degrees
+    summary = summarise(
+        outcomes,
+        context=Context(shadows=8, mode="online"),
+        records=Table(columns),
+        fprs=(0.01, 0.001),
+        surroundings=around,
+    )
+    page = render_html(summary)
+    seconds = time.perf_counter() - started
+    assert len(page.encode()) < 3_000_000
+    assert seconds < 20
+    assert summary.records == count
+    assert summary.top_records.height == 100
