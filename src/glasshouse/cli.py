@@ -138,6 +138,31 @@ def compare(
 
 
 @app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="accuracy, table-1, samplers or vary-m.")],
+    preset: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
+    dataset: Annotated[list[str] | None, typer.Option(help="A data set; repeat for more.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for CSV and Markdown.")] = Path("results"),
+    pools: Annotated[Path, typer.Option(help="Folder that keeps the trained models.")] = Path("runs/pools"),
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Run an experiment of the paper, and print our cells beside its own."""
+    from glasshouse.experiments import reproduce as run_experiment
+
+    table = run_experiment(
+        name,
+        preset=preset,
+        datasets=dataset or None,
+        out=out,
+        pools=pools,
+        seed=seed,
+        progress=False if quiet else None,
+    )
+    typer.echo(str(table))
+
+
+@app.command()
 def attacks() -> None:
     """List the attacks, by the names that files and options take."""
     typer.echo("\n".join(attack_names()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.reproduce import experiment
+from glasshouse.experiments.runner import experiment
 from glasshouse.graph.accuracy import induced_accuracy
 
 __all__ = ["accuracy"]

@@ -35,14 +35,16 @@ def _gnn(architecture: str, hidden: int, rate: float, decay: float, dropout: flo
     )
 
 
+# The paper's hidden width of a GAT is that of one of its four heads: with 64 in all, train accuracy is 88.1 % on
+# CiteSeer and 98.6 % on Amazon-Photo; with 64 a head it is 92.4 % and 99.7 %, where the paper prints 92.4 % and 99.8 %.
 SETTINGS: Registry[Setting] = Registry("a setting")
 for _setting in (
     Setting(data="cora", paper_name="Cora", model="GCN", trainer=_gnn("gcn", 64, 1e-3, 1e-5, 0.5, 200)),
-    Setting(data="citeseer", paper_name="Citeseer", model="GAT", trainer=_gnn("gat", 64, 1e-3, 1e-4, 0.5, 50)),
+    Setting(data="citeseer", paper_name="Citeseer", model="GAT", trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.5, 50)),
     Setting(data="pubmed", paper_name="Pubmed", model="GraphSAGE", trainer=_gnn("sage", 128, 1e-2, 1e-4, 0.5, 100)),
     Setting(data="flickr", paper_name="Flickr", model="GCN", trainer=_gnn("gcn", 128, 1e-3, 1e-4, 0.0, 800)),
     Setting(
-        data="amazon-photo", paper_name="Amazon-Photo", model="GAT", trainer=_gnn("gat", 64, 1e-3, 1e-4, 0.25, 400)
+        data="amazon-photo", paper_name="Amazon-Photo", model="GAT", trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.25, 400)
     ),
     Setting(
         data="github",

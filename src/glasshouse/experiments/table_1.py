@@ -7,7 +7,7 @@ from typing import Any
 from glasshouse.attacks import BASE, RMIA, LiRA, ShadowClassifier
 from glasshouse.experiments.bench import Bench, attack_cells
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.reproduce import experiment
+from glasshouse.experiments.runner import experiment
 from glasshouse.graph import GBASE, HopClassifier
 
 __all__ = ["table_1"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from glasshouse.experiments.bench import Bench, attack_cells
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.reproduce import experiment
+from glasshouse.experiments.runner import experiment
 from glasshouse.graph import GBASE
 
 __all__ = ["vary_m"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Mapping
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from glasshouse.evaluation import PrivacyVerdict
 from glasshouse.report.context import Context
@@ -20,12 +19,12 @@ __all__ = ["FORMAT", "metrics_json", "run_json", "summary_from"]
 
 FORMAT = 2
 
-_ATTACK = TypeAdapter(AttackFigures)
-_AROUND = TypeAdapter(tuple[Neighbourhood, ...])
-_PRIVACY = TypeAdapter(PrivacyVerdict)
-_STRINGS = TypeAdapter(tuple[str, ...])
-_RATES = TypeAdapter(tuple[float, ...])
-_CONTEXT = TypeAdapter(Context)
+_ATTACK = AttackFigures
+_AROUND = tuple[Neighbourhood, ...]
+_PRIVACY = PrivacyVerdict
+_STRINGS = tuple[str, ...]
+_RATES = tuple[float, ...]
+_CONTEXT = Context
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
@@ -75,7 +74,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     """
     seconds = run.get("seconds", {})
     attacks = tuple(
-        _ATTACK.validate_python(_flat(name, figures) | {"seconds": seconds[name]})
+        _adapter(_ATTACK).validate_python(_flat(name, figures) | {"seconds": seconds[name]})
         for name, figures in metrics["attacks"].items()
     )
     told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint")} | dict(metrics["target"])
@@ -84,17 +83,19 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
         raise ValueError("it names no strongest attack")
     return Summary(
-        context=_CONTEXT.validate_python(told),
+        context=_adapter(_CONTEXT).validate_python(told),
         verdict=str(metrics["verdict"]),
         attacks=attacks,
         strongest=metrics["strongest"],
-        fprs=_RATES.validate_python(metrics["fprs"]),
+        fprs=_adapter(_RATES).validate_python(metrics["fprs"]),
         members=None if metrics["members"] is None else int(metrics["members"]),
         records=int(metrics["records"]),
-        privacy=None if metrics["privacy"] is None else _PRIVACY.validate_python(_privacy_from(metrics["privacy"])),
-        notes=_STRINGS.validate_python(metrics["notes"]),
+        privacy=None
+        if metrics["privacy"] is None
+        else _adapter(_PRIVACY).validate_python(_privacy_from(metrics["privacy"])),
+        notes=_adapter(_STRINGS).validate_python(metrics["notes"]),
         top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
-        neighbourhoods=_AROUND.validate_python(metrics["neighbourhoods"]),
+        neighbourhoods=_adapter(_AROUND).validate_python(metrics["neighbourhoods"]),
     )
 
 
@@ -121,8 +122,16 @@ def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, "epsilon": plain["epsilon_lower_bound"]}
 
 
-def _dumped(adapter: TypeAdapter[Any], value: Any) -> Any:
-    return json.loads(adapter.dump_json(value))
+def _dumped(kind: Any, value: Any) -> Any:
+    return json.loads(_adapter(kind).dump_json(value))
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    """Checks and writes values of a type; pydantic is needed only where a run is written or read."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 def _finite(value: Any) -> Any:
