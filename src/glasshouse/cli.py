@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -139,27 +139,23 @@ def compare(
 
 @app.command()
 def reproduce(
-    name: Annotated[str, typer.Argument(help="accuracy, table-1, samplers or vary-m.")],
+    name: Annotated[str, typer.Argument(help="An experiment, or all; a wrong name lists them.")],
     preset: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
     dataset: Annotated[list[str] | None, typer.Option(help="A data set; repeat for more.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for CSV and Markdown.")] = Path("results"),
-    pools: Annotated[Path, typer.Option(help="Folder that keeps the trained models.")] = Path("runs/pools"),
+    out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
+    pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
     seed: Annotated[int, typer.Option(min=0)] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Run an experiment of the paper, and print our cells beside its own."""
-    from glasshouse.experiments import reproduce as run_experiment
+    from glasshouse import experiments
 
-    table = run_experiment(
-        name,
-        preset=preset,
-        datasets=dataset or None,
-        out=out,
-        pools=pools,
-        seed=seed,
-        progress=False if quiet else None,
-    )
-    typer.echo(str(table))
+    options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
+    options["progress"] = False if quiet else None
+    found = experiments.reproduce_all(**options) if name == "all" else [(name, experiments.reproduce(name, **options))]
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    for title, table in found:
+        experiments.show(table, title=f"{title}, preset {preset}", console=console)
 
 
 @app.command()

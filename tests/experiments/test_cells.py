@@ -21,4 +21,10 @@ def test_a_cell_stands_beside_the_papers_with_a_verdict(values: tuple[float, ...
 def test_a_cell_that_the_paper_does_not_print_says_so() -> None:
     table = compared([cell((50.0, 51.0), attack="coin")])
     assert table["verdict"].tolist() == ["not printed"]
-    assert "| coin | auc_pct | 50.50 ± 0.71 | – | – | not printed |" in markdown(table, "A title", ["A note."])
+    assert "| coin | auc_pct | 50.50 ± 0.71 (2) | – | – | not printed |" in markdown(table, "A title", ["A note."])
+
+
+@pytest.mark.parametrize(("value", "verdict"), [(0.004, "within 2 sd"), (0.5, "above")])
+def test_a_spread_printed_as_nought_is_below_its_last_digit(value: float, verdict: str) -> None:
+    names = ("rmia_fixed_beta_graph", "Cora", "online", "256", "", "RMIA", "fpr_at_beta0.9_pct")
+    assert compared([Cell(*names, (value, value))])["verdict"].tolist() == [verdict]

@@ -1,6 +1,20 @@
 """The paper's tables from one command: each a short declarative file over the public API."""
 
-from glasshouse.experiments import accuracy, samplers, table_1, vary_m  # noqa: F401 (they register themselves)
-from glasshouse.experiments.runner import EXPERIMENTS, reproduce
+# they register themselves, in the order in which `reproduce all` runs them
+from glasshouse.experiments import (  # noqa: F401, I001
+    accuracy,
+    table_1,
+    thresholds,
+    estimated_threshold,
+    rmia_beta,
+    mismatch,
+    samplers,
+    vary_m,
+    wall_clock,
+    roc,
+)
+from glasshouse.experiments.runner import EXPERIMENTS, reproduce, reproduce_all
 
-__all__ = ["EXPERIMENTS", "reproduce"]
+from glasshouse.experiments.show import show
+
+__all__ = ["EXPERIMENTS", "reproduce", "reproduce_all", "show"]

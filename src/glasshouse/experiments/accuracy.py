@@ -14,9 +14,8 @@ __all__ = ["accuracy"]
 def accuracy(bench: Bench) -> list[Cell]:
     """Members on the graph they trained on; the others on the graph that no member is part of."""
     found: dict[str, list[float]] = {"train_accuracy_pct": [], "test_accuracy_pct": []}
-    for scene in bench.scenes():
-        assert scene.truth is not None  # noqa: S101 (a bench always knows)
-        for metric, who in zip(found, (scene.truth, ~scene.truth), strict=True):
-            found[metric].append(100 * induced_accuracy(scene.target, scene.data, who))
+    for target, members in bench.targets():
+        for metric, who in zip(found, (members, ~members), strict=True):
+            found[metric].append(100 * induced_accuracy(target, bench.data, who))
     names = ("accuracy", bench.setting.paper_name, "", "", "", "")
     return [Cell(*names, metric, tuple(values)) for metric, values in found.items()]

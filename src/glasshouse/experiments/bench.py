@@ -1,98 +1,198 @@
-"""What the graph experiments share: a pool of shadow models for a setting, and ten targets to attack."""
+"""What the graph experiments share: one growing pool of shadow models a setting, and targets to attack with it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from torch_geometric.data import Data
 
 from glasshouse.attacks import Attack
-from glasshouse.evaluation import auc, tpr_at_fpr
-from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.settings import Preset, Setting
 from glasshouse.graph import GraphAttack, Scene, load_graph
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.trainer import GNNTrainer
 from glasshouse.numerics import FloatArray
 from glasshouse.pool import ShadowPool
+from glasshouse.pool.shadow_pool import described
 from glasshouse.population import BoolArray, random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import generator, seed_for
+from glasshouse.store import write_file
 
-__all__ = ["Bench", "attack_cells"]
+__all__ = ["Bench", "Judged", "Name"]
 
-METRICS = ("auc_pct", "tpr_at_fpr1_pct", "tpr_at_fpr0.1_pct")
+Name = tuple[str, str, str, str]  # mode, K, setting and attack, as the paper's tables name them
+Purpose = Literal["targets", "simulated"]
+
+
+class Judged(NamedTuple):
+    """What an attack said of a target's audited nodes [nodes], who of them trained it, and how long it took."""
+
+    scores: FloatArray
+    truth: BoolArray
+    seconds: float
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A setting under a preset; pools and targets are kept under ``folder`` and shared by all experiments."""
+    """A setting under a preset; models and scores are kept under ``folder`` and shared by all experiments.
+
+    Args:
+        setting: data set, architecture and hyper-parameters.
+        preset: how many targets, and how much of the paper's training.
+        folder: for pools and scores; what is there is not computed again.
+        seed: of every random choice.
+        progress: whether to show bars.
+
+    Example:
+        >>> from glasshouse.experiments.settings import PRESETS, SETTINGS
+        >>> Bench(setting=SETTINGS.find("cora"), preset=PRESETS.find("quick"), folder=Path("pools")).trainer.epochs
+        200
+    """
 
     setting: Setting
     preset: Preset
     folder: Path
-    shadows: int = 8
     seed: int = 0
     progress: bool | None = None
 
     @property
     def trainer(self) -> GNNTrainer:
-        """The setting's trainer, with the preset's share of its epochs."""
-        whole = self.setting.trainer
-        return dataclasses.replace(whole, epochs=max(1, round(whole.epochs * self.preset.epochs)))
+        """How shadow models are trained, with the preset's share of the setting's epochs."""
+        return self._shortened(self.setting.trainer)
 
-    def scenes(self) -> Iterator[Scene]:
-        """One scene a target: half of the nodes audited, as many members as others; targets are outside the pool."""
-        data = load_graph(self.setting.data).data
-        name = f"{self.setting.data}-{self.trainer.architecture}-{self.trainer.epochs}"
-        pool = ShadowPool.plan(
-            data, self.trainer, shadows=self.shadows, seed=self.seed, store=self.folder / f"{name}-shadows"
+    @cached_property
+    def data(self) -> Data:
+        """The graph."""
+        return load_graph(self.setting.data).data
+
+    def judged(
+        self,
+        attacks: Mapping[Name, Attack | GraphAttack],
+        *,
+        shadows: int = 8,
+        purpose: Purpose = "targets",
+        audited: float = 0.5,
+    ) -> Iterator[dict[Name, Judged]]:
+        """Every attack against one target after the other.
+
+        Args:
+            attacks: by the paper's names.
+            shadows: how many models of the pool they use.
+            purpose: the true ``"targets"``, or as many ``"simulated"`` ones that thresholds are taken from.
+            audited: share of the nodes that is judged, as many members as others.
+        """
+        for number in self._counted(purpose):
+            truth = self._members(purpose)[number]
+            nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
+            places = {
+                name: self._place(attack, f"{purpose} {number}, {shadows} shadows, {audited}")
+                for name, attack in attacks.items()
+            }
+            scene: Scene | None = None
+            for name, attack in attacks.items():
+                if not places[name].exists():
+                    scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
+                    outcome = run_on_scene(attack, scene, fprs=())
+                    write_file(places[name], _packed(outcome.scores, outcome.seconds))
+            yield {name: _recalled(place, truth[nodes]) for name, place in places.items()}
+
+    def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:
+        """One scene a target, for what needs the models themselves."""
+        for number in self._counted("targets"):
+            nodes = _balanced(self._members("targets")[number], 0.5, seed_for(self.seed, "audited", "targets", number))
+            yield self._scene("targets", number, shadows=shadows, nodes=nodes)
+
+    def targets(self) -> Iterator[tuple[Any, BoolArray]]:
+        """Each target model, and who trained it [n]."""
+        return zip(self._targets("targets"), self._members("targets"), strict=True)
+
+    def _scene(self, purpose: Purpose, number: int, *, shadows: int, nodes: np.ndarray) -> Scene:
+        pool, models = self._shadows(shadows)
+        truth = self._members(purpose)[number]
+        return Scene(self.data, self._targets(purpose)[number], models, pool.members, nodes=nodes, truth=truth)
+
+    @cached_property
+    def _memory(self) -> dict[Any, Any]:
+        return {}
+
+    def _shadows(self, count: int) -> tuple[ShadowPool, list[Any]]:
+        """The first so many shadow models of the one pool."""
+        if count not in self._memory:
+            place = self._folder(self.trainer) / "shadows"
+            pool = ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, store=place)
+            pool.train(progress=self.progress)
+            self._memory[count] = pool, list(pool)
+        found: tuple[ShadowPool, list[Any]] = self._memory[count]
+        return found
+
+    def _targets(self, purpose: Purpose) -> list[Any]:
+        if purpose not in self._memory:
+            trainer = self._shortened(self.setting.target or self.setting.trainer)
+            pool = ShadowPool(
+                population=self.data,
+                trainer=trainer,
+                members=self._members(purpose),
+                seed=seed_for(self.seed, purpose),
+                fraction=self.setting.target_share,
+                store=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
+            )
+            pool.train(progress=self.progress)
+            self._memory[purpose] = list(pool)
+        found: list[Any] = self._memory[purpose]
+        return found
+
+    def _members(self, purpose: Purpose) -> BoolArray:
+        return random_subsets(
+            int(self.data.num_nodes),
+            models=self.preset.targets,
+            fraction=self.setting.target_share,
+            seed=seed_for(self.seed, purpose),
         )
-        pool.train(progress=self.progress)
-        shadows = list(pool)
-        targets = ShadowPool(
-            population=data,
-            trainer=self.trainer,
-            members=random_subsets(
-                int(data.num_nodes), models=self.preset.targets, fraction=0.5, seed=seed_for(self.seed, "targets")
-            ),
-            seed=seed_for(self.seed, "targets"),
-            store=self.folder / f"{name}-targets-{self.preset.targets}",
-        )
-        targets.train(progress=self.progress)
+
+    def _counted(self, purpose: Purpose) -> Iterator[int]:
         label = f"{self.setting.paper_name} ({self.setting.model})"
-        models = track(targets, total=len(targets), label=label, unit="targets", show=self.progress)
-        for number, target in enumerate(models):
-            members = targets.members[number]
-            nodes = _balanced(members, seed_for(self.seed, "audited", number))
-            yield Scene(data, target, shadows, pool.members, nodes=nodes, truth=members)
+        return track(
+            range(self.preset.targets), total=self.preset.targets, label=label, unit=purpose, show=self.progress
+        )
+
+    def _shortened(self, trainer: GNNTrainer) -> GNNTrainer:
+        return dataclasses.replace(trainer, epochs=max(1, round(trainer.epochs * self.preset.epochs)))
+
+    def _folder(self, trainer: GNNTrainer) -> Path:
+        """One folder for each data set and way to train, whichever experiment asks."""
+        return self.folder / f"{self.setting.data}-{trainer.architecture}-{_hashed(described(trainer))}"
+
+    def _place(self, attack: Attack | GraphAttack, case: str) -> Path:
+        owner = self.setting.target
+        told = f"{attack!r} {case} seed {self.seed} {'' if owner is None else described(owner)}"
+        return self._folder(self.trainer) / "scores" / f"{attack.name}-{_hashed(told)}.npz"
 
 
-def attack_cells(
-    bench: Bench, attacks: dict[tuple[str, str, str, str], Attack | GraphAttack], *, table: str
-) -> list[Cell]:
-    """AUC and TPR of each attack over all targets; keys are (mode, K, setting, attack) as the paper names them."""
-    found: dict[tuple[str, str, str, str], list[tuple[float, ...]]] = {key: [] for key in attacks}
-    for scene in bench.scenes():
-        assert scene.truth is not None  # noqa: S101 (a bench always knows)
-        truth = scene.truth[scene.nodes]
-        for key, attack in attacks.items():
-            found[key].append(_figures(run_on_scene(attack, scene, fprs=()).scores, truth))
-    return [
-        Cell(table, bench.setting.paper_name, *key, metric, tuple(row[at] for row in rows))
-        for key, rows in found.items()
-        for at, metric in enumerate(METRICS)
-    ]
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _figures(scores: FloatArray, truth: BoolArray) -> tuple[float, ...]:
-    rates = (tpr_at_fpr(scores, truth, fpr) for fpr in (0.01, 0.001))
-    return tuple(100 * figure for figure in (auc(scores, truth), *rates))
+def _packed(scores: FloatArray, seconds: float) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, scores=scores, seconds=seconds)
+    return file.getvalue()
 
 
-def _balanced(members: BoolArray, seed: int) -> np.ndarray:
+def _recalled(place: Path, truth: BoolArray) -> Judged:
+    with np.load(place, allow_pickle=False) as found:
+        return Judged(np.asarray(found["scores"], dtype=np.float64), truth, float(found["seconds"]))
+
+
+def _balanced(members: BoolArray, share: float, seed: int) -> np.ndarray:
+    """So large a share of the nodes, half of them members (all there are, where the target trained on few)."""
     random = generator(seed, "balanced")
-    quarter = len(members) // 4
-    return np.concatenate([random.permutation(np.flatnonzero(side))[:quarter] for side in (members, ~members)])
+    half = int(len(members) * share) // 2
+    return np.concatenate([random.permutation(np.flatnonzero(side))[:half] for side in (members, ~members)])

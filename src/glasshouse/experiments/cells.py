@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -11,9 +11,12 @@ import numpy as np
 
 from glasshouse.table import Table
 
-__all__ = ["Cell", "compared", "markdown"]
+__all__ = ["COLUMNS", "Cell", "compared", "markdown", "readable", "tally"]
+
+COLUMNS = ("dataset", "mode", "K", "attack", "metric", "ours (targets)", "paper", "difference in sd", "verdict")
 
 Key = tuple[str, str, str, str, str, str, str]
+_LAST_DIGIT = 0.01
 
 
 class Cell(NamedTuple):
@@ -45,15 +48,40 @@ def compared(cells: Iterable[Cell]) -> Table:
 
 def markdown(table: Table, title: str, notes: Sequence[str] = ()) -> str:
     """The comparison as a Markdown page."""
-    lines = [f"# {title}", "", *[f"{note}\n" for note in notes]]
-    lines += ["| dataset | mode | K | attack | metric | ours | paper | difference in sd | verdict |"]
-    lines += ["| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
-    for row in table.rows():
-        paper = f"{row['paper_mean']:.2f} ± {row['paper_std']:.2f}" if np.isfinite(row["paper_mean"]) else "–"
-        apart = f"{row['difference_sd']:+.1f}" if np.isfinite(row["difference_sd"]) else "–"
-        names = " | ".join(str(row[name]) for name in ("dataset", "mode", "K", "attack", "metric"))
-        lines.append(f"| {names} | {row['mean']:.2f} ± {row['std']:.2f} | {paper} | {apart} | {row['verdict']} |")
+    lines = [f"# {title}", "", tally(table), "", *[f"{note}\n" for note in notes]]
+    lines += [f"| {' | '.join(COLUMNS)} |", "|" + " --- |" * len(COLUMNS)]
+    lines += [f"| {' | '.join(row)} |" for row in readable(table)]
     return "\n".join(lines) + "\n"
+
+
+def readable(table: Table) -> Iterator[tuple[str, ...]]:
+    """Its rows as people read them, under `COLUMNS`."""
+    for row in table.rows():
+        digits = 4 if row["metric"].startswith("threshold") or row["metric"] == "seconds" else 2
+        ours = f"{row['mean']:.{digits}f} ± {row['std']:.{digits}f} ({row['n']})"
+        paper = (
+            f"{row['paper_mean']:.{digits}f} ± {row['paper_std']:.{digits}f}" if np.isfinite(row["paper_mean"]) else "–"
+        )
+        apart = f"{row['difference_sd']:+.1f}" if np.isfinite(row["difference_sd"]) else "–"
+        attack = " ".join(filter(None, (row["attack"], row["setting"])))
+        yield row["dataset"], row["mode"], row["K"], attack, row["metric"], ours, paper, apart, row["verdict"]
+
+
+def tally(table: Table) -> str:
+    """How many cells agree, in a sentence.
+
+    Example:
+        >>> tally(compared([Cell("MIAGNN", "Cora", "online", "8", "", "BASE", "auc_pct", (82.0, 83.0))]))
+        '1 of 1 cells that the paper prints lie within two of its standard deviations, 0 above, 0 below.'
+    """
+    verdicts = [row["verdict"] for row in table.rows() if row["verdict"] != "not printed"]
+    if not verdicts:
+        return "The paper prints none of these cells."
+    within, above, below = (verdicts.count(name) for name in ("within 2 sd", "above", "below"))
+    return (
+        f"{within} of {len(verdicts)} cells that the paper prints lie within two of its standard deviations, "
+        f"{above} above, {below} below."
+    )
 
 
 def _row(cell: Cell, paper: tuple[float, float] | None) -> dict[str, object]:
@@ -63,9 +91,15 @@ def _row(cell: Cell, paper: tuple[float, float] | None) -> dict[str, object]:
     found |= {"mean": mean, "std": spread, "n": len(cell.values)}
     printed, deviation = paper or (float("nan"), float("nan"))
     apart = (mean - printed) / deviation if deviation and np.isfinite(deviation) else float("nan")
-    place = "within 2 sd" if abs(apart) <= 2 else "above" if apart > 0 else "below"
-    verdict = "not printed" if paper is None else place
+    verdict = "not printed" if paper is None else _verdict(mean - printed, deviation)
     return found | {"paper_mean": printed, "paper_std": deviation, "difference_sd": apart, "verdict": verdict}
+
+
+def _verdict(difference: float, deviation: float) -> str:
+    # a spread printed as 0.00 is anything below the last digit's half
+    if abs(difference) <= 2 * max(deviation, _LAST_DIGIT / 2):
+        return "within 2 sd"
+    return "above" if difference > 0 else "below"
 
 
 def _printed() -> dict[Key, tuple[float, float]]:

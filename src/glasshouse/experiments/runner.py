@@ -2,33 +2,81 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from glasshouse.audit import library_versions
+from glasshouse.errors import InputError
 from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell, compared, markdown
-from glasshouse.experiments.settings import PRESETS, SETTINGS
-from glasshouse.registry import Registry
+from glasshouse.experiments.settings import PRESETS, SETTINGS, Preset
+from glasshouse.registry import Registry, did_you_mean
 from glasshouse.store import write_file
 from glasshouse.table import Table
 
-__all__ = ["EXPERIMENTS", "Experiment", "experiment", "reproduce"]
+__all__ = ["EXPERIMENTS", "Experiment", "experiment", "reproduce", "reproduce_all"]
 
-Experiment = Callable[[Bench], list[Cell]]
-EXPERIMENTS: Registry[Experiment] = Registry("an experiment")
+TABLE_1 = ("cora", "citeseer", "pubmed", "flickr", "amazon-photo", "github", "synthetic")
+Run = Callable[[Any], list[Cell]]
 
 
-def experiment(name: str) -> Callable[[Experiment], Experiment]:
-    """Decorator that makes an experiment known to ``glasshouse reproduce``."""
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """A table or figure of the paper on one kind of data.
 
-    def decorate(run: Experiment) -> Experiment:
-        EXPERIMENTS.add(name, run)
+    Args:
+        run: from a bench to cells.
+        settings: its data sets by name.
+        datasets: those it runs on.
+        bench: makes a bench from a setting, a preset and a folder.
+        picture: draws one data set's table as an SVG.
+    """
+
+    run: Run
+    settings: Registry[Any]
+    datasets: tuple[str, ...]
+    bench: Callable[..., Any]
+    picture: Callable[[Table], str] | None = None
+
+
+# several under one name where graphs and other data share a table of the paper
+EXPERIMENTS: Registry[list[Experiment]] = Registry("an experiment")
+
+
+def experiment(
+    name: str,
+    *,
+    datasets: Sequence[str] | None = None,
+    further: Sequence[str] = (),
+    settings: Registry[Any] = SETTINGS,
+    bench: Callable[..., Any] = Bench,
+    picture: Callable[[Table], str] | None = None,
+) -> Callable[[Run], Run]:
+    """Decorator that makes an experiment known to ``glasshouse reproduce``.
+
+    Args:
+        name: by which it is asked for; a second experiment of a name is for other data.
+        datasets: what it runs on; the columns of Table 1 by default, or all of other settings.
+        further: more of them.
+        settings: where data sets are looked up.
+        bench: makes a bench from ``setting``, ``preset``, ``folder``, ``seed`` and ``progress``.
+        picture: draws one data set's table as an SVG.
+    """
+    chosen = tuple(datasets or (TABLE_1 if settings is SETTINGS else settings.names())) + tuple(further)
+
+    def decorate(run: Run) -> Run:
+        part = Experiment(run=run, settings=settings, datasets=chosen, bench=bench, picture=picture)
+        if name not in EXPERIMENTS.names():
+            EXPERIMENTS.add(name, [])
+        EXPERIMENTS.find(name).append(part)
         return run
 
     return decorate
@@ -46,40 +94,63 @@ def reproduce(
 ) -> Table:
     """Run one experiment, data set by data set, and write its CSV, Markdown and provenance under ``out``.
 
-    A data set that is done is kept and not run again, so a killed run goes on where it was.
+    A data set that is done is kept and not run again, and of the others every trained model and every target's scores:
+    a killed run goes on where it was.
 
     Args:
         name: of the experiment.
         preset: ``"quick"`` or ``"paper"``.
-        datasets: names of settings; the preset's by default.
-        out: folder for ``NAME-DATASET.csv`` and ``NAME.md``.
-        pools: folder for shadow and target models, shared by all experiments.
+        datasets: names of data sets; the preset's by default.
+        out: folder for ``NAME-DATASET.csv`` and ``NAME.md``; other presets than ``paper`` have one of their own in it.
+        pools: folder for shadow models, targets and scores, shared by all experiments.
         seed: of every random choice.
         progress: whether to show bars.
     """
-    run, chosen = EXPERIMENTS.find(name), PRESETS.find(preset)
+    parts, chosen = EXPERIMENTS.find(name), PRESETS.find(preset)
     place = Path(out) / preset if preset != "paper" else Path(out)
     texts, notes = [], []
-    for dataset in datasets or chosen.datasets:
-        setting = SETTINGS.find(dataset)
+    for part, dataset in _jobs(name, parts, chosen, datasets):
+        setting = part.settings.find(dataset)
         path = place / f"{name}-{dataset}.csv"
         if not path.exists():
             started = time.perf_counter()
-            bench = Bench(setting=setting, preset=chosen, folder=Path(pools) / preset, seed=seed, progress=progress)
-            table = compared(run(bench))
+            bench = part.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
+            table = compared(part.run(bench))
+            if part.picture is not None:
+                write_file(path.with_suffix(".svg"), part.picture(table))
             provenance = _provenance(setting.note, preset, chosen.targets, seed, time.perf_counter() - started)
-            write_file(place / f"{name}-{dataset}.json", json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
-            write_file(path, table.to_csv())
+            write_file(path.with_suffix(".json"), json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
+            write_file(path, table.to_csv())  # last: it says that the others are there
         texts.append(path.read_text(encoding="utf-8"))
         notes += [f"{setting.paper_name}: {setting.note}"] if setting.note else []
     whole = _joined(texts)
-    write_file(place / f"{name}.md", markdown(whole, f"{name}, preset {preset}", notes))
+    write_file(place / f"{name}.md", markdown(whole, f"{name}, preset {preset}", list(dict.fromkeys(notes))))
     return whole
 
 
-def _joined(texts: Sequence[str]) -> Table:
-    import csv
+def reproduce_all(
+    *, preset: str = "quick", datasets: Sequence[str] | None = None, **options: Any
+) -> Iterator[tuple[str, Table]]:
+    """Every experiment in the paper's order, as `reproduce` does; those that none of the data sets fit are left out."""
+    for name in EXPERIMENTS.names():
+        known = {dataset for part in EXPERIMENTS.find(name) for dataset in part.datasets}
+        wanted = [dataset for dataset in datasets or PRESETS.find(preset).datasets if dataset in known]
+        if wanted:
+            yield name, reproduce(name, preset=preset, datasets=wanted, **options)
 
+
+def _jobs(
+    name: str, parts: Sequence[Experiment], preset: Preset, datasets: Sequence[str] | None
+) -> list[tuple[Experiment, str]]:
+    known = {dataset: part for part in parts for dataset in part.datasets}
+    for dataset in datasets or ():
+        if dataset not in known:
+            raise InputError(f'dataset: {name} does not run on "{dataset}".{did_you_mean(dataset, list(known))}')
+    wanted = datasets or [dataset for dataset in preset.datasets if dataset in known]
+    return [(known[dataset], dataset) for dataset in wanted]
+
+
+def _joined(texts: Sequence[str]) -> Table:
     rows = [row for text in texts for row in csv.DictReader(text.splitlines())]
     numbers = {"mean", "std", "paper_mean", "paper_std", "difference_sd"}
     return Table({name: [float(row[name]) if name in numbers else row[name] for row in rows] for name in rows[0]})

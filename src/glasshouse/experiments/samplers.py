@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from glasshouse.experiments.bench import Bench, attack_cells
+from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell
+from glasshouse.experiments.lineup import gbase
+from glasshouse.experiments.measures import collected, ranking
 from glasshouse.experiments.runner import experiment
-from glasshouse.graph import GBASE
+from glasshouse.graph.gbase import SamplerName
 
 __all__ = ["samplers"]
 
-NAMES = {
+NAMES: dict[str, SamplerName] = {
     "Model-independent": "independent",
     "0-hop MIA": "mia",
     "Metropolis-Hastings": "metropolis",
@@ -22,10 +22,6 @@ NAMES = {
 
 @experiment("samplers")
 def samplers(bench: Bench) -> list[Cell]:
-    """Metropolis-Hastings weighs whole masks and has no offline form here."""
-    attacks: dict[tuple[str, str, str, str], Any] = {}
-    for name, sampler in NAMES.items():
-        attacks[("online", "8", "", name)] = GBASE(sampler=sampler)  # type: ignore[arg-type]
-        if sampler != "metropolis":
-            attacks[("offline", "4", "", name)] = GBASE(mode="offline", sampler=sampler)  # type: ignore[arg-type]
-    return attack_cells(bench, attacks, table="sampling-strategies")
+    """All five, online and offline."""
+    rounds = bench.judged(gbase(8, NAMES))
+    return collected(rounds, ranking, table="sampling-strategies", dataset=bench.setting.paper_name)

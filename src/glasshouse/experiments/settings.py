@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glasshouse.graph.trainer import GNNTrainer, adam
+from glasshouse.graph.trainer import GNNTrainer, adam, sgd
 from glasshouse.registry import Registry
 
-__all__ = ["PRESETS", "SETTINGS", "Preset", "Setting"]
+__all__ = ["MISMATCHED", "PRESETS", "SETTINGS", "Preset", "Setting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,8 +17,10 @@ class Setting:
     Args:
         data: the graph's name for `load_graph`.
         paper_name: what the paper's tables call it.
-        model: what they call the architecture.
-        trainer: with the paper's hyper-parameters.
+        model: what they call the target's architecture.
+        trainer: of the shadow models, with the paper's hyper-parameters.
+        target: how the target is trained, where the attacker does not know it.
+        target_share: share of the nodes that trains a target.
         note: what is not the paper's, said beside the figures.
     """
 
@@ -26,6 +28,8 @@ class Setting:
     paper_name: str
     model: str
     trainer: GNNTrainer
+    target: GNNTrainer | None = None
+    target_share: float = 0.5
     note: str = ""
 
 
@@ -35,26 +39,109 @@ def _gnn(architecture: str, hidden: int, rate: float, decay: float, dropout: flo
     )
 
 
+def _owner(architecture: str, hidden: int, rate: float, decay: float, dropout: float, epochs: int) -> GNNTrainer:
+    return GNNTrainer(
+        architecture=architecture,
+        hidden=hidden,
+        dropout=dropout,
+        epochs=epochs,
+        optimizer=sgd(rate, weight_decay=decay),
+    )
+
+
+_GITHUB = "The features of this file are not the paper's, so its figures are not comparable digit for digit."
+_OURS = "The paper does not print the hyper-parameters of this architecture; these are ours."
+_MADE_UP = "A made-up graph that needs no file; nothing in the paper stands beside it."
+
 # The paper's hidden width of a GAT is that of one of its four heads: with 64 in all, train accuracy is 88.1 % on
 # CiteSeer and 98.6 % on Amazon-Photo; with 64 a head it is 92.4 % and 99.7 %, where the paper prints 92.4 % and 99.8 %.
-SETTINGS: Registry[Setting] = Registry("a setting")
-for _setting in (
-    Setting(data="cora", paper_name="Cora", model="GCN", trainer=_gnn("gcn", 64, 1e-3, 1e-5, 0.5, 200)),
-    Setting(data="citeseer", paper_name="Citeseer", model="GAT", trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.5, 50)),
-    Setting(data="pubmed", paper_name="Pubmed", model="GraphSAGE", trainer=_gnn("sage", 128, 1e-2, 1e-4, 0.5, 100)),
-    Setting(data="flickr", paper_name="Flickr", model="GCN", trainer=_gnn("gcn", 128, 1e-3, 1e-4, 0.0, 800)),
-    Setting(
+SETTINGS: Registry[Setting] = Registry("a data set of the experiments")
+for _name, _setting in {
+    "cora": Setting(data="cora", paper_name="Cora", model="GCN", trainer=_gnn("gcn", 64, 1e-3, 1e-5, 0.5, 200)),
+    "citeseer": Setting(
+        data="citeseer", paper_name="Citeseer", model="GAT", trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.5, 50)
+    ),
+    "pubmed": Setting(
+        data="pubmed", paper_name="Pubmed", model="GraphSAGE", trainer=_gnn("sage", 128, 1e-2, 1e-4, 0.5, 100)
+    ),
+    "flickr": Setting(data="flickr", paper_name="Flickr", model="GCN", trainer=_gnn("gcn", 128, 1e-3, 1e-4, 0.0, 800)),
+    "amazon-photo": Setting(
         data="amazon-photo", paper_name="Amazon-Photo", model="GAT", trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.25, 400)
     ),
-    Setting(
+    "github": Setting(
         data="github",
         paper_name="Github",
         model="GraphSAGE",
         trainer=_gnn("sage", 64, 1e-3, 1e-5, 0.0, 300),
-        note="The features of this file are not the paper's, so its figures are not comparable digit for digit.",
+        note=_GITHUB,
     ),
-):
-    SETTINGS.add(_setting.data, _setting)
+    # the further architectures of the paper's ROC figures
+    "amazon-photo-sage": Setting(
+        data="amazon-photo",
+        paper_name="Amazon-Photo, GraphSAGE",
+        model="GraphSAGE",
+        trainer=_gnn("sage", 64, 1e-3, 1e-4, 0.25, 400),
+        note=_OURS,
+    ),
+    "pubmed-gcn": Setting(
+        data="pubmed",
+        paper_name="Pubmed, GCN",
+        model="GCN",
+        trainer=_gnn("gcn", 128, 1e-2, 1e-4, 0.0, 400),
+        note=_OURS,
+    ),
+    "synthetic": Setting(
+        data="synthetic",
+        paper_name="Synthetic",
+        model="GCN",
+        trainer=_gnn("gcn", 64, 1e-2, 1e-5, 0.5, 100),
+        note=_MADE_UP,
+    ),
+}.items():
+    SETTINGS.add(_name, _setting)
+
+# The paper says that these are tuned, and not to what. Ours: the best test accuracy with a gap of 8 % or more, by
+# `grid_search` over rates, epochs and dropout.
+MISMATCHED: Registry[Setting] = Registry("a data set with a mismatched adversary")
+for _name, _setting in {
+    "cora": Setting(
+        data="cora",
+        paper_name="Cora",
+        model="GCN",
+        trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.5, 100),
+        target=_owner("gcn", 64, 0.1, 1e-5, 0.5, 400),
+        target_share=0.35,
+        note=_OURS,
+    ),
+    "citeseer": Setting(
+        data="citeseer",
+        paper_name="Citeseer",
+        model="GAT",
+        trainer=_gnn("sage", 64, 1e-3, 1e-4, 0.5, 100),
+        target=_owner("gat", 4 * 64, 0.1, 1e-4, 0.5, 200),
+        target_share=0.35,
+        note=_OURS,
+    ),
+    "pubmed": Setting(
+        data="pubmed",
+        paper_name="Pubmed",
+        model="GraphSAGE",
+        trainer=_gnn("gcn", 128, 1e-2, 1e-4, 0.0, 400),
+        target=_owner("sage", 128, 0.1, 1e-4, 0.5, 400),
+        target_share=0.35,
+        note=_OURS,
+    ),
+    "synthetic": Setting(
+        data="synthetic",
+        paper_name="Synthetic",
+        model="GCN",
+        trainer=_gnn("sage", 64, 1e-2, 1e-5, 0.5, 100),
+        target=_owner("gcn", 64, 0.1, 1e-5, 0.5, 200),
+        target_share=0.35,
+        note=_MADE_UP,
+    ),
+}.items():
+    MISMATCHED.add(_name, _setting)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,13 +152,18 @@ class Preset:
         targets: how many target models the figures are averaged over.
         datasets: which columns, where none is asked for by name.
         epochs: share of the paper's epochs.
+        most_shadows: experiments with larger pools than this are left out or cut down to it.
     """
 
     targets: int
     datasets: tuple[str, ...]
     epochs: float = 1.0
+    most_shadows: int = 256
 
 
 PRESETS: Registry[Preset] = Registry("a preset")
-PRESETS.add("quick", Preset(targets=2, datasets=("cora", "citeseer")))
-PRESETS.add("paper", Preset(targets=10, datasets=("cora", "citeseer", "pubmed", "amazon-photo", "github")))
+PRESETS.add("quick", Preset(targets=2, datasets=("cora", "citeseer", "digits"), most_shadows=8))
+PRESETS.add(
+    "paper",
+    Preset(targets=10, datasets=("cora", "citeseer", "pubmed", "amazon-photo", "github", "cifar10", "digits")),
+)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from glasshouse.experiments.bench import Bench, attack_cells
+from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell
+from glasshouse.experiments.lineup import Lineup, gbase
+from glasshouse.experiments.measures import collected, ranking
 from glasshouse.experiments.runner import experiment
-from glasshouse.graph import GBASE
+from glasshouse.graph.gbase import SamplerName
 
 __all__ = ["vary_m"]
 
 # the paper's sampler for each data set, and its name there
-SAMPLERS = {"flickr": ("independent", "MI"), "amazon-photo": ("mia", "MIA"), "pubmed": ("gibbs", "Gibbs")}
+SAMPLERS: dict[str, tuple[str, SamplerName]] = {
+    "flickr": ("G-BASE (MI)", "independent"),
+    "amazon-photo": ("G-BASE (MIA)", "mia"),
+    "pubmed": ("G-BASE (Gibbs)", "gibbs"),
+}
 
 
-@experiment("vary-m")
+@experiment("vary-m", datasets=("cora", "pubmed", "flickr", "amazon-photo", "synthetic"))
 def vary_m(bench: Bench) -> list[Cell]:
     """M = 4, 8, 16 and 32, online and offline."""
-    sampler, name = SAMPLERS.get(bench.setting.data, ("mia", "MIA"))
-    attacks: dict[tuple[str, str, str, str], Any] = {
-        (mode, count, f"M={samples}", f"G-BASE ({name})"): GBASE(mode=mode, sampler=sampler, samples=samples)  # type: ignore[arg-type]
-        for mode, count in (("online", "8"), ("offline", "4"))
-        for samples in (4, 8, 16, 32)
-    }
-    return attack_cells(bench, attacks, table="vary-M")
+    name, sampler = SAMPLERS.get(bench.setting.data, ("G-BASE (MIA)", "mia"))
+    attacks: Lineup = {}
+    for samples in (4, 8, 16, 32):
+        attacks |= gbase(8, {name: sampler}, samples=samples, setting=f"M={samples}")
+    return collected(bench.judged(attacks), ranking, table="vary-M", dataset=bench.setting.paper_name)

@@ -1,0 +1,28 @@
+"""RMIA cut at a fixed share β of the population, which its authors take for one minus the FPR (paper, App. C)."""
+
+from __future__ import annotations
+
+from glasshouse.attacks import RMIA
+from glasshouse.experiments.bench import Bench, Judged
+from glasshouse.experiments.cells import Cell
+from glasshouse.experiments.lineup import Lineup, modes
+from glasshouse.experiments.measures import at_threshold, collected
+from glasshouse.experiments.runner import experiment
+
+__all__ = ["rmia_beta"]
+
+
+@experiment("rmia-beta", datasets=("cora", "citeseer", "synthetic"))
+def rmia_beta(bench: Bench) -> list[Cell]:
+    """K = 256 online and 128 offline, or as many as the preset allows."""
+    shadows = min(256, bench.preset.most_shadows)
+    attacks: Lineup = {(mode, count, "", "RMIA"): RMIA(mode=mode) for mode, count in modes(shadows)}
+    rounds = bench.judged(attacks, shadows=shadows)
+    return collected(rounds, _rates, table="rmia_fixed_beta_graph", dataset=bench.setting.paper_name)
+
+
+def _rates(judged: Judged) -> dict[str, float]:
+    found = {}
+    for beta in (0.9, 0.99):
+        found[f"tpr_at_beta{beta}_pct"], found[f"fpr_at_beta{beta}_pct"] = at_threshold(judged, beta)
+    return found

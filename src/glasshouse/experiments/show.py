@@ -1,0 +1,29 @@
+"""An experiment's cells in a terminal, the verdict in colour."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from glasshouse.experiments.cells import COLUMNS, readable, tally
+from glasshouse.table import Table
+
+__all__ = ["show"]
+
+_COLOURS = {"within 2 sd": "green", "above": "yellow", "below": "yellow"}
+
+
+def show(table: Table, *, title: str, console: Console) -> None:
+    """Print the comparison, and how many cells agree.
+
+    Example:
+        >>> from glasshouse.experiments.cells import Cell, compared
+        >>> cell = Cell("MIAGNN", "Cora", "online", "8", "", "BASE", "auc_pct", (82.0, 83.0))
+        >>> show(compared([cell]), title="table-1", console=Console(width=130, quiet=True))
+    """
+    grid = Grid(*COLUMNS, title=title, title_justify="left", box=None)
+    for row in readable(table):
+        colour = _COLOURS.get(row[-1], "dim")
+        grid.add_row(*row[:-1], f"[{colour}]{row[-1]}[/{colour}]")
+    console.print(grid, highlight=False)
+    console.print(tally(table), highlight=False)
