@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from glasshouse import InputError
 from glasshouse.graph import Scene
 from glasshouse.graph.scene import checked_graph
-from tests.graph.scenes import trained_scene
+from tests.graph.scenes import on_nodes, trained_scene
 
 DATA = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
 
@@ -86,3 +86,13 @@ def test_a_graph_that_cannot_be_audited_is_refused(changed: dict[str, Any], mess
     data = Data(**({"x": DATA.x, "edge_index": DATA.edge_index, "y": DATA.y} | changed))
     with pytest.raises(InputError, match=message):
         checked_graph(data)
+
+
+def test_the_same_masks_are_not_toggled_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = on_nodes(trained_scene(), [0, 5, 7])
+    masks = np.random.default_rng(0).random((3, scene.data.num_nodes)) < 0.5
+    first = scene.toggled(masks)
+    monkeypatch.setattr("glasshouse.graph.scene.toggle_losses", None)  # a second call would fail
+    assert scene.toggled(masks) is first
+    with pytest.raises(TypeError):
+        scene.toggled(~masks)

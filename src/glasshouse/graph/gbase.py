@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from torch_geometric.data import Data
@@ -19,7 +18,6 @@ from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attac
 from glasshouse.graph.question import Hops, Model
 from glasshouse.graph.samplers import SAMPLERS, Request, Samples, draw
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.toggle import toggle_losses
 from glasshouse.numerics import FloatArray, log_mean_exp
 from glasshouse.population import BoolArray
 
@@ -113,7 +111,7 @@ class GBASE(GraphAttack):
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
             asked = ~scene.shadow_members[:, scene.nodes]
         samples = self._sampled(scene)
-        signals = self._signals(scene, samples.masks)  # [1 + K, M, nodes]
+        signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
         odds = logit(self._priors(scene)[scene.nodes])
         posteriors = [
             expit(-signals[0, i] - log_mean_exp(-signals[1:, i], where=asked) + odds) for i in range(self.samples)
@@ -127,20 +125,6 @@ class GBASE(GraphAttack):
             samples=self.samples, prior=self._priors(scene), mode=self.mode, passes=self.passes, seed=self.seed
         )
         return draw(self.sampler, scene, request)
-
-    def _signals(self, scene: Scene, masks: BoolArray) -> FloatArray:
-        try:
-            found = toggle_losses(
-                scene.models,
-                scene.data,
-                torch.from_numpy(masks),
-                torch.from_numpy(scene.nodes),
-                engine=self.engine,
-                hops=self.hops,
-            )
-        except ValueError as error:
-            raise InputError(*str(error).splitlines()) from error
-        return np.asarray(found.cpu().numpy(), dtype=np.float64)
 
     def _priors(self, scene: Scene) -> FloatArray:
         count = int(scene.data.num_nodes)
