@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from glasshouse import InputError
@@ -16,7 +17,7 @@ from glasshouse.experiments import EXPERIMENTS, reproduce, reproduce_all, settin
 from glasshouse.experiments.settings import Preset
 from glasshouse.table import Table
 
-TINY = Preset(targets=2, datasets=("synthetic",), epochs=0.05, most_shadows=8)
+TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
 GRAPH = ["accuracy", "table-1", "thresholds", "estimated-threshold", "rmia-beta", "mismatch", "samplers", "vary-m"]
 
 
@@ -53,6 +54,15 @@ def test_a_picture_is_drawn_of_every_roc(pools: Path, tmp_path: Path) -> None:
     drawn = (tmp_path / "tiny" / "roc-synthetic.svg").read_text()
     assert "<svg" in drawn
     assert "2026" not in drawn.split("</metadata>")[0]  # no date: same figures, same bytes
+
+
+def test_a_private_model_stands_beside_its_bound(pools: Path, tmp_path: Path) -> None:
+    pytest.importorskip("opacus")
+    table = reproduce("dp-bound", preset="tiny", out=tmp_path, pools=pools, progress=False)
+    rows = {(row["setting"], row["metric"]): row["mean"] for row in table.rows()}
+    assert rows["epsilon=1", "posterior_bound_pct"] == pytest.approx(100 / (1 + np.exp(-1)))
+    assert rows["epsilon=inf", "posterior_bound_pct"] == 100
+    assert all(rows[f"epsilon={budget}", "proven_epsilon"] <= budget for budget in (1, 4, 16))
 
 
 def test_pools_and_scores_are_shared(pools: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from glasshouse.experiments import (  # noqa: F401, I001
     vary_m,
     wall_clock,
     roc,
+    dp_bound,
 )
 from glasshouse.experiments.runner import EXPERIMENTS, reproduce, reproduce_all
 

@@ -108,10 +108,10 @@ def reproduce(
     """
     parts, chosen = EXPERIMENTS.find(name), PRESETS.find(preset)
     place = Path(out) / preset if preset != "paper" else Path(out)
-    texts, notes = [], []
-    for part, dataset in _jobs(name, parts, chosen, datasets):
+    jobs = _jobs(name, parts, chosen, datasets)
+    for part, dataset in jobs:
         setting = part.settings.find(dataset)
-        path = place / f"{name}-{dataset}.csv"
+        path = _place(place, name, dataset)
         if not path.exists():
             started = time.perf_counter()
             bench = part.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
@@ -121,11 +121,13 @@ def reproduce(
             provenance = _provenance(setting.note, preset, chosen.targets, seed, time.perf_counter() - started)
             write_file(path.with_suffix(".json"), json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
             write_file(path, table.to_csv())  # last: it says that the others are there
-        texts.append(path.read_text(encoding="utf-8"))
-        notes += [f"{setting.paper_name}: {setting.note}"] if setting.note else []
-    whole = _joined(texts)
-    write_file(place / f"{name}.md", markdown(whole, f"{name}, preset {preset}", list(dict.fromkeys(notes))))
-    return whole
+    # the page shows all that is there, whichever calls it came from
+    done = [(part, dataset) for part in parts for dataset in part.datasets if _place(place, name, dataset).exists()]
+    told = [(part.settings.find(dataset).paper_name, part.settings.find(dataset).note) for part, dataset in done]
+    notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
+    page = markdown(_read(place, name, [dataset for _, dataset in done]), f"{name}, preset {preset}", notes)
+    write_file(place / f"{name}.md", page)
+    return _read(place, name, [dataset for _, dataset in jobs])
 
 
 def reproduce_all(
@@ -147,10 +149,17 @@ def _jobs(
         if dataset not in known:
             raise InputError(f'dataset: {name} does not run on "{dataset}".{did_you_mean(dataset, list(known))}')
     wanted = datasets or [dataset for dataset in preset.datasets if dataset in known]
+    if not wanted:
+        raise InputError(f"dataset: {name} runs on {', '.join(known)}; name one, for the preset has none of them.")
     return [(known[dataset], dataset) for dataset in wanted]
 
 
-def _joined(texts: Sequence[str]) -> Table:
+def _place(folder: Path, name: str, dataset: str) -> Path:
+    return folder / f"{name}-{dataset}.csv"
+
+
+def _read(folder: Path, name: str, datasets: Sequence[str]) -> Table:
+    texts = [_place(folder, name, dataset).read_text(encoding="utf-8") for dataset in datasets]
     rows = [row for text in texts for row in csv.DictReader(text.splitlines())]
     numbers = {"mean", "std", "paper_mean", "paper_std", "difference_sd"}
     return Table({name: [float(row[name]) if name in numbers else row[name] for row in rows] for name in rows[0]})

