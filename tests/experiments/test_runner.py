@@ -56,13 +56,14 @@ def test_a_picture_is_drawn_of_every_roc(pools: Path, tmp_path: Path) -> None:
     assert "2026" not in drawn.split("</metadata>")[0]  # no date: same figures, same bytes
 
 
-def test_a_private_model_stands_beside_its_bound(pools: Path, tmp_path: Path) -> None:
+def test_a_private_model_stands_beside_its_bound(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opacus")
+    monkeypatch.setattr("glasshouse.experiments.dp_bound.BUDGETS", (1.0, float("inf")))
     table = reproduce("dp-bound", preset="tiny", out=tmp_path, pools=pools, progress=False)
     rows = {(row["setting"], row["metric"]): row["mean"] for row in table.rows()}
     assert rows["epsilon=1", "posterior_bound_pct"] == pytest.approx(100 / (1 + np.exp(-1)))
     assert rows["epsilon=inf", "posterior_bound_pct"] == 100
-    assert all(rows[f"epsilon={budget}", "proven_epsilon"] <= budget for budget in (1, 4, 16))
+    assert rows["epsilon=1", "proven_epsilon"] <= 1
 
 
 def test_pools_and_scores_are_shared(pools: Path, tmp_path: Path) -> None:

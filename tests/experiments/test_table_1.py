@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glasshouse.experiments.bench import Bench
+from glasshouse.experiments.cells import compared
+from glasshouse.experiments.settings import SETTINGS, Preset
+from glasshouse.experiments.table_1 import table_1
+from glasshouse.graph import citation_graph
+
+
+def write_flickr(folder: Path, nodes: int) -> None:
+    """Files of Flickr's shape with a made-up graph in them."""
+    data = citation_graph(nodes=nodes, classes=3, seed=0)
+    raw = folder / "flickr" / "raw"
+    raw.mkdir(parents=True)
+    source, target = data.edge_index.numpy()
+    order = np.lexsort((target, source))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))])
+    np.savez(
+        raw / "adj_full.npz", data=np.ones(len(source)), indices=target[order], indptr=starts, shape=(nodes, nodes)
+    )
+    np.save(raw / "feats.npy", data.x.numpy())
+    (raw / "class_map.json").write_text(json.dumps({str(node): int(label) for node, label in enumerate(data.y)}))
+    third = nodes // 3
+    roles = {
+        "tr": list(range(third)),
+        "va": list(range(third, 2 * third)),
+        "te": list(range(2 * third, nodes)),
+    }
+    (raw / "role.json").write_text(json.dumps(roles))
+
+
+def test_flickr_runs_by_the_same_code_with_few_and_many_shadow_models(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_flickr(tmp_path, 150)
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path))
+    preset = Preset(targets=2, datasets=("flickr",), epochs=0.005, most_shadows=128)
+    bench = Bench(setting=SETTINGS.find("flickr"), preset=preset, folder=tmp_path / "pools", progress=False)
+    table = compared(table_1(bench))
+    assert table.height == 3 * (2 + 2 * 6 + 2 * 4)
+    assert set(table["K"]) == {"8", "4", "128", "64"}
+    assert not any(np.isnan(table["mean"]))
+    assert "not printed" not in set(table["verdict"])  # every cell has the paper's beside it
