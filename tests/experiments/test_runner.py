@@ -40,18 +40,19 @@ def test_every_experiment_runs_and_a_second_call_reads_what_the_first_kept(
     name: str, pools: Path, tmp_path: Path
 ) -> None:
     first = reproduce(name, preset="tiny", out=tmp_path, pools=pools, progress=False)
-    path = tmp_path / "tiny" / f"{name}-synthetic.csv"
+    path = tmp_path / "tiny" / name / "synthetic.csv"
     stamp = path.stat().st_mtime_ns
     again = reproduce(name, preset="tiny", out=tmp_path, pools=pools, progress=False)
     assert path.stat().st_mtime_ns == stamp
     assert first["mean"].tolist() == again["mean"].tolist()
     assert set(first["verdict"]) == {"not printed"}
+    assert (tmp_path / "tiny" / f"{name}.csv").read_text() == path.read_text()
     assert "made-up graph" in (tmp_path / "tiny" / f"{name}.md").read_text()
 
 
 def test_a_picture_is_drawn_of_every_roc(pools: Path, tmp_path: Path) -> None:
     reproduce("roc", preset="tiny", out=tmp_path, pools=pools, progress=False)
-    drawn = (tmp_path / "tiny" / "roc-synthetic.svg").read_text()
+    drawn = (tmp_path / "tiny" / "roc" / "synthetic.svg").read_text()
     assert "<svg" in drawn
     assert "2026" not in drawn.split("</metadata>")[0]  # no date: same figures, same bytes
 
@@ -103,9 +104,9 @@ def test_a_killed_reproduce_all_goes_on_where_it_was(tmp_path: Path) -> None:
                 break
             time.sleep(0.05)
         os.killpg(first.pid, signal.SIGKILL)
-    kept = {path: path.stat().st_mtime_ns for path in [*pools.rglob("*.npz"), *out.rglob("*.csv")]}
+    kept = {path: path.stat().st_mtime_ns for path in [*pools.rglob("*.npz"), *out.rglob("synthetic.csv")]}
     assert len(kept) >= 4
-    assert not (out / "tiny" / "table-1-synthetic.csv").exists()
+    assert not (out / "tiny" / "table-1" / "synthetic.csv").exists()
     resumed = reproduce_all(preset="tiny", out=out, pools=pools, progress=False)
     assert [name for name, _ in itertools.islice(resumed, 3)] == GRAPH[:3]  # the rest is tested one by one
     assert kept == {path: path.stat().st_mtime_ns for path in kept}

@@ -94,6 +94,8 @@ def reproduce(
 ) -> Table:
     """Run one experiment, data set by data set, and write its CSV, Markdown and provenance under ``out``.
 
+    ``NAME.csv`` and ``NAME.md`` hold all data sets, ``NAME/DATASET.csv`` one, with a ``.json`` on the run beside it.
+
     A data set that is done is kept and not run again, and of the others every trained model and every target's scores:
     a killed run goes on where it was.
 
@@ -101,7 +103,7 @@ def reproduce(
         name: of the experiment.
         preset: ``"quick"`` or ``"paper"``.
         datasets: names of data sets; the preset's by default.
-        out: folder for ``NAME-DATASET.csv`` and ``NAME.md``; other presets than ``paper`` have one of their own in it.
+        out: folder for all that; other presets than ``paper`` have one of their own in it.
         pools: folder for shadow models, targets and scores, shared by all experiments.
         seed: of every random choice.
         progress: whether to show bars.
@@ -118,15 +120,17 @@ def reproduce(
             table = compared(part.run(bench))
             if part.picture is not None:
                 write_file(path.with_suffix(".svg"), part.picture(table))
-            provenance = _provenance(setting.note, preset, chosen.targets, seed, time.perf_counter() - started)
+            note = getattr(bench, "note", setting.note)
+            provenance = _provenance(note, preset, chosen.targets, seed, time.perf_counter() - started)
             write_file(path.with_suffix(".json"), json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
             write_file(path, table.to_csv())  # last: it says that the others are there
     # the page shows all that is there, whichever calls it came from
     done = [(part, dataset) for part in parts for dataset in part.datasets if _place(place, name, dataset).exists()]
-    told = [(part.settings.find(dataset).paper_name, part.settings.find(dataset).note) for part, dataset in done]
+    told = [(part.settings.find(dataset).paper_name, _told(place, name, dataset)) for part, dataset in done]
     notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
-    page = markdown(_read(place, name, [dataset for _, dataset in done]), f"{name}, preset {preset}", notes)
-    write_file(place / f"{name}.md", page)
+    whole = _read(place, name, [dataset for _, dataset in done])
+    write_file(place / f"{name}.csv", whole.to_csv())
+    write_file(place / f"{name}.md", markdown(whole, f"{name}, preset {preset}", notes))
     return _read(place, name, [dataset for _, dataset in jobs])
 
 
@@ -155,7 +159,11 @@ def _jobs(
 
 
 def _place(folder: Path, name: str, dataset: str) -> Path:
-    return folder / f"{name}-{dataset}.csv"
+    return folder / name / f"{dataset}.csv"
+
+
+def _told(folder: Path, name: str, dataset: str) -> str:
+    return str(json.loads(_place(folder, name, dataset).with_suffix(".json").read_text(encoding="utf-8"))["note"])
 
 
 def _read(folder: Path, name: str, datasets: Sequence[str]) -> Table:
