@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import Attack, attack_names, create, register
+from glasshouse.attacks import BASE, Attack, attack_names, create, register, simulated_targets
 from glasshouse.attacks import registry as rooms
 from glasshouse.numerics import FloatArray
+from tests.strategies import gaussian_evidence
 
 
 def test_every_attack_can_be_made_by_name() -> None:
@@ -37,3 +38,11 @@ def test_a_users_own_attack_is_registered_by_a_decorator(monkeypatch: pytest.Mon
             return -evidence.target_loss
 
     assert isinstance(create("guess"), Guess)
+
+
+def test_simulated_scores_are_those_of_every_simulated_target() -> None:
+    evidence, _ = gaussian_evidence(records=30, models=6, shift=1.0, seed=0)
+    found = list(BASE().simulated_scores(evidence))
+    for (scores, members), target in zip(found, simulated_targets(evidence), strict=True):
+        assert (scores == BASE().score(target.evidence)).all()
+        assert (members == target.members).all()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, NamedTuple, TypeVar
 
 from glasshouse.attacks import Queries
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
 from glasshouse.registry import Registry
 
 __all__ = ["GRAPH_ATTACKS", "GraphAttack", "Judgement", "register_graph_attack"]
@@ -42,6 +43,15 @@ class GraphAttack(abc.ABC):
     def score_scene(self, scene: Scene) -> FloatArray:
         """Scores of the scene's audited nodes, [nodes]; higher means member."""
         return self.judge(scene).scores
+
+    def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [nodes] of each simulated target and who of them trained it [nodes]: what thresholds are made from.
+
+        An attack that learns much from the pool overrides this, so that no simulated target is scored by what was
+        learned from it.
+        """
+        for simulated, members in scene.simulated():
+            yield self.score_scene(simulated), members
 
 
 GRAPH_ATTACKS: Registry[type[GraphAttack]] = Registry("a graph attack")

@@ -73,11 +73,13 @@ def _thresholds(
     confidence: float,
     progress: bool | None,
 ) -> tuple[Threshold, ...]:
-    count = len(scene.shadows)
-    if count < 4:
-        raise InputError(f"shadows: {count} shadow models are too few to simulate targets with; train 4 or more.")
-    simulated = track(
-        scene.simulated(), total=count, label=f"Thresholds of {attack.name}", unit="targets", show=progress
+    scored = list(
+        track(
+            attack.simulated_scores(scene),
+            total=len(scene.shadows),
+            label=f"Thresholds of {attack.name}",
+            unit="targets",
+            show=progress,
+        )
     )
-    scored = [(attack.score_scene(one), members) for one, members in simulated]
     return tuple(threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in fprs)
