@@ -8,6 +8,7 @@ from glasshouse.attacks.loss import LossThreshold
 from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.rank import AttackR
 from glasshouse.attacks.registry import Attack, attack_names, create, register
+from glasshouse.attacks.regressed import Regressed
 from glasshouse.attacks.rmia import RMIA
 from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
 
@@ -20,6 +21,7 @@ __all__ = [
     "LiRA",
     "LossThreshold",
     "Queries",
+    "Regressed",
     "ShadowClassifier",
     "SimulatedTarget",
     "attack_names",
