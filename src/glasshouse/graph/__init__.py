@@ -15,6 +15,7 @@ from glasshouse.graph.gbase import GBASE
 from glasshouse.graph.gnn import GNN, build_gnn
 from glasshouse.graph.grid_search import grid_search
 from glasshouse.graph.hop_classifier import HopClassifier
+from glasshouse.graph.regressed import GRegressed
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.splits import noisy_edges, snowball_subset
 from glasshouse.graph.synthetic import citation_graph
@@ -25,6 +26,7 @@ __all__ = [
     "GBASE",
     "GNN",
     "GNNTrainer",
+    "GRegressed",
     "GraphAttack",
     "HopClassifier",
     "Scene",
