@@ -10,6 +10,7 @@ except ImportError as _error:
 
 from glasshouse.graph.attack import GraphAttack
 from glasshouse.graph.audit import audit
+from glasshouse.graph.best import GraphBest
 from glasshouse.graph.datasets import load_graph
 from glasshouse.graph.gbase import GBASE
 from glasshouse.graph.gnn import GNN, build_gnn
@@ -28,6 +29,7 @@ __all__ = [
     "GNNTrainer",
     "GRegressed",
     "GraphAttack",
+    "GraphBest",
     "HopClassifier",
     "Scene",
     "audit",
