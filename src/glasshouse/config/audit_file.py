@@ -37,7 +37,8 @@ def _known(choice: str | dict[str, Any]) -> str | dict[str, Any]:
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = str(parameters.pop("name", ""))
     try:
-        if name in attack_names() or find_spec("torch_geometric") is None:
+        named = {name, *parameters.get("candidates", ())}  # best names further attacks, on graphs of both kinds
+        if named <= set(attack_names()) or find_spec("torch_geometric") is None:
             create(name, **parameters)
         else:  # the graph's room takes seconds to open; only names that are not of this one are looked up there
             check_attack(name, parameters)
