@@ -27,6 +27,8 @@ def test_an_unknown_name_and_an_unknown_parameter_say_what_is_known() -> None:
         create("rmai")
     with pytest.raises(InputError, match="'gama' is not a parameter of it. Known: mode, gamma, offline_a"):
         create("rmia", gama=2)
+    with pytest.raises(InputError, match="'fit_' is not a parameter of it. Known: mode, prior, folds, seed"):
+        create("regressed", fit_=None)  # learned, not chosen
 
 
 def test_a_users_own_attack_is_registered_by_a_decorator(monkeypatch: pytest.MonkeyPatch) -> None:
