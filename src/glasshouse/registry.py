@@ -59,8 +59,9 @@ class Registry(Generic[Thing]):
         return self._things[name]
 
     def parameters(self, name: str) -> list[str]:
-        """The fields of a registered dataclass."""
-        return [field.name for field in dataclasses.fields(self.find(name))]  # type: ignore[arg-type]
+        """The fields of a registered dataclass; what it learns itself has a name that ends in ``_``, and is none."""
+        fields = dataclasses.fields(self.find(name))  # type: ignore[arg-type]
+        return [field.name for field in fields if not field.name.endswith("_")]
 
     def create(self, name: str, *, shared: Mapping[str, Any] | None = None, **parameters: Any) -> Any:
         """An object of a registered dataclass.

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import Attack, attack_names, create, register
+from glasshouse.attacks import BASE, Attack, attack_names, create, register, simulated_targets
 from glasshouse.attacks import registry as rooms
 from glasshouse.numerics import FloatArray
+from tests.strategies import gaussian_evidence
 
 
 def test_every_attack_can_be_made_by_name() -> None:
-    assert attack_names() == ["base", "calibration", "classifier", "lira", "loss", "attack-r", "rmia"]
+    known = "base bavaria calibration classifier lira loss attack-r regressed rmia shrunk-lira"
+    assert set(known.split()) <= set(attack_names())
     for name in attack_names():
         attack = create(name, shared={"mode": "offline", "prior": 0.3, "seed": 1})
         assert isinstance(attack, Attack)
@@ -25,6 +27,8 @@ def test_an_unknown_name_and_an_unknown_parameter_say_what_is_known() -> None:
         create("rmai")
     with pytest.raises(InputError, match="'gama' is not a parameter of it. Known: mode, gamma, offline_a"):
         create("rmia", gama=2)
+    with pytest.raises(InputError, match="'fit_' is not a parameter of it. Known: mode, prior, folds, seed"):
+        create("regressed", fit_=None)  # learned, not chosen
 
 
 def test_a_users_own_attack_is_registered_by_a_decorator(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,3 +41,11 @@ def test_a_users_own_attack_is_registered_by_a_decorator(monkeypatch: pytest.Mon
             return -evidence.target_loss
 
     assert isinstance(create("guess"), Guess)
+
+
+def test_simulated_scores_are_those_of_every_simulated_target() -> None:
+    evidence, _ = gaussian_evidence(records=30, models=6, shift=1.0, seed=0)
+    found = list(BASE().simulated_scores(evidence))
+    for (scores, members), target in zip(found, simulated_targets(evidence), strict=True):
+        assert (scores == BASE().score(target.evidence)).all()
+        assert (members == target.members).all()

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
+from glasshouse import Evidence
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, simulated_targets
 from glasshouse.evaluation import estimate_thresholds, roc
 from glasshouse.evaluation.thresholds import threshold_from
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
 from tests.strategies import gaussian_evidence
 
 
@@ -81,3 +87,16 @@ def test_a_rate_below_one_record_calls_nobody_of_the_simulated() -> None:
     threshold = threshold_from([(scores, members)] * 2, 0.1)
     assert threshold.value > 3.0
     assert np.isfinite(threshold.value)
+
+
+def test_an_attack_may_say_itself_how_simulated_targets_are_scored() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Doubled(BASE):
+        def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+            for scores, members in super().simulated_scores(evidence):
+                yield 2 * scores, members
+
+    evidence, _ = gaussian_evidence(records=300, models=8, shift=1.0, seed=0)
+    (plain,), (doubled,) = (estimate_thresholds(attack, evidence, [0.05]) for attack in (BASE(), Doubled()))
+    assert doubled.value == 2 * plain.value
+    assert doubled.expected_fpr == plain.expected_fpr

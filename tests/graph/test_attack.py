@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ from glasshouse.graph import Scene
 from glasshouse.graph import attack as rooms
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
 from glasshouse.graph.run import run_on_scene
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
 from tests.graph.scenes import trained_scene
 
 
@@ -27,3 +30,19 @@ def test_a_users_own_graph_attack_runs_like_ours(monkeypatch: pytest.MonkeyPatch
     assert outcome.details["largest"] > 0
     assert outcome.metrics is not None
     assert len(outcome.thresholds) == 1
+
+
+def test_an_attack_may_say_itself_how_simulated_targets_are_scored() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Number(GraphAttack):
+        name = "number"
+
+        def judge(self, scene: Scene) -> Judgement:
+            return Judgement(scene.nodes.astype(float), {})
+
+        def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
+            for scores, members in super().simulated_scores(scene):
+                yield scores + 1000.0, members
+
+    (threshold,) = run_on_scene(Number(), trained_scene(), fprs=[0.1]).thresholds
+    assert 1000.0 < threshold.value < 1240.0

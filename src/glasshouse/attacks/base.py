@@ -8,8 +8,9 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
+from scipy.special import expit
 
+from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
@@ -48,9 +49,7 @@ class BASE(Attack):
     scale: float | Literal["auto"] = "auto"
 
     def __post_init__(self) -> None:
-        prior = np.asarray(self.prior, dtype=np.float64)
-        if not ((prior > 0) & (prior < 1)).all():
-            raise InputError(f"prior: {self.prior} is not between 0 and 1.")
+        check_prior(self.prior)
         if self.scale != "auto" and not 0 <= self.scale <= 1:
             raise InputError(f"scale: {self.scale} is not between 0 and 1.")
 
@@ -60,11 +59,9 @@ class BASE(Attack):
 
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
-        prior = np.asarray(self.prior, dtype=np.float64)
-        if prior.shape not in ((), evidence.target_loss.shape):
-            raise InputError(f"prior: {prior.size} numbers for {evidence.records} records; give one, or one a record.")
+        known = prior_log_odds(self.prior, evidence.records)
         scale = self.tuned(evidence).scale
-        return np.asarray(self._statistic(evidence)(float(scale)) + logit(prior))
+        return np.asarray(self._statistic(evidence)(float(scale)) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its scale settled: 1 online, the best on simulated targets offline."""

@@ -11,10 +11,10 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.sides import moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import FloatArray, loss_to_margin
-from glasshouse.population import BoolArray
 
 __all__ = ["LiRA"]
 
@@ -89,7 +89,7 @@ def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -
     """What the in-models or the out-models say of each record's margin."""
     evidence.require_side(inside=inside, models=2 if own else 1)
     who = evidence.shadow_members if inside else ~evidence.shadow_members
-    count, mean, squares = _moments(shadows, who)
+    count, mean, squares = moments(shadows, who)
     if own:
         variance = squares / (count - 1)
     else:
@@ -101,11 +101,3 @@ def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -
             )
         variance = np.full(evidence.records, squares.sum() / freedom)
     return _Side(mean, np.maximum(variance, _SMALLEST_VARIANCE))
-
-
-def _moments(values: FloatArray, who: BoolArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """How many, their mean, and their summed squares around it, [N] each, over the chosen entries of [K, N]."""
-    count = who.sum(axis=0)
-    mean = np.where(who, values, 0.0).sum(axis=0) / count
-    squares = np.where(who, (values - mean) ** 2, 0.0).sum(axis=0)
-    return count, mean, squares

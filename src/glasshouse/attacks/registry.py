@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
 from glasshouse.registry import Registry
 
 __all__ = ["Attack", "attack_names", "create", "register"]
@@ -39,6 +41,15 @@ class Attack(abc.ABC):
         A threshold belongs to one setting: simulated targets and the target must be scored with the same one.
         """
         return self
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [N] of each simulated target and who trained it [N]: what thresholds and picks are made from.
+
+        The attack is tuned for this pool beforehand. One that learns much from the pool overrides this, so that no
+        simulated target is scored by what was learned from it.
+        """
+        for target in simulated_targets(evidence):
+            yield self.score(target.evidence), target.members
 
     def queries(self, evidence: Evidence) -> Queries:
         """How often it asks a model: the target and every shadow model about a record, offline only out-models."""

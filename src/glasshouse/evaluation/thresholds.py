@@ -10,7 +10,6 @@ import numpy as np
 from scipy.stats import t as student
 
 from glasshouse.attacks.registry import Attack
-from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import roc
 from glasshouse.evidence import Evidence
@@ -72,15 +71,16 @@ def estimate_thresholds(
         >>> 0.01 < threshold.expected_fpr < 0.1
         True
     """
-    simulated = track(
-        simulated_targets(evidence),
-        total=evidence.models,
-        label=f"Thresholds of {attack.name}",
-        unit="targets",
-        show=progress,
-    )
     attack = attack.tuned(evidence)  # a threshold belongs to one setting
-    scored = [_scored(attack, one) for one in simulated]
+    scored = list(
+        track(
+            attack.simulated_scores(evidence),
+            total=evidence.models,
+            label=f"Thresholds of {attack.name}",
+            unit="targets",
+            show=progress,
+        )
+    )
     return tuple(threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in fprs)
 
 
@@ -109,10 +109,6 @@ def threshold_from(
         interval=Interval(max(0.0, mean - reach), min(1.0, mean + reach)),
         simulated=count,
     )
-
-
-def _scored(attack: Attack, target: SimulatedTarget) -> tuple[FloatArray, BoolArray]:
-    return attack.score(target.evidence), target.members
 
 
 def _agreed(thresholds: FloatArray, policy: Policy) -> float:

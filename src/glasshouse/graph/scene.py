@@ -149,7 +149,10 @@ class Scene:
 
     def simulated(self) -> Iterator[tuple[Scene, BoolArray]]:
         """Each shadow model in turn as the target, judged by the rest less its complement; and who trained it."""
-        for k in range(len(self.shadows)):
+        count = len(self.shadows)
+        if count < 4:
+            raise InputError(f"shadows: {count} shadow models are too few to simulate targets with; train 4 or more.")
+        for k in range(count):
             rows = reference_rows(self.shadow_members, k)
             if rows.shape[1] != 1:
                 raise InputError("shadow_members: on graphs, shadow models come in complementary pairs or at random.")

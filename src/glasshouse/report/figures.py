@@ -168,6 +168,8 @@ def _parameters(attack: Any) -> dict[str, Any]:
     """Fields as JSON's own types; a callable, such as a user's sampler, by its name; many numbers by their count."""
     plain: dict[str, Any] = {}
     for field in dataclasses.fields(attack):
+        if field.name.endswith("_"):  # learned, not chosen
+            continue
         value = getattr(attack, field.name)
         if callable(value):
             value = getattr(value, "__name__", type(value).__name__)

@@ -1,0 +1,118 @@
+"""The regressed likelihood ratio: LiRA whose means are learned from simulated targets instead of plugged in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.attacks.sides import moments
+from glasshouse.attacks.simulation import simulated_targets
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray, loss_to_margin
+
+__all__ = ["Regressed", "mean_margins"]
+
+
+@register("regressed")
+@dataclass(frozen=True, kw_only=True)
+class Regressed(Attack):
+    r"""Posterior probability of membership from the likelihood ratio of two regressions.
+
+    The margin h of a record given membership m is Gaussian with mean
+    :math:`a_m + b_m \mu_{in} + c_m \mu_{out}` and variance :math:`\sigma_m^2`, where :math:`\mu_{in}` and
+    :math:`\mu_{out}` are the record's mean margins over in- and out-models. The eight numbers come by least squares
+    from all simulated targets. Offline there is no :math:`\mu_{in}`, and the six numbers that judge a record come from
+    other records only: an attacker without in-models of a record learns nothing from them.
+
+    Plug-in LiRA believes the means of a few models as they are; here noisy means are shrunk as far as they mislead.
+
+    Args:
+        mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
+        prior: λ, the share of members expected before looking at the model: one number, or one a record.
+        folds: in how many groups of records it is fitted offline.
+        seed: of the draw of these groups.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> members = np.repeat(np.tile([[1, 0], [0, 1]], (3, 1)), 20, axis=1).astype(bool)  # [6, 40]
+        >>> loss = np.logaddexp(0.0, rng.normal(size=(6, 40)) - 3.0 * members)
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss[2:], shadow_members=members[2:])
+        >>> scores = Regressed().score(evidence)  # the first twenty trained the target
+        >>> scores[:20].mean().round(1), scores[20:].mean().round(1)
+        (np.float64(0.9), np.float64(0.0))
+    """
+
+    posterior: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    folds: int = 5
+    seed: int = 0
+    fit_: SidesFit | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        if self.folds < 2:
+            raise InputError(f"folds: {self.folds} is too few; a record's numbers come from other folds. Use 5.")
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Posteriors, [N]; higher means member."""
+        return np.asarray(expit(self.log_odds(evidence)))
+
+    def log_odds(self, evidence: Evidence) -> FloatArray:
+        """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
+        known = prior_log_odds(self.prior, evidence.records)
+        fit = self.tuned(evidence).fit_
+        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
+        signals = mean_margins(evidence, self.mode)
+        return np.asarray(fit.log_ratio(signals, loss_to_margin(evidence.target_loss)[:, None]) + known)
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with its numbers fitted to this pool; the target's losses are not looked at.
+
+        Thresholds score simulated targets by numbers that they had a part in. Eight numbers from thousands of answers
+        cannot remember one model, so these scores are as good as those of new targets.
+        """
+        if self.fit_ is not None:
+            return self
+        count = 1 if self.mode == "online" else min(self.folds, max(evidence.records, 2))
+        folds = record_folds(evidence.records, folds=count, seed=self.seed)
+        return dataclasses.replace(self, fit_=fit_sides(self._examples(evidence), folds))
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
+        each = super().queries(evidence).per_record
+        return Queries(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
+
+    def _examples(self, evidence: Evidence) -> Iterator[Example]:
+        for target in simulated_targets(evidence):
+            answers = loss_to_margin(target.evidence.target_loss)[:, None]
+            yield Example(mean_margins(target.evidence, self.mode), answers, target.members)
+
+
+def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:
+    """What references say of each record: mean margins [N, 2] over in- and out-models; offline out-models only [N, 1].
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[1.0], shadow_loss=[[np.log(2)], [np.log1p(np.e)]], shadow_members=[[1], [0]]
+        ... )
+        >>> mean_margins(evidence, "online").round(6) + 0.0
+        array([[ 0., -1.]])
+    """
+    margins = loss_to_margin(evidence.shadow_loss)
+    sides = (True, False) if mode == "online" else (False,)
+    for inside in sides:
+        evidence.require_side(inside=inside)
+    return np.stack([moments(margins, evidence.shadow_members == inside).mean for inside in sides], axis=1)
