@@ -19,3 +19,15 @@ def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
     api = (tmp_path / "site" / "api" / "index.html").read_text()
     for name in ("glasshouse.audit", "TorchTrainer", "toggle_losses", "ShadowPool"):
         assert name in api
+
+
+def test_every_example_that_a_page_shows_is_there() -> None:
+    """A formatter once took the includes for Python and broke them; the pages then showed the includes' text."""
+    lines = [
+        line for page in (ROOT / "docs").glob("*.md") for line in page.read_text().splitlines() if "examples/" in line
+    ]
+    shown = [line for line in lines if "8" in line.split("examples/")[0] and line.startswith("-")]
+    assert shown
+    for line in shown:
+        assert line.startswith('--8<-- "examples/')
+        assert (ROOT / line.split('"')[1]).is_file()

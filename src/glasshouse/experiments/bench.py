@@ -14,6 +14,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from glasshouse.attacks import Attack
+from glasshouse.evaluation import AttackOutcome
 from glasshouse.experiments.settings import Preset, Setting
 from glasshouse.graph import GraphAttack, Scene, load_graph
 from glasshouse.graph.run import run_on_scene
@@ -33,28 +34,37 @@ Purpose = Literal["targets", "simulated"]
 
 
 class Judged(NamedTuple):
-    """What an attack said of a target's audited nodes [nodes], who of them trained it, and how long it took."""
+    """What came of an attack on a target.
+
+    Args:
+        scores: [nodes] of the audited nodes.
+        truth: [nodes] who of them trained the target.
+        seconds: spent on scoring.
+        thresholds: [rates, 4] wanted rate, threshold and the ends of its FPR's interval, where rates were asked for.
+    """
 
     scores: FloatArray
     truth: BoolArray
     seconds: float
+    thresholds: FloatArray = np.empty((0, 4))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
     """A setting under a preset; models and scores are kept under ``folder`` and shared by all experiments.
 
-    Args:
-        setting: data set, architecture and hyper-parameters.
-        preset: how many targets, and how much of the paper's training.
-        folder: for pools and scores; what is there is not computed again.
-        seed: of every random choice.
-        progress: whether to show bars.
+        Args:
+            setting: data set, architecture and hyper-parameters.
+            preset: how many targets, and how much of the paper's training.
+            folder: for pools and scores; what is there is not computed again.
+            seed: of every random choice.
+            progress: whether to show bars.
 
-    Example:
-        >>> from glasshouse.experiments.settings import PRESETS, SETTINGS
-        >>> Bench(setting=SETTINGS.find("cora"), preset=PRESETS.find("quick"), folder=Path("pools")).trainer.epochs
-        200
+        Example:
+            >>> from glasshouse.evaluation import AttackOutcome
+    from glasshouse.experiments.settings import PRESETS, SETTINGS
+            >>> Bench(setting=SETTINGS.find("cora"), preset=PRESETS.find("quick"), folder=Path("pools")).trainer.epochs
+            200
     """
 
     setting: Setting
@@ -80,6 +90,7 @@ class Bench:
         shadows: int = 8,
         purpose: Purpose = "targets",
         audited: float = 0.5,
+        fprs: tuple[float, ...] = (),
     ) -> Iterator[dict[Name, Judged]]:
         """Every attack against one target after the other.
 
@@ -88,20 +99,20 @@ class Bench:
             shadows: how many models of the pool they use.
             purpose: the true ``"targets"``, or as many ``"simulated"`` ones that thresholds are taken from.
             audited: share of the nodes that is judged, as many members as others.
+            fprs: rates to estimate thresholds for, from the pool's own simulated targets.
         """
         for number in self._counted(purpose):
             truth = self._members(purpose)[number]
             nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
             places = {
-                name: self._place(attack, f"{purpose} {number}, {shadows} shadows, {audited}")
+                name: self._place(attack, f"{purpose} {number}, {shadows} shadows, {audited}, {fprs or ''}")
                 for name, attack in attacks.items()
             }
             scene: Scene | None = None
             for name, attack in attacks.items():
                 if not places[name].exists():
                     scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
-                    outcome = run_on_scene(attack, scene, fprs=())
-                    write_file(places[name], _packed(outcome.scores, outcome.seconds))
+                    write_file(places[name], _packed(run_on_scene(attack, scene, fprs=fprs)))
             yield {name: _recalled(place, truth[nodes]) for name, place in places.items()}
 
     def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:
@@ -180,15 +191,17 @@ def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _packed(scores: FloatArray, seconds: float) -> bytes:
+def _packed(outcome: AttackOutcome) -> bytes:
+    cuts = [(cut.wanted, cut.value, cut.interval.low, cut.interval.high) for cut in outcome.thresholds]
     file = io.BytesIO()
-    np.savez(file, scores=scores, seconds=seconds)
+    np.savez(file, scores=outcome.scores, seconds=outcome.seconds, thresholds=np.reshape(cuts, (-1, 4)))
     return file.getvalue()
 
 
 def _recalled(place: Path, truth: BoolArray) -> Judged:
     with np.load(place, allow_pickle=False) as found:
-        return Judged(np.asarray(found["scores"], dtype=np.float64), truth, float(found["seconds"]))
+        scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
+        return Judged(scores, truth, float(found["seconds"]), cuts)
 
 
 def _balanced(members: BoolArray, share: float, seed: int) -> np.ndarray:

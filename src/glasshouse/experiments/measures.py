@@ -39,7 +39,7 @@ def collected(rounds: Iterable[Mapping[Name, Judged]], measure: Measure, *, tabl
 
 def ranking(judged: Judged) -> dict[str, float]:
     """AUC and TPR at 1 % and 0.1 % FPR, in percent."""
-    scores, truth, _ = judged
+    scores, truth = judged.scores, judged.truth
     return {
         "auc_pct": 100 * auc(scores, truth),
         "tpr_at_fpr1_pct": 100 * tpr_at_fpr(scores, truth, 0.01),

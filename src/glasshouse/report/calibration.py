@@ -9,8 +9,9 @@ import numpy as np
 from glasshouse.evaluation import Interval, clopper_pearson
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
+from glasshouse.randomness import generator
 
-__all__ = ["Calibration", "calibration_of"]
+__all__ = ["Calibration", "calibration_floor", "calibration_of"]
 
 _BINS = 10
 
@@ -57,4 +58,17 @@ def calibration_of(posteriors: FloatArray, members: BoolArray, *, confidence: fl
         ),
         counts=tuple(counts[filled].tolist()),
         error=float(np.average(np.abs(said - found), weights=counts[filled])),
+    )
+
+
+def calibration_floor(posteriors: FloatArray, *, draws: int = 100, seed: int = 0) -> float:
+    """The calibration error that posteriors [N] would have by chance, were every one of them exactly right.
+
+    Example:
+        >>> calibration_floor(np.full(100, 0.5)) > calibration_floor(np.full(10_000, 0.5)) > 0
+        True
+    """
+    random = generator(seed, "calibration floor")
+    return float(
+        np.mean([calibration_of(posteriors, random.random(len(posteriors)) < posteriors).error for _ in range(draws)])
     )
