@@ -53,18 +53,17 @@ class Judged(NamedTuple):
 class Bench:
     """A setting under a preset; models and scores are kept under ``folder`` and shared by all experiments.
 
-        Args:
-            setting: data set, architecture and hyper-parameters.
-            preset: how many targets, and how much of the paper's training.
-            folder: for pools and scores; what is there is not computed again.
-            seed: of every random choice.
-            progress: whether to show bars.
+    Args:
+        setting: data set, architecture and hyper-parameters.
+        preset: how many targets, and how much of the paper's training.
+        folder: for pools and scores; what is there is not computed again.
+        seed: of every random choice.
+        progress: whether to show bars.
 
-        Example:
-            >>> from glasshouse.evaluation import AttackOutcome
-    from glasshouse.experiments.settings import PRESETS, SETTINGS
-            >>> Bench(setting=SETTINGS.find("cora"), preset=PRESETS.find("quick"), folder=Path("pools")).trainer.epochs
-            200
+    Example:
+        >>> from glasshouse.experiments.settings import PRESETS, SETTINGS
+        >>> Bench(setting=SETTINGS.find("cora"), preset=PRESETS.find("quick"), folder=Path("pools")).trainer.epochs
+        200
     """
 
     setting: Setting
