@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import nn
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.evidence import accuracy, query
 from glasshouse.training import CropAndFlip, EarlyStopping, mlp
-from glasshouse.training.torch_trainer import batches, tensor_of
+from glasshouse.training.batches import batch_count, batches, tensor_of
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=120)
@@ -114,6 +115,16 @@ def test_a_lone_last_record_joins_the_batch_before_it() -> None:
     TorchTrainer(module=module, epochs=1, batch_size=59)(POPULATION, MEMBERS, 0)
     rows = torch.cat(list(batches(61, 20, torch.Generator().manual_seed(0))))
     assert sorted(rows.tolist()) == list(range(61))
+    assert batch_count(61, 20) == 3
+
+
+def test_a_compiled_module_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced but not translated, which would take a C++ compiler and half a minute."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    plain = TorchTrainer(module=mlp(5, 3, hidden=(8,)), epochs=2, batch_size=30)
+    first, second = (weights(trainer(POPULATION, MEMBERS, 0)) for trainer in (plain, replace(plain, compiled=True)))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_features_that_are_no_numbers_are_refused() -> None:
