@@ -2,7 +2,7 @@
 
 from glasshouse.training.augmentation import CropAndFlip
 from glasshouse.training.early_stopping import EarlyStopping
-from glasshouse.training.networks import mlp
+from glasshouse.training.networks import cnn, mlp
 from glasshouse.training.private_trainer import PrivateTrainer
 from glasshouse.training.schedules import OneCycle
 from glasshouse.training.sklearn_trainer import SklearnTrainer
@@ -19,5 +19,6 @@ __all__ = [
     "TorchTrainer",
     "Trainer",
     "WideResNet",
+    "cnn",
     "mlp",
 ]
