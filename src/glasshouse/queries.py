@@ -14,7 +14,7 @@ from torch import nn
 from glasshouse.errors import InputError
 from glasshouse.numerics import FloatArray, logits_from_probabilities, losses_from_logits
 from glasshouse.population import BoolArray, Population, select
-from glasshouse.training.torch_trainer import tensor_of
+from glasshouse.training.batches import tensor_of
 
 __all__ = ["Answers", "Query", "accuracy", "model_logits", "query"]
 

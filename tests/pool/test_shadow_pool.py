@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -29,3 +30,16 @@ def test_another_share_is_drawn_independently() -> None:
 def test_a_larger_pool_starts_with_the_smaller_one() -> None:
     few, many = (list(ShadowPool.plan(POPULATION, remember, shadows=k)) for k in (2, 4))
     assert all((a[0] == b[0]).all() and a[1] == b[1] for a, b in zip(few, many, strict=False))
+
+
+def test_models_that_train_one_by_one_are_kept_one_by_one() -> None:
+    class Many:
+        def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
+            return "one"
+
+        def train_many(self, population: Population, members: BoolArray, seeds: Any) -> list[Any]:
+            return ["many"] * len(seeds)
+
+    plan = ShadowPool.plan(POPULATION, Many(), shadows=4)
+    assert list(plan) == ["many"] * 4
+    assert list(dataclasses.replace(plan, together=1)) == ["one"] * 4

@@ -1,17 +1,16 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from glasshouse import InputError, Population, TorchTrainer
+from glasshouse import Population, TorchTrainer
 from glasshouse.evidence import accuracy, query
-from glasshouse.training import CropAndFlip, EarlyStopping, mlp
-from glasshouse.training.torch_trainer import batches, tensor_of
+from glasshouse.training import CropAndFlip, mlp
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=120)
@@ -64,30 +63,6 @@ def test_binary_models_with_one_logit_work(shape: tuple[int, ...]) -> None:
     assert accuracy(query(model, binary), MEMBERS) > 0.95
 
 
-def test_early_stopping_keeps_the_best_weights_and_stops_before_the_end() -> None:
-    steps: list[int] = []
-
-    class Counting(torch.optim.SGD):
-        def step(self, closure: Any = None) -> None:  # type: ignore[override]
-            steps.append(1)
-            super().step(closure)
-
-    noise = Population(POPULATION.x, np.random.default_rng(1).integers(3, size=120))  # nothing to learn but by heart
-    common: dict[str, Any] = {"module": mlp(5, 3), "epochs": 400, "batch_size": 60}
-    common["optimizer"] = functools.partial(Counting, lr=1.0)
-    stopped = TorchTrainer(early_stopping=EarlyStopping(patience=5), **common)(noise, MEMBERS, 0)
-    taken = len(steps)
-    full = TorchTrainer(**common)(noise, MEMBERS, 0)
-    assert taken < 400 <= len(steps) - taken
-    assert query(stopped, noise).loss[~MEMBERS].mean() < query(full, noise).loss[~MEMBERS].mean()
-
-
-def test_early_stopping_needs_records_outside() -> None:
-    trainer = TorchTrainer(module=mlp(5, 3), epochs=1, early_stopping=EarlyStopping())
-    with pytest.raises(InputError, match="every record is a member"):
-        trainer(POPULATION, np.ones(120, dtype=bool), 0)
-
-
 def test_a_schedule_and_an_augmentation_are_used_in_training_alone() -> None:
     images = Population(RANDOM.normal(size=(40, 1, 8, 8)).astype(np.float32), np.arange(40) % 2)
     calls: list[torch.Size] = []
@@ -108,14 +83,10 @@ def test_a_schedule_and_an_augmentation_are_used_in_training_alone() -> None:
     assert len(calls) == 4
 
 
-def test_a_lone_last_record_joins_the_batch_before_it() -> None:
-    """Batch normalisation fails on one record."""
-    module = lambda: nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))  # noqa: E731
-    TorchTrainer(module=module, epochs=1, batch_size=59)(POPULATION, MEMBERS, 0)
-    rows = torch.cat(list(batches(61, 20, torch.Generator().manual_seed(0))))
-    assert sorted(rows.tolist()) == list(range(61))
-
-
-def test_features_that_are_no_numbers_are_refused() -> None:
-    with pytest.raises(InputError, match="torch models need numbers"):
-        tensor_of(np.array([["a"]]))
+def test_a_compiled_module_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traced but not translated, which would take a C++ compiler and half a minute."""
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    plain = TorchTrainer(module=mlp(5, 3, hidden=(8,)), epochs=2, batch_size=30)
+    first, second = (weights(trainer(POPULATION, MEMBERS, 0)) for trainer in (plain, replace(plain, compiled=True)))
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)

@@ -35,7 +35,6 @@ from glasshouse.training.trainer import Trainer
 __all__ = ["ShadowPool", "described"]
 
 _DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
-_STACK = 8  # models trained together where a trainer can; always the same ones, whatever is already there
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,6 +52,8 @@ class ShadowPool:
         fraction: share of records that trains a model, as planned.
         store: the pool's folder.
         compute: where training runs; here by default.
+        together: models trained at once where the trainer can, always the same ones, whatever is already there. A
+            killed run loses these, so large models that train one by one anyway want 1.
 
     Example:
         >>> from glasshouse.population import Population
@@ -69,6 +70,7 @@ class ShadowPool:
     fraction: float = 0.5
     store: Path | None = None
     compute: Compute = field(default_factory=ThisProcess)
+    together: int = 8
 
     def __post_init__(self) -> None:
         shape = (len(self.members), record_count(self.population))
@@ -191,7 +193,7 @@ class ShadowPool:
 
     def _groups(self) -> list[Group]:
         seeds = [seed_for(self.seed, "shadow", index) for index in range(len(self))]
-        return groups_of(self.members, seeds, _STACK if hasattr(self.trainer, "train_many") else 1)
+        return groups_of(self.members, seeds, self.together if hasattr(self.trainer, "train_many") else 1)
 
 
 def described(trainer: Any) -> str:

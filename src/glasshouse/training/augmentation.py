@@ -14,6 +14,8 @@ __all__ = ["CropAndFlip"]
 class CropAndFlip:
     """Shift each image by up to ``padding`` pixels and mirror half of them: the usual CIFAR augmentation.
 
+    What a shift lays bare is filled with the image's own reflection. Padding 0 mirrors and does not shift.
+
     Example:
         >>> batch = torch.arange(2 * 3 * 8 * 8.0).reshape(2, 3, 8, 8)
         >>> CropAndFlip(padding=2)(batch, torch.Generator().manual_seed(0)).shape
@@ -23,17 +25,24 @@ class CropAndFlip:
     padding: int = 4
 
     def __call__(self, batch: Tensor, random: torch.Generator) -> Tensor:
-        """Augmented copy of a batch [B, C, H, W]; draws come from ``random`` alone, on the CPU."""
+        """Augmented copy of a batch [B, C, H, W]; draws come from ``random`` alone, on its own device.
+
+        A generator on the batch's device keeps a GPU from waiting for the CPU.
+        """
         size, _, height, width = batch.shape
-        pad = self.padding
-        padded = torch.nn.functional.pad(batch, (pad, pad, pad, pad), mode="reflect")
-        down, right = torch.randint(2 * pad + 1, (2, size), generator=random)
-        mirrored = torch.rand(size, generator=random) < 0.5
-        columns = torch.arange(width).expand(size, width)
-        columns = torch.where(mirrored[:, None], width - 1 - columns, columns) + right[:, None]
-        rows = torch.arange(height)[None, :] + down[:, None]
-        device = batch.device
-        # one gather for the whole batch: images [B, 1, 1], rows [B, H, 1], columns [B, 1, W]
-        images = torch.arange(size, device=device)[:, None, None]
-        picked = padded[images, :, rows.to(device)[:, :, None], columns.to(device)[:, None, :]]  # [B, H, W, C]
-        return picked.permute(0, 3, 1, 2)
+        place = random.device
+        down, right = torch.randint(-self.padding, self.padding + 1, (2, size, 1), generator=random, device=place)
+        mirrored = torch.rand((size, 1), generator=random, device=place) < 0.5
+        rows, columns = torch.arange(height, device=place), torch.arange(width, device=place)
+        rows = _reflected(rows + down, height)  # [B, H]
+        columns = _reflected(torch.where(mirrored, width - 1 - columns, columns) + right, width)  # [B, W]
+        # one gather for the whole batch, which never sees a padded copy: images [B, 1, 1], [B, H, 1], [B, 1, W]
+        images = torch.arange(size, device=batch.device)[:, None, None]
+        moved = batch.permute(0, 2, 3, 1)[images, rows.to(batch.device)[:, :, None], columns.to(batch.device)[:, None]]
+        return moved.permute(0, 3, 1, 2)
+
+
+def _reflected(places: Tensor, count: int) -> Tensor:
+    """Places outside 0 … count - 1 thrown back at the edge, which is not repeated."""
+    last = count - 1
+    return last - (last - places.abs()).abs()

@@ -14,8 +14,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from glasshouse.errors import InputError, MissingExtraError
 from glasshouse.population import BoolArray, Population
 from glasshouse.randomness import seed_for
+from glasshouse.training.batches import classification_loss, tensor_of
 from glasshouse.training.threads import fitting_threads
-from glasshouse.training.torch_trainer import classification_loss, tensor_of
 
 __all__ = ["PrivateTrainer"]
 

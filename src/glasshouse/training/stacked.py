@@ -17,8 +17,10 @@ from torch.overrides import TorchFunctionMode
 
 from glasshouse.population import BoolArray, Population
 from glasshouse.randomness import seed_for
+from glasshouse.training.batches import batch_count, batches, classification_loss, tensor_of
+from glasshouse.training.schedules import following
 from glasshouse.training.stack import ModuleStack, optimizer_obstacle, say_once, split, spread
-from glasshouse.training.torch_trainer import TorchTrainer, batches, classification_loss, tensor_of
+from glasshouse.training.torch_trainer import TorchTrainer
 
 __all__ = ["stacking_obstacle", "train_stacked"]
 
@@ -96,18 +98,24 @@ def _train(
     step = _Step(trainer, stack)
     optimizer = trainer.optimizer(stack.parameters.values())
     scheduler = trainer.scheduler(optimizer) if trainer.scheduler else None
+    rates = following(
+        trainer.schedule, optimizer, steps=trainer.epochs * batch_count(rows.shape[1], trainer.batch_size)
+    )
     shuffling = [torch.Generator().manual_seed(seed_for(seed, "batches")) for seed in seeds]
+    augmenting = [torch.Generator(x.device).manual_seed(seed_for(seed, "augmentation")) for seed in seeds]
     for _ in range(trainer.epochs):
         epoch = [batches(rows.shape[1], trainer.batch_size, random) for random in shuffling]
         for picked in zip(*epoch, strict=True):
             chosen = torch.gather(rows, 1, torch.stack(picked)).to(x.device)  # [K, B]
             batch = x[chosen]
             if trainer.augmentation is not None:
-                pairs = zip(batch, shuffling, strict=True)
+                pairs = zip(batch, augmenting, strict=True)
                 batch = torch.stack([trainer.augmentation(part, random) for part, random in pairs])
             optimizer.zero_grad(set_to_none=True)
             step(batch, y[chosen]).sum().backward()  # no model's gradient sees another's
             optimizer.step()
+            if rates:
+                rates.step()
         if scheduler:
             scheduler.step()
     return stack.unstack()

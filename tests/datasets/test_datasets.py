@@ -30,7 +30,7 @@ def test_clean_digits_are_clean_and_say_nothing_of_wrong_labels() -> None:
 def test_an_unknown_name_says_what_is_known() -> None:
     with pytest.raises(InputError, match='"digit" is not a data set. Did you mean "digits"'):
         load_dataset("digit")
-    assert dataset_names() == ["digits", "adult"]
+    assert dataset_names() == ["digits", "adult", "cifar10", "cifar100"]
 
 
 def test_missing_files_say_where_to_place_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

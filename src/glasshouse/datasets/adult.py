@@ -1,0 +1,51 @@
+"""Census income: a table with numbers and categories, from files that the user has placed."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+
+from glasshouse.datasets.dataset import Dataset, data_root
+from glasshouse.errors import InputError
+from glasshouse.numerics import FloatArray
+from glasshouse.population import Population
+from glasshouse.randomness import generator
+
+__all__ = ["adult"]
+
+
+def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
+    """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`.
+
+    Numbers are standardised and categories one-hot, so that one population serves every kind of model.
+
+    Args:
+        records: how many to draw; all 48 842 by default.
+        seed: of the draw.
+    """
+    folder = data_root() / "adult"
+    rows: list[list[str]] = []
+    for name in ("adult.data", "adult.test"):
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such file. Place UCI's {name} there, or set GLASSHOUSE_DATA.")
+        with path.open(newline="") as file:
+            rows += [row for row in csv.reader(file, skipinitialspace=True) if len(row) == 15]
+    if records is not None:
+        chosen = generator(seed, "adult").permutation(len(rows))[:records]
+        rows = [rows[index] for index in np.sort(chosen).tolist()]
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    features = np.concatenate([_encoded(column) for column in columns[:14]], axis=1)
+    labels = np.char.rstrip(columns[14], ".")
+    about = f"UCI Adult (census income), {len(labels)} records."
+    return Dataset(name="adult", about=about, population=Population(features, labels))
+
+
+def _encoded(column: np.ndarray) -> FloatArray:
+    """A column of text as numbers: standardised [N, 1], or one-hot [N, values]."""
+    try:
+        values = column.astype(np.float64)
+    except ValueError:
+        return np.asarray(column[:, None] == np.unique(column)[None, :], dtype=np.float64)
+    return np.asarray((values - values.mean()) / (values.std() or 1.0))[:, None]

@@ -1,0 +1,150 @@
+"""The paper's image data and how its models are trained (App. "i.i.d. Data"), and how much of it a run takes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import torch
+
+from glasshouse.registry import Registry
+from glasshouse.training import CropAndFlip, EarlyStopping, OneCycle, TorchTrainer, WideResNet, cnn, mlp
+
+__all__ = ["IMAGE_PRESETS", "IMAGE_SETTINGS", "ImagePreset", "ImageSetting"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageSetting:
+    """One column of the paper's i.i.d. tables, or a taste of it.
+
+    Args:
+        name: by which it is asked for, and which its files bear.
+        data: a name for `load_dataset`.
+        options: for `load_dataset`, such as ``first`` or ``records``.
+        paper_name: what the paper's tables call the data; a name of its own where the figures are not comparable.
+        model: what they call the architecture.
+        trainer: with all of its epochs.
+        together: models trained at once, which a killed run loses; 1 where they do not stack.
+        note: what is not the paper's, said beside the figures.
+
+    Example:
+        >>> quicker = IMAGE_SETTINGS.find("cifar10").changed(options={"first": 20_000}, epochs=12, augmentation=None)
+        >>> quicker.trainer.epochs, quicker.trainer.batch_size, dict(quicker.options)
+        (12, 500, {'first': 20000})
+    """
+
+    name: str
+    data: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    paper_name: str
+    model: str
+    trainer: TorchTrainer
+    together: int = 1
+    note: str = ""
+
+    def changed(self, *, options: Mapping[str, Any] | None = None, **training: Any) -> Self:
+        """The same with other options for the data, or with other fields of the trainer."""
+        trainer = dataclasses.replace(self.trainer, **training)
+        return dataclasses.replace(self, trainer=trainer, options=self.options if options is None else options)
+
+
+# 500 a step divides half of the images evenly: every step has one shape, and torch.compile translates one.
+_COMMON: dict[str, Any] = {"batch_size": 500, "augmentation": CropAndFlip()}
+
+
+def _early_stopped(classes: int) -> TorchTrainer:
+    """As the paper says: up to 100 epochs, augmented, stopped early; the optimizer is our choice, as it names none."""
+    return TorchTrainer(
+        module=functools.partial(WideResNet, classes=classes),
+        optimizer=functools.partial(torch.optim.Adam, lr=1e-3),
+        epochs=100,
+        early_stopping=EarlyStopping(patience=10),
+        **_COMMON,
+    )
+
+
+def _one_cycle(classes: int) -> TorchTrainer:
+    return TorchTrainer(
+        module=functools.partial(WideResNet, classes=classes),
+        optimizer=functools.partial(torch.optim.SGD, lr=0.2, momentum=0.9, nesterov=True, weight_decay=5e-4),
+        schedule=OneCycle(),
+        epochs=20,
+        **_COMMON,
+    )
+
+
+IMAGE_SETTINGS: Registry[ImageSetting] = Registry("a setting of images")
+for _name, _title, _classes, _accuracy in (
+    ("cifar10", "CIFAR-10", 10, "93.73 % and 80.45 %"),
+    ("cifar100", "CIFAR-100", 100, "75.97 % and 49.89 %"),
+):
+    _common = {"data": _name, "paper_name": _title, "model": "WRN-28-2"}
+    _printed = f"The paper's models are right on {_accuracy} of members and others."
+    IMAGE_SETTINGS.add(
+        _name,
+        ImageSetting(
+            name=_name,
+            trainer=_early_stopped(_classes),
+            note=f"The paper does not name its optimizer; this is Adam. {_printed}",
+            **_common,  # type: ignore[arg-type]
+        ),
+    )
+    IMAGE_SETTINGS.add(
+        f"{_name}-fast",
+        ImageSetting(
+            name=f"{_name}-fast",
+            trainer=_one_cycle(_classes),
+            note=f"One cycle of few epochs, where the paper stops up to 100 epochs early. {_printed}",
+            **_common,  # type: ignore[arg-type]
+        ),
+    )
+IMAGE_SETTINGS.add(
+    "cifar10-small",
+    ImageSetting(
+        name="cifar10-small",
+        data="cifar10",
+        options={"records": 2000, "first": 10_000},
+        paper_name="CIFAR-10 (2000 images)",
+        model="small CNN",
+        trainer=TorchTrainer(module=cnn(3, 10), epochs=30, batch_size=50),
+        note="A taste, not the paper's: 2000 images and a small network without augmentation.",
+    ),
+)
+IMAGE_SETTINGS.add(
+    "digits",
+    ImageSetting(
+        name="digits",
+        data="digits",
+        paper_name="Digits",
+        model="MLP",
+        trainer=TorchTrainer(module=mlp(64, 10), epochs=200),
+        together=8,
+        note="A taste, not the paper's: scikit-learn's digits, a tenth of the labels made wrong on purpose, and a "
+        "perceptron.",
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImagePreset:
+    """How much of the paper's work a run takes: ``paper`` all of it, ``quick`` a taste in minutes.
+
+    Args:
+        targets: how many target models the figures are averaged over.
+        shadows: how many shadow models; the paper's rows of 32 and 16 need 32, those of 8 and 4 need 8.
+        datasets: which settings, where none is asked for by name.
+        epochs: share of the setting's epochs.
+    """
+
+    targets: int = 10
+    shadows: int = 32
+    datasets: tuple[str, ...] = ("cifar10", "cifar100")
+    epochs: float = 1.0
+
+
+IMAGE_PRESETS: Registry[ImagePreset] = Registry("a preset")
+IMAGE_PRESETS.add("quick", ImagePreset(targets=2, shadows=8, datasets=("digits", "cifar10-small")))
+IMAGE_PRESETS.add("paper", ImagePreset())

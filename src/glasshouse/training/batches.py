@@ -1,0 +1,83 @@
+"""What every torch trainer shares: features as tensors, shuffled batches, and the loss."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from glasshouse.errors import InputError
+
+__all__ = ["batch_count", "batches", "classification_loss", "tensor_of"]
+
+
+def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """Mean cross-entropy; logits [B, C], or [B] or [B, 1] for two classes.
+
+    Example:
+        >>> round(float(classification_loss(torch.zeros(3), torch.tensor([0, 1, 1]))), 4)
+        0.6931
+    """
+    if logits.ndim == 1 or logits.shape[1] == 1:
+        return nn.functional.binary_cross_entropy_with_logits(logits.reshape(-1), labels.to(logits.dtype))
+    return nn.functional.cross_entropy(logits, labels)
+
+
+def tensor_of(x: Any) -> Tensor:
+    """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames; float64 becomes float32.
+
+    Example:
+        >>> tensor_of(np.zeros((2, 3))).dtype
+        torch.float32
+    """
+    if isinstance(x, Tensor):
+        return x
+    if hasattr(x, "toarray"):
+        x = x.toarray()
+    array = x.to_numpy() if hasattr(x, "to_numpy") else np.asarray(x)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"population: torch models need numbers, but the features are of type {array.dtype}.")
+    # a copy where numpy's memory is read-only or strided: torch would warn or refuse
+    return torch.from_numpy(np.require(array.astype(np.float32, copy=False), requirements=["C", "W"]))
+
+
+def batches(
+    count: int, size: int, random: torch.Generator, device: torch.device | str | None = None
+) -> Iterator[Tensor]:
+    """Row indices of one epoch's shuffled batches; a lone last record joins the batch before it (batch norm needs two).
+
+    Args:
+        count: records in all.
+        size: records a batch.
+        random: the order comes from it, on the CPU, so that it is the same on every device.
+        device: where the indices are wanted. They go there once an epoch: a copy a step would make the CPU wait for
+            the GPU, and the GPU for the CPU in turn.
+
+    Example:
+        >>> [len(rows) for rows in batches(5, 2, torch.Generator().manual_seed(0))]
+        [2, 3]
+    """
+    order = torch.randperm(count, generator=random).to(device)
+    for start, end in itertools.pairwise(_edges(count, size)):
+        yield order[start:end]
+
+
+def batch_count(count: int, size: int) -> int:
+    """How many batches an epoch has.
+
+    Example:
+        >>> batch_count(5, 2)
+        2
+    """
+    return len(_edges(count, size)) - 1
+
+
+def _edges(count: int, size: int) -> list[int]:
+    edges = [*range(0, count, size), count]
+    if len(edges) > 2 and edges[-1] - edges[-2] == 1:
+        del edges[-2]
+    return edges

@@ -1,0 +1,69 @@
+"""When to end training before the last epoch."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from glasshouse.errors import InputError
+from glasshouse.population import BoolArray, Population
+from glasshouse.randomness import generator
+from glasshouse.training.batches import classification_loss, tensor_of
+
+__all__ = ["EarlyStopping", "Stopper"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping:
+    """Stop when the loss on held-out records has not improved for ``patience`` epochs; keep the best weights.
+
+    The held-out records are drawn from the non-members, so that every member is trained on.
+
+    Example:
+        >>> EarlyStopping(patience=5).records
+        1000
+    """
+
+    patience: int = 10
+    records: int = 1000
+
+
+class Stopper:
+    """Follows the loss on held-out non-members and remembers the best weights."""
+
+    def __init__(
+        self, rule: EarlyStopping, population: Population, members: BoolArray, seed: int, device: torch.device
+    ) -> None:
+        outside = np.flatnonzero(~members)
+        if not len(outside):
+            raise InputError("early_stopping: every record is a member, so none is left to stop by; leave it out.")
+        held = torch.from_numpy(generator(seed, "early stopping").permutation(outside)[: rule.records])
+        self.x = tensor_of(population.x)[held].to(device)
+        self.y = torch.from_numpy(population.y)[held].to(device)
+        self.patience = rule.patience
+        self.best = float("inf")
+        self.best_state: dict[str, Any] | None = None
+        self.waited = 0
+
+    @torch.no_grad()
+    def has_enough(self, model: nn.Module) -> bool:
+        """Look at the model after an epoch; whether to stop."""
+        model.eval()
+        parts = zip(torch.split(self.x, 1024), torch.split(self.y, 1024), strict=True)
+        loss = sum(float(classification_loss(model(x).float(), y)) * len(y) for x, y in parts) / len(self.y)
+        if loss < self.best:
+            self.best, self.waited = loss, 0
+            self.best_state = copy.deepcopy(model.state_dict())
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def restore(self, model: nn.Module) -> None:
+        """Put the best weights back."""
+        if self.best_state is not None:
+            model.load_state_dict(self.best_state)

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glasshouse import InputError, Population, TorchTrainer
+from glasshouse.evidence import query
+from glasshouse.experiments import kept_losses as module
+from glasshouse.experiments.kept_losses import kept_losses
+from glasshouse.pool import ShadowPool
+from glasshouse.training import mlp
+
+POPULATION = Population(np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.arange(30) % 3)
+
+
+def pool(folder: Path | None, shadows: int = 4) -> ShadowPool:
+    return ShadowPool.plan(POPULATION, TorchTrainer(module=mlp(4, 3), epochs=2), shadows=shadows, store=folder)
+
+
+def test_a_model_is_asked_once_and_its_losses_are_those_of_a_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = np.stack([query(model, POPULATION).loss for model in pool(tmp_path)])
+    asked: list[object] = []
+
+    def watched(model: object, population: Population) -> object:
+        asked.append(model)
+        return query(model, population)
+
+    monkeypatch.setattr(module, "query", watched)
+    assert (kept_losses(pool(tmp_path), progress=False) == expected).all()
+    assert (kept_losses(pool(tmp_path), progress=False) == expected).all()
+    assert len(asked) == 4
+    kept_losses(pool(tmp_path, shadows=6), progress=False)
+    assert len(asked) == 6
+
+
+@pytest.mark.parametrize("content", [b"", b"damaged", None])
+def test_losses_that_are_damaged_or_of_another_model_are_asked_again(tmp_path: Path, content: bytes | None) -> None:
+    expected = kept_losses(pool(tmp_path), progress=False)
+    first, second = (tmp_path / "losses" / f"model-0000{index}.safetensors" for index in (0, 1))
+    first.write_bytes(second.read_bytes() if content is None else content)
+    assert (kept_losses(pool(tmp_path), progress=False) == expected).all()
+
+
+def test_a_pool_without_a_folder_is_refused() -> None:
+    with pytest.raises(InputError, match="no folder to keep losses in"):
+        kept_losses(pool(None))
