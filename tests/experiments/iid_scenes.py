@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from glasshouse.experiments.iid_bench import IidBench, Target
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS, ImagePreset
+from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.settings import Preset
 from tests.datasets.made_up_images import write_binary
 from tests.strategies import gaussian_evidence
 
@@ -19,11 +20,11 @@ def bench_of_losses(monkeypatch: pytest.MonkeyPatch, *, shadows: int = 32, targe
 
     def made_up(bench: IidBench) -> Iterator[Target]:
         for seed in range(bench.preset.targets):
-            evidence, truth = gaussian_evidence(records=2000, models=bench.preset.shadows, shift=1.0, seed=seed)
+            evidence, truth = gaussian_evidence(records=2000, models=bench.models, shift=1.0, seed=seed)
             yield Target(evidence, truth)
 
     monkeypatch.setattr(IidBench, "targets", made_up)
-    preset = ImagePreset(targets=targets, shadows=shadows)
+    preset = Preset(datasets=(), targets=targets, most_shadows=shadows)
     return IidBench(setting=IMAGE_SETTINGS.find("cifar10"), preset=preset, folder=Path())
 
 

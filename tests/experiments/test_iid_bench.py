@@ -12,7 +12,8 @@ from glasshouse.evidence import query
 from glasshouse.experiments.accuracy_iid import accuracy_iid
 from glasshouse.experiments.iid import iid
 from glasshouse.experiments.iid_bench import IidBench
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS, ImagePreset, ImageSetting
+from glasshouse.experiments.iid_settings import IMAGE_SETTINGS, ImageSetting
+from glasshouse.experiments.settings import Preset
 from glasshouse.training import CropAndFlip, OneCycle, WideResNet, mlp
 from tests.experiments.iid_scenes import place_images
 
@@ -28,7 +29,7 @@ def setting(name: str, trainer: TorchTrainer) -> ImageSetting:
 
 def bench(name: str, folder: Path, *, shadows: int = 8, targets: int = 2) -> IidBench:
     trainer = TorchTrainer(module=mlp(3072, 10 if name == "cifar10" else 100, hidden=(4,)), epochs=2, device="cpu")
-    preset = ImagePreset(targets=targets, shadows=shadows, epochs=0.5)
+    preset = Preset(datasets=(), targets=targets, most_shadows=shadows, epochs=0.5)
     return IidBench(setting=setting(name, trainer), preset=preset, folder=folder, progress=False)
 
 
@@ -82,7 +83,7 @@ def test_a_wide_resnet_runs_through_on_images_of_its_shape(
     )
     made = IidBench(
         setting=setting(name, trainer),
-        preset=ImagePreset(targets=2, shadows=8),
+        preset=Preset(datasets=(), targets=2, most_shadows=8),
         folder=tmp_path / "pools",
         progress=False,
     )

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,15 +41,25 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_experiment_runs_and_a_second_call_reads_what_the_first_kept(
     name: str, pools: Path, tmp_path: Path
 ) -> None:
-    first = reproduce(name, preset="tiny", out=tmp_path, pools=pools, progress=False)
+    kept: dict[str, Any] = {"datasets": ["synthetic"], "out": tmp_path, "pools": pools, "progress": False}
+    first = reproduce(name, preset="tiny", **kept)
     path = tmp_path / "tiny" / name / "synthetic.csv"
     stamp = path.stat().st_mtime_ns
-    again = reproduce(name, preset="tiny", out=tmp_path, pools=pools, progress=False)
+    again = reproduce(name, preset="tiny", **kept)
     assert path.stat().st_mtime_ns == stamp
     assert first["mean"].tolist() == again["mean"].tolist()
     assert set(first["verdict"]) == {"not printed"}
     assert (tmp_path / "tiny" / f"{name}.csv").read_text() == path.read_text()
     assert "made-up graph" in (tmp_path / "tiny" / f"{name}.md").read_text()
+
+
+def test_tables_of_both_kinds_of_data_share_a_name(pools: Path, tmp_path: Path) -> None:
+    for name in ("accuracy", "thresholds", "rmia-beta", "iid"):
+        table = reproduce(name, preset="tiny", out=tmp_path, pools=pools, progress=False)
+        assert set(table["dataset"]) == ({"Digits"} if name == "iid" else {"Synthetic", "Digits"})
+    written = json.loads((tmp_path / "tiny" / "iid" / "digits.json").read_text())
+    assert "10 epochs, 1797 records, 8 shadow models, 2 targets. A taste, not the paper's" in written["note"]
+    assert "A taste, not the paper's" in (tmp_path / "tiny" / "iid.md").read_text()
 
 
 def test_a_picture_is_drawn_of_every_roc(pools: Path, tmp_path: Path) -> None:

@@ -3,14 +3,18 @@
 # they register themselves, in the order in which `reproduce all` runs them
 from glasshouse.experiments import (  # noqa: F401, I001
     accuracy,
+    accuracy_iid,
     table_1,
     thresholds,
+    thresholds_iid,
     estimated_threshold,
     rmia_beta,
+    rmia_beta_iid,
     mismatch,
     samplers,
     vary_m,
     wall_clock,
+    iid,
     roc,
     dp_bound,
 )

@@ -9,6 +9,8 @@ from glasshouse.evaluation import auc, tpr_at_fpr
 from glasshouse.evidence import Evidence
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.iid_bench import AttackOf, IidBench, cells_of
+from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.runner import experiment
 from glasshouse.population import BoolArray
 
 __all__ = ["ATTACKS", "iid"]
@@ -23,6 +25,7 @@ ATTACKS: dict[str, AttackOf] = {
 OTHER_LIRA: dict[str, AttackOf] = {"LiRA (variance a record)": lambda mode: LiRA(mode=mode, variance="record")}
 
 
+@experiment("iid", settings=IMAGE_SETTINGS, bench=IidBench)
 def iid(bench: IidBench) -> list[Cell]:
     """AUC, and TPR at 1 % and 0.1 % FPR, over all records; RMIA's Z set is the whole population."""
     return cells_of(bench, ATTACKS | OTHER_LIRA, _figures, table="iid")

@@ -14,8 +14,9 @@ from glasshouse.datasets import load_dataset
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.iid_settings import ImagePreset, ImageSetting
+from glasshouse.experiments.iid_settings import ImageSetting
 from glasshouse.experiments.kept_losses import kept_losses
+from glasshouse.experiments.settings import Preset
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import BoolArray, Population, complementary_halves, random_subsets
@@ -51,7 +52,7 @@ class IidBench:
     """
 
     setting: ImageSetting
-    preset: ImagePreset
+    preset: Preset
     folder: Path
     seed: int = 0
     progress: bool | None = None
@@ -68,9 +69,14 @@ class IidBench:
         return dataclasses.replace(whole, epochs=max(1, round(whole.epochs * self.preset.epochs)))
 
     @property
+    def models(self) -> int:
+        """How many shadow models: the paper's 32, or fewer where the preset says so."""
+        return min(POOL_SIZES[0], self.preset.most_shadows)
+
+    @property
     def shadows(self) -> ShadowPool:
         """Shadow models by the paper's Algorithm 1."""
-        members = complementary_halves(len(self.population), models=self.preset.shadows, seed=self.seed)
+        members = complementary_halves(len(self.population), models=self.models, seed=self.seed)
         return self._pool("shadows", members, self.seed)
 
     @property
@@ -101,7 +107,7 @@ class IidBench:
         """What was run, in a sentence for readers of the figures."""
         return (
             f"{self.setting.model}, at most {self.trainer.epochs} epochs, {len(self.population)} records, "
-            f"{self.preset.shadows} shadow models, {self.preset.targets} targets. {self.setting.note}"
+            f"{self.models} shadow models, {self.preset.targets} targets. {self.setting.note}"
         ).strip()
 
     def _pool(self, kind: str, members: BoolArray, seed: int) -> ShadowPool:
@@ -142,9 +148,9 @@ def cells_of(bench: IidBench, attacks: Mapping[str, AttackOf], measure: Measure,
         measure: from a tuned attack, evidence and truth to figures by their names in the paper.
         table: the paper's name of the table.
     """
-    sizes = [size for size in POOL_SIZES if size <= bench.preset.shadows]
+    sizes = [size for size in POOL_SIZES if size <= bench.models]
     if not sizes:
-        raise InputError(f"shadows: {bench.preset.shadows} are too few; the paper's tables start at {POOL_SIZES[-1]}.")
+        raise InputError(f"shadows: {bench.models} are too few; the paper's tables start at {POOL_SIZES[-1]}.")
     modes: tuple[tuple[Mode, int], ...] = (("online", 1), ("offline", 2))
     settled: dict[tuple[str, str, str], Attack] = {}
     found: dict[tuple[str, str, str, str], list[float]] = {}

@@ -1,4 +1,4 @@
-"""The paper's image data and how its models are trained (App. "i.i.d. Data"), and how much of it a run takes."""
+"""The paper's image data and how its models are trained (App. "i.i.d. Data")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from glasshouse.registry import Registry
 from glasshouse.training import CropAndFlip, EarlyStopping, OneCycle, TorchTrainer, WideResNet, cnn, mlp
 
-__all__ = ["IMAGE_PRESETS", "IMAGE_SETTINGS", "ImagePreset", "ImageSetting"]
+__all__ = ["IMAGE_SETTINGS", "ImageSetting"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,25 +126,3 @@ IMAGE_SETTINGS.add(
         "perceptron.",
     ),
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImagePreset:
-    """How much of the paper's work a run takes: ``paper`` all of it, ``quick`` a taste in minutes.
-
-    Args:
-        targets: how many target models the figures are averaged over.
-        shadows: how many shadow models; the paper's rows of 32 and 16 need 32, those of 8 and 4 need 8.
-        datasets: which settings, where none is asked for by name.
-        epochs: share of the setting's epochs.
-    """
-
-    targets: int = 10
-    shadows: int = 32
-    datasets: tuple[str, ...] = ("cifar10", "cifar100")
-    epochs: float = 1.0
-
-
-IMAGE_PRESETS: Registry[ImagePreset] = Registry("a preset")
-IMAGE_PRESETS.add("quick", ImagePreset(targets=2, shadows=8, datasets=("digits", "cifar10-small")))
-IMAGE_PRESETS.add("paper", ImagePreset())

@@ -9,11 +9,14 @@ from glasshouse.evidence import Evidence
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.iid import ATTACKS
 from glasshouse.experiments.iid_bench import IidBench, cells_of
+from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.runner import experiment
 from glasshouse.population import BoolArray
 
 __all__ = ["rmia_beta_iid"]
 
 
+@experiment("rmia-beta", settings=IMAGE_SETTINGS, bench=IidBench)
 def rmia_beta_iid(bench: IidBench) -> list[Cell]:
     """TPR and FPR of RMIA at β = 0.99 and 0.999."""
     return cells_of(bench, {"RMIA": ATTACKS["RMIA"]}, _rates, table="rule_iid")

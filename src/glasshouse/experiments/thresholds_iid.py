@@ -12,6 +12,8 @@ from glasshouse.evidence import Evidence
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.iid import ATTACKS
 from glasshouse.experiments.iid_bench import IidBench, cells_of
+from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.runner import experiment
 from glasshouse.population import BoolArray
 
 __all__ = ["thresholds_iid"]
@@ -19,6 +21,7 @@ __all__ = ["thresholds_iid"]
 _RATES = {"1": 0.01, "0.1": 0.001}
 
 
+@experiment("thresholds", settings=IMAGE_SETTINGS, bench=IidBench)
 def thresholds_iid(bench: IidBench) -> list[Cell]:
     """The lowest threshold on the target itself that keeps the rate; BASE's are those of its log odds, as printed."""
     return cells_of(bench, ATTACKS, _cuts, table="thresholds_iid")
