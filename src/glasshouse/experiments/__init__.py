@@ -17,6 +17,8 @@ from glasshouse.experiments import (  # noqa: F401, I001
     iid,
     roc,
     dp_bound,
+    beyond,
+    beyond_iid,
 )
 from glasshouse.experiments.runner import EXPERIMENTS, reproduce, reproduce_all
 

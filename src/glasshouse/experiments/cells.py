@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 
 from glasshouse.table import Table
 
-__all__ = ["COLUMNS", "Cell", "compared", "markdown", "readable", "tally"]
+__all__ = ["COLUMNS", "Cell", "compared", "markdown", "printed_cells", "readable", "tally"]
 
 COLUMNS = ("dataset", "mode", "K", "attack", "metric", "ours (targets)", "paper", "difference in sd", "verdict")
 
@@ -84,6 +85,17 @@ def tally(table: Table) -> str:
     )
 
 
+def printed_cells(table: str, dataset: str, mode: str, count: str, metric: str) -> list[tuple[float, float]]:
+    """Mean and standard deviation of every attack in a column of the paper.
+
+    Example:
+        >>> max(printed_cells("MIAGNN", "Cora", "online", "8", "auc_pct"))
+        (82.45, 1.45)
+    """
+    wanted = (table, dataset.lower(), mode, count, metric)
+    return [figures for key, figures in _printed().items() if (*key[:4], key[6]) == wanted]
+
+
 def _row(cell: Cell, paper: tuple[float, float] | None) -> dict[str, object]:
     mean = float(np.mean(cell.values))
     spread = float(np.std(cell.values, ddof=1)) if len(cell.values) > 1 else float("nan")
@@ -102,6 +114,7 @@ def _verdict(difference: float, deviation: float) -> str:
     return "above" if difference > 0 else "below"
 
 
+@functools.cache
 def _printed() -> dict[Key, tuple[float, float]]:
     text = (files("glasshouse.experiments") / "paper.csv").read_text(encoding="utf-8")
     names = Cell._fields[:7]

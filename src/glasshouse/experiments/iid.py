@@ -13,7 +13,7 @@ from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
 from glasshouse.experiments.runner import experiment
 from glasshouse.population import BoolArray
 
-__all__ = ["ATTACKS", "iid"]
+__all__ = ["ATTACKS", "OTHER_LIRA", "figures", "iid"]
 
 # One variance for all records: the thresholds that the paper prints for LiRA on CIFAR with 8 shadow models (0.94 at 1 %
 # FPR, 1.57 at 0.1 %) are too low for a variance fitted to four models, whose log ratios reach tens and hundreds.
@@ -28,10 +28,11 @@ OTHER_LIRA: dict[str, AttackOf] = {"LiRA (variance a record)": lambda mode: LiRA
 @experiment("iid", settings=IMAGE_SETTINGS, bench=IidBench)
 def iid(bench: IidBench) -> list[Cell]:
     """AUC, and TPR at 1 % and 0.1 % FPR, over all records; RMIA's Z set is the whole population."""
-    return cells_of(bench, ATTACKS | OTHER_LIRA, _figures, table="iid")
+    return cells_of(bench, ATTACKS | OTHER_LIRA, figures, table="iid")
 
 
-def _figures(attack: Attack, evidence: Evidence, truth: BoolArray) -> Mapping[str, float]:
+def figures(attack: Attack, evidence: Evidence, truth: BoolArray) -> Mapping[str, float]:
+    """AUC, and TPR at 1 % and 0.1 % FPR, in percent."""
     scores = attack.score(evidence)
     return {
         "auc_pct": 100 * auc(scores, truth),

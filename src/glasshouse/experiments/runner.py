@@ -6,7 +6,7 @@ import csv
 import json
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Experiment:
         settings: its data sets by name.
         datasets: those it runs on.
         bench: makes a bench from a setting, a preset and a folder.
+        compare: from cells to a table with verdicts; beside the paper's own cell by default.
+        page: from that table, a title and notes to Markdown.
         picture: draws one data set's table as an SVG.
     """
 
@@ -44,6 +46,8 @@ class Experiment:
     settings: Registry[Any]
     datasets: tuple[str, ...]
     bench: Callable[..., Any]
+    compare: Callable[[Iterable[Cell]], Table] = compared
+    page: Callable[[Table, str, Sequence[str]], str] = markdown
     picture: Callable[[Table], str] | None = None
 
 
@@ -58,7 +62,7 @@ def experiment(
     further: Sequence[str] = (),
     settings: Registry[Any] = SETTINGS,
     bench: Callable[..., Any] = Bench,
-    picture: Callable[[Table], str] | None = None,
+    **writing: Any,
 ) -> Callable[[Run], Run]:
     """Decorator that makes an experiment known to ``glasshouse reproduce``.
 
@@ -68,12 +72,12 @@ def experiment(
         further: more of them.
         settings: where data sets are looked up.
         bench: makes a bench from ``setting``, ``preset``, ``folder``, ``seed`` and ``progress``.
-        picture: draws one data set's table as an SVG.
+        **writing: ``compare``, ``page`` and ``picture`` of `Experiment`.
     """
     chosen = tuple(datasets or (TABLE_1 if settings is SETTINGS else settings.names())) + tuple(further)
 
     def decorate(run: Run) -> Run:
-        part = Experiment(run=run, settings=settings, datasets=chosen, bench=bench, picture=picture)
+        part = Experiment(run=run, settings=settings, datasets=chosen, bench=bench, **writing)
         if name not in EXPERIMENTS.names():
             EXPERIMENTS.add(name, [])
         EXPERIMENTS.find(name).append(part)
@@ -117,7 +121,7 @@ def reproduce(
         if not path.exists():
             started = time.perf_counter()
             bench = part.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
-            table = compared(part.run(bench))
+            table = part.compare(part.run(bench))
             if part.picture is not None:
                 write_file(path.with_suffix(".svg"), part.picture(table))
             note = getattr(bench, "note", setting.note)
@@ -130,7 +134,7 @@ def reproduce(
     notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
     whole = _read(place, name, [dataset for _, dataset in done])
     write_file(place / f"{name}.csv", whole.to_csv())
-    write_file(place / f"{name}.md", markdown(whole, f"{name}, preset {preset}", notes))
+    write_file(place / f"{name}.md", parts[0].page(whole, f"{name}, preset {preset}", notes))
     return _read(place, name, [dataset for _, dataset in jobs])
 
 
@@ -169,7 +173,7 @@ def _told(folder: Path, name: str, dataset: str) -> str:
 def _read(folder: Path, name: str, datasets: Sequence[str]) -> Table:
     texts = [_place(folder, name, dataset).read_text(encoding="utf-8") for dataset in datasets]
     rows = [row for text in texts for row in csv.DictReader(text.splitlines())]
-    numbers = {"mean", "std", "paper_mean", "paper_std", "difference_sd"}
+    numbers = {"mean", "std", "paper_mean", "paper_std", "difference_sd", "rival_mean", "rival_std"}
     return Table({name: [float(row[name]) if name in numbers else row[name] for row in rows] for name in rows[0]})
 
 

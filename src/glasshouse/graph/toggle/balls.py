@@ -14,7 +14,7 @@ from torch import Tensor
 from glasshouse.graph.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.toggle.segments import expand, lookup, starts_of
 
-__all__ = ["Ball", "Paths", "Rings", "draw_rings"]
+__all__ = ["Ball", "Paths", "Rings", "draw_rings", "grow", "target_ball"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,26 @@ class Ball:
     node: Tensor  # [rows], node in the union of masks
     centre: Tensor  # [targets], the row of each target itself
     degree_change: Tensor  # [rows], by how much the toggle changes the number of messages that the node receives
+
+    def only(self, rows: Tensor) -> Ball:
+        """The ball without some rows, bool [rows]; every target's own row must stay."""
+        return Ball(
+            keys=self.keys[rows],
+            target=self.target[rows],
+            node=self.node[rows],
+            centre=(rows.cumsum(0) - 1)[self.centre],
+            degree_change=self.degree_change[rows],
+        )
+
+    def part(self, targets: slice, rows: slice, size: int) -> Ball:
+        """The rows of consecutive targets, in a union of ``size`` nodes, with these targets numbered from 0."""
+        return Ball(
+            keys=self.keys[rows] - targets.start * size,
+            target=self.target[rows] - targets.start,
+            node=self.node[rows],
+            centre=self.centre[targets] - rows.start,
+            degree_change=self.degree_change[rows],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,45 +104,51 @@ def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool
         >>> [ball.node.tolist() for ball in draw_rings(graph, torch.tensor([0]), radius=2, around=False).balls]
         [[0], [0, 1], [0, 1, 2]]
     """
-    every = torch.arange(len(targets), device=targets.device)
     removes = graph.members[targets]
-    balls = [
-        Ball(
-            keys=every * len(graph.members) + targets,
-            target=every,
-            node=targets,
-            centre=every,
-            degree_change=graph.degree.new_zeros(len(targets)),
-        )
-    ]
+    balls = [target_ball(graph, targets)]
     outward: list[Paths] = []
-    for _ in range(radius):
-        ball, paths = _grow(graph, balls[-1], targets, removes)
+    for ring in range(radius):
+        ball, paths = grow(graph, balls[-1], targets, removes, first=ring == 0)
         balls.append(ball)
         outward.append(paths)
     inner = _paths_within(graph, balls[-1], removes, outward) if around else None
     return Rings(targets=targets, removes=removes, balls=balls, outward=outward, around=inner)
 
 
-def _grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor) -> tuple[Ball, Paths]:
-    """The next ball, and the paths into it. One sort gives both the distinct rows and the order of the paths."""
+def target_ball(graph: MaskedGraph, targets: Tensor) -> Ball:
+    """Ball 0: the targets themselves."""
+    every = torch.arange(len(targets), device=targets.device)
+    return Ball(
+        keys=every * len(graph.members) + targets,
+        target=every,
+        node=targets,
+        centre=every,
+        degree_change=graph.degree.new_zeros(len(targets)),
+    )
+
+
+def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, first: bool) -> tuple[Ball, Paths]:
+    """The next ball, and the paths into it; ``first`` where the ball is ball 0.
+
+    One sort gives both the distinct rows and the order of the paths.
+    """
     size = len(graph.members)
     entry, source = expand(graph.receivers.start[ball.node], graph.receivers.count[ball.node])
     keys = ball.target[source] * size + graph.receivers.other[entry]
     weight = graph.receivers.weight[entry]
-    if len(ball.keys) > len(targets):  # an added target also receives, though it is no member
+    if not first:  # an added target also receives, though it is no member
         back_key, back_source, back_weight = _paths_to_added(graph, ball, targets, removes)
         keys, source = torch.cat([keys, back_key]), torch.cat([source, back_source])
         weight = torch.cat([weight, back_weight])
     paths = len(keys)
     ordered, order = torch.cat([keys, ball.keys]).sort(stable=True)
-    first = torch.ones_like(ordered, dtype=torch.bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    row = first.cumsum(0) - 1
+    distinct = torch.ones_like(ordered, dtype=torch.bool)
+    distinct[1:] = ordered[1:] != ordered[:-1]
+    row = distinct.cumsum(0) - 1
     is_path = order < paths
     inside = torch.empty_like(ball.keys)
     inside[order[~is_path] - paths] = row[~is_path]
-    new_keys = ordered[first]
+    new_keys = ordered[distinct]
     order = order[is_path]
     result = Paths(
         source=source[order],
@@ -131,7 +157,7 @@ def _grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor) -> t
         inside=inside,
     )
     change = graph.degree.new_zeros(len(new_keys))
-    if len(ball.keys) == len(targets):  # ball 0: the paths just found are the target's own messages
+    if first:  # ball 0: the paths just found are the target's own messages
         sign = 1 - 2 * removes[result.source].to(change.dtype)
         change[row[is_path]] = sign * result.weight
     else:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from glasshouse.graph.question import Hops, Model, Question, check_width
 from glasshouse.graph.signal import losses
-from glasshouse.graph.toggle.balls import Rings, draw_rings
+from glasshouse.graph.toggle.balls import Rings, draw_rings, target_ball
+from glasshouse.graph.toggle.front import Front, growth_costs
 from glasshouse.graph.toggle.layers.base import Kept
 from glasshouse.graph.toggle.masked_graph import MaskedGraph, coalesce, mask_graph
 from glasshouse.graph.toggle.plan import Plan, make_plan, target_costs
@@ -101,10 +102,14 @@ def _answer(
         steps.append(_Step(stage=stage, kept=kept, inner=inner, outer=outer))
     kept_loss = losses(check_width(values, question), _safe(labels, values).unsqueeze(1))  # [N, models]
     targets = (torch.arange(masks, device=labels.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)
-    costs = target_costs(graph, targets, stages, spans, logits=values.shape[1] * values.shape[2])
-    signal = kept_loss.new_empty(len(targets), kept_loss.shape[1])
-    for part in slices_within(costs, plan.temporary):
-        signal[part] = _toggle(steps, graph, targets[part], labels, kept_loss)
+    ends = _Ends(labels=labels, kept_loss=kept_loss, classes=values.shape[-1])
+    if all((step.inner, step.outer) == (place, place + 1) for place, step in enumerate(steps)):
+        start = Front(targets=targets, removes=graph.members[targets], ball=target_ball(graph, targets), first=True)
+        signal = _toggle_outward(steps, graph, start, None, ends, limit=plan.temporary)
+    else:
+        costs = target_costs(graph, targets, stages, spans, logits=values.shape[1] * values.shape[2])
+        parts = [_toggle(steps, graph, targets[part], ends) for part in slices_within(costs, plan.temporary)]
+        signal = torch.cat(parts)
     return signal.view(masks, count, -1).permute(2, 0, 1)
 
 
@@ -113,24 +118,67 @@ def _safe(labels: Tensor, logits: Tensor) -> Tensor:
     return labels.clamp(0, logits.shape[-1] - 1)
 
 
-def _toggle(steps: Sequence[_Step], graph: MaskedGraph, targets: Tensor, labels: Tensor, kept_loss: Tensor) -> Tensor:
+@dataclass(frozen=True, kw_only=True)
+class _Ends:
+    """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes."""
+
+    labels: Tensor
+    kept_loss: Tensor
+    classes: int
+
+    def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
+        """Eq. (6) from the toggled logits [rows, models, classes] of the outermost ball, [targets, models]."""
+        ball = rings.balls[outer]
+        after = losses(logits, _safe(self.labels[ball.node], logits).unsqueeze(1))
+        removed = rings.removes.unsqueeze(1)
+        own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
+        change = after - self.kept_loss[ball.node]
+        change[ball.centre] = 0
+        total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
+        return own + torch.where(removed, -total, total)
+
+
+def _toggle(steps: Sequence[_Step], graph: MaskedGraph, targets: Tensor, ends: _Ends) -> Tensor:
     """S of a chunk of targets, [targets, models]."""
     last = steps[-1]
     rings = draw_rings(graph, targets, radius=last.outer, around=last.inner == last.outer)
     values: Tensor | None = None  # the features, which do not change
     for step in steps:
-        changed = step.kept.toggle(values, rings, inner=step.inner, outer=step.outer)
+        changed = step.kept.toggle(values, rings, inner=step.inner, outer=step.outer).values
         values = changed.relu_() if step.stage.relu else changed
-    return _sum_losses(changed, rings, labels, kept_loss, outer=last.outer)
+    return ends.signals(changed, rings, outer=last.outer)
 
 
-def _sum_losses(logits: Tensor, rings: Rings, labels: Tensor, kept_loss: Tensor, *, outer: int) -> Tensor:
-    """Eq. (6) from the toggled logits [rows, models, classes] of the outermost ball."""
-    ball = rings.balls[outer]
-    after = losses(logits, _safe(labels[ball.node], logits).unsqueeze(1))
-    removed = rings.removes.unsqueeze(1)
-    own = torch.where(removed, kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
-    change = after - kept_loss[ball.node]
-    change[ball.centre] = 0
-    total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
-    return own + torch.where(removed, -total, total)
+def _toggle_outward(
+    steps: Sequence[_Step], graph: MaskedGraph, front: Front, values: Tensor | None, ends: _Ends, *, limit: int
+) -> Tensor:
+    """S of the front's targets, [targets, models], ball by ball: what does not change is not followed further.
+
+    Each ball is drawn, and the work split to fit into memory, only when it is known from where changes go on.
+
+    Args:
+        steps: the layers still to come.
+        graph: the union of masks.
+        front: targets, and the rows around them that have changed so far.
+        values: those rows' new inputs [rows, models, width]; None for the features, which do not change.
+        ends: what turns logits into signals.
+        limit: bytes that temporary arrays may take.
+    """
+    step, *rest = steps
+    logits = 0 if rest else ends.kept_loss.shape[1] * ends.classes
+    costs = growth_costs(graph, front, step.stage, shared=values is None, logits=logits)
+    signals = []
+    for part in slices_within(costs, limit):
+        some, rows = front.part(part, len(graph.members))
+        rings = some.grown(graph)
+        changed, alive = step.kept.toggle(None if values is None else values[rows], rings, inner=0, outer=1)
+        if not rest:
+            signals.append(ends.signals(changed, rings, outer=1))
+            continue
+        ball = rings.balls[1]
+        if alive is not None and not any(later.stage.layer.counts_senders for later in rest):
+            ball, changed = ball.only(alive), changed[alive]
+        changed = changed.relu_() if step.stage.relu else changed
+        onward = Front(targets=some.targets, removes=some.removes, ball=ball)
+        signals.append(_toggle_outward(rest, graph, onward, changed, ends, limit=limit))
+    return torch.cat(signals)

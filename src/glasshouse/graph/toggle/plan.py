@@ -13,13 +13,13 @@ from glasshouse.graph.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.toggle.segments import bag_sum
 from glasshouse.graph.toggle.stacking import Stage
 
-__all__ = ["Plan", "default_memory", "make_plan", "target_costs"]
+__all__ = ["PATH_BYTES", "ROW_BYTES", "Plan", "default_memory", "loss_bytes", "make_plan", "target_costs"]
 
 _KEPT_SHARE = 0.4  # of the memory for kept state; the rest is for the rows being toggled
 _MOST_TEMPORARY = 2**34  # arrays stay below 2^31 entries, beyond which some operations of torch stop
 _EDGE_BYTES = 64  # index arrays for each edge and mask
-_PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
-_ROW_BYTES = 80  # likewise for each row
+PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
+ROW_BYTES = 80  # likewise for each row
 _LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
 
 
@@ -66,6 +66,16 @@ def make_plan(stages: Sequence[Stage], question: Question, *, memory: int) -> Pl
     return Plan(models=models, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
 
 
+def loss_bytes(logits: int) -> int:
+    """Bytes of a changed row while its logits become losses.
+
+    Example:
+        >>> loss_bytes(2) > loss_bytes(0)
+        True
+    """
+    return logits * _LOSS_BYTES
+
+
 def target_costs(
     graph: MaskedGraph, targets: Tensor, stages: Sequence[Stage], spans: Sequence[tuple[int, int]], *, logits: int
 ) -> Tensor:
@@ -85,10 +95,10 @@ def target_costs(
     for _ in range(max(outer for _, outer in spans) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
     wanted = [ball.squeeze(1)[targets] for ball in balls]
-    total = wanted[spans[-1][1]].clamp(max=most_rows) * (logits * _LOSS_BYTES)
+    total = wanted[spans[-1][1]].clamp(max=most_rows) * loss_bytes(logits)
     for number, (stage, (inner, outer)) in enumerate(zip(stages, spans, strict=True)):
         cost = stage.layer.cost(shared=number == 0)
         paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
         row_count = wanted[outer].clamp(max=most_rows)
-        total += row_count * (cost.row + _ROW_BYTES) + paths * (cost.path + _PATH_BYTES)
+        total += row_count * (cost.row + ROW_BYTES) + paths * (cost.path + PATH_BYTES)
     return total

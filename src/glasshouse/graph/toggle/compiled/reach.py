@@ -10,7 +10,7 @@ import numpy.typing as npt
 from glasshouse.graph.jit import inner_kernel, kernel
 from glasshouse.graph.toggle.compiled.plan import Graph
 
-__all__ = ["Reach", "find_two_hops", "grow", "new_reach", "release"]
+__all__ = ["Reach", "find_one_hop", "find_two_hops", "grow", "grow_from", "new_reach", "release"]
 
 
 class Reach(NamedTuple):
@@ -44,8 +44,8 @@ def grow(ring: int, graph: Graph, reach: Reach) -> None:
 
 
 @kernel
-def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
-    """Fill the first two rings around v. ``release`` must follow before the next node."""
+def find_one_hop(v: int, graph: Graph, reach: Reach) -> None:
+    """Fill the first ring around v; the others are empty until somebody asks for them. ``release`` must follow."""
     reach.slot[v] = -2
     size = 0
     for e in range(graph.start[v], graph.start[v] + graph.degree[v]):
@@ -53,9 +53,34 @@ def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
         reach.slot[u] = size
         reach.nodes[size] = u
         size += 1
-    reach.size[0] = size
+    for ring in range(len(reach.size)):
+        reach.size[ring] = size
+
+
+@kernel
+def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
+    """Fill the first two rings around v. ``release`` must follow before the next node."""
+    find_one_hop(v, graph, reach)
     grow(1, graph, reach)
-    reach.size[2] = reach.size[1]  # the third ring is empty until somebody asks for it
+    reach.size[2] = reach.size[1]
+
+
+@inner_kernel
+def grow_from(changed: npt.NDArray[np.bool_], graph: Graph, reach: Reach) -> None:
+    """Fill the second ring with the members next to those of the first that change, [ring 1] by slot."""
+    nodes, slot = reach.nodes, reach.slot
+    size = reach.size[0]
+    for i in range(reach.size[0]):
+        if changed[i]:
+            u = nodes[i]
+            for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+                w = graph.columns[e]
+                if slot[w] == -1:
+                    slot[w] = size
+                    nodes[size] = w
+                    size += 1
+    reach.size[1] = size
+    reach.size[2] = size
 
 
 @kernel

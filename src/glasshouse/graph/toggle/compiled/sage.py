@@ -28,7 +28,7 @@ from glasshouse.graph.toggle.compiled.losses import (
 )
 from glasshouse.graph.toggle.compiled.maxima import appear, leave, replace_one, replace_several
 from glasshouse.graph.toggle.compiled.plan import Graph
-from glasshouse.graph.toggle.compiled.reach import Reach, find_two_hops, new_reach
+from glasshouse.graph.toggle.compiled.reach import Reach, find_one_hop, grow_from, new_reach
 from glasshouse.graph.toggle.compiled.stacking import array, stack_biases, stack_columns, stack_lines
 
 __all__ = [
@@ -331,10 +331,12 @@ def toggle(
 ) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, sums, signal = scratch.reach, scratch.sums, scratch.signal
-    find_two_hops(v, graph, reach)
+    find_one_hop(v, graph, reach)
     _own_row(v, graph, weights, state, scratch)
     for i in range(reach.size[0]):
         _new_hidden_row(v, i, graph, weights, state, scratch)
+    # a hub's maximum hardly ever hangs on one neighbour, and then nothing changes behind the hub
+    grow_from(scratch.changed, graph, reach)
     inside = graph.member[v]
     if not inside:
         _own_loss(v, graph, weights, state, scratch)

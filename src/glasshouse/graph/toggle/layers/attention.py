@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.toggle.balls import Ball, Paths, Rings
-from glasshouse.graph.toggle.layers.base import Cost, project, under_every_mask
+from glasshouse.graph.toggle.layers.base import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.toggle.segments import expand, lookup, segment_sum, slices_within, starts_of
 
@@ -44,6 +44,7 @@ class Attention:
     slope: float
     concat: bool
     divides_by_degree: bool = False
+    counts_senders: bool = False
 
     @property
     def heads(self) -> int:
@@ -142,7 +143,7 @@ class KeptAttention:
     above: Tensor  # numerator
     limit: int  # bytes that temporary arrays may take
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Tensor:
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.toggle.layers.base.Kept`."""
         ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         afresh = torch.zeros_like(ball.node, dtype=torch.bool)
@@ -158,7 +159,7 @@ class KeptAttention:
         for part in slices_within(senders * self.layer.cost(shared=False).path, self.limit):  # a hub has many
             some = rows[part]
             above[some], below[some] = self._sum_afresh(news, ball, some)
-        return self.layer.combine(above, below)
+        return Toggled(self.layer.combine(above, below))
 
     def _update(self, news: _News, ball: Ball, skip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Numerators and denominators with the changed messages exchanged, and the rows where that lost digits."""

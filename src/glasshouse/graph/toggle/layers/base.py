@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from glasshouse.graph.toggle.balls import Rings
 from glasshouse.graph.toggle.masked_graph import MaskedGraph
 
-__all__ = ["Cost", "Kept", "Layer", "project", "under_every_mask"]
+__all__ = ["Cost", "Kept", "Layer", "Toggled", "project", "under_every_mask"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,11 +28,18 @@ class Cost:
     path: int  # while working, for each path into a changed row
 
 
+class Toggled(NamedTuple):
+    """A layer's new outputs [rows, models, width], and which rows differ from the kept ones; None where all may."""
+
+    values: Tensor
+    alive: Tensor | None = None
+
+
 class Kept(Protocol):
     """The state of one layer after the forward pass under a group of masks."""
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Tensor:
-        """New outputs of ball ``outer``, [rows, models, width], from new inputs of ball ``inner``.
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+        """New outputs of ball ``outer`` from new inputs of ball ``inner``.
 
         Args:
             changed: new inputs [inner rows, models, width]; None when the inputs do not change (first layer).
@@ -44,6 +51,10 @@ class Kept(Protocol):
 
 class Layer(Protocol):
     """One convolution of all models, their weights stacked."""
+
+    @property
+    def counts_senders(self) -> bool:
+        """Whether an output depends on how many senders a node has, and so on rows whose inputs stay as they are."""
 
     @property
     def divides_by_degree(self) -> bool:

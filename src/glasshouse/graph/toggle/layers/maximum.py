@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.toggle.balls import Ball, Paths, Rings
-from glasshouse.graph.toggle.layers.base import Cost, project, under_every_mask
+from glasshouse.graph.toggle.layers.base import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.toggle.layers.largest import Largest, bag_max, find_largest, largest_other
 from glasshouse.graph.toggle.masked_graph import MaskedGraph
 
@@ -35,6 +35,7 @@ class Maximum:
     root: Tensor | None
     bias: Tensor | None
     divides_by_degree: bool = False
+    counts_senders: bool = False
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.toggle.layers.base.Layer`."""
@@ -79,7 +80,7 @@ class KeptMaximum:
         maxima[(maxima[:, 0] == -torch.inf).nonzero().squeeze(1)] = 0
         return project(maxima.view(len(maxima), -1, self.layer.weight.shape[1]), self.layer.weight) + root
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Tensor:
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.toggle.layers.base.Kept`."""
         ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         if changed is None:
@@ -98,10 +99,15 @@ class KeptMaximum:
         if len(row):
             other = largest_other(self.values, self.largest, ball, source, row, column, limit=self.limit)
             maxima[row, column] = torch.maximum(other, arrived[row, column])
+        # most maxima do not hang on one sender, and then nothing changes; a target itself comes or goes
+        alive = (maxima != self.largest.value[ball.node]).any(dim=1)
+        alive[ball.centre] = True
+        if changed is not None:
+            alive[paths.inside] = True
         root = self.root if len(self.root) == 1 else self.root[ball.node]
         if changed is not None and self.layer.root is not None:
             root[paths.inside] = self.layer._root(changed)
-        return self.combine(maxima, root)
+        return Toggled(self.combine(maxima, root), alive)
 
     def _loops(self, table: Tensor, index: Tensor, source: Ball, paths: Paths, arrived: Tensor, left: Tensor) -> None:
         """A node with a self-loop is a sender of its own."""

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.toggle.balls import Rings
-from glasshouse.graph.toggle.layers.base import Cost, project, under_every_mask
+from glasshouse.graph.toggle.layers.base import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.toggle.segments import bag_sum
 
@@ -59,6 +59,11 @@ class Summed:
     width: int
     finish: Finish | None = None
     item: int = 4  # bytes of one value
+
+    @property
+    def counts_senders(self) -> bool:
+        """See :class:`~glasshouse.graph.toggle.layers.base.Layer`."""
+        return self.normalisation != "none"
 
     @property
     def divides_by_degree(self) -> bool:
@@ -118,7 +123,7 @@ class KeptSum:
         shaped = rows.view(len(rows), self.layer.models, self.layer.width)
         return shaped if self.layer.finish is None else self.layer.finish(shaped)
 
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Tensor:
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.toggle.layers.base.Kept`."""
         ball = rings.balls[outer]
         degree = self.graph.degree[ball.node] + ball.degree_change
@@ -128,7 +133,7 @@ class KeptSum:
             if changed is None
             else self._new_messages(changed, rings, inner, outer, scale)
         )
-        return self.finish(rows)
+        return Toggled(self.finish(rows))
 
     def _sent_after(self, rings: Rings, inner: int) -> Tensor:
         """K of the inner ball's rows after the toggle."""

@@ -1,0 +1,69 @@
+"""Past the paper: our own attacks beside all of its, on the same targets and shadow models."""
+
+from __future__ import annotations
+
+from glasshouse.attacks import Attack
+from glasshouse.evidence import Mode
+from glasshouse.experiments.bench import Bench, Judged
+from glasshouse.experiments.cells import Cell
+from glasshouse.experiments.lineup import Lineup, gbase, modes, singles
+from glasshouse.experiments.measures import at_threshold, collected, ranking
+from glasshouse.experiments.rivals import against_rivals, rivals_page
+from glasshouse.experiments.runner import experiment
+from glasshouse.experiments.settings import MISMATCHED
+from glasshouse.graph import GraphAttack
+from glasshouse.graph.attack import make_attack
+from glasshouse.report.calibration import calibration_floor, calibration_of
+
+__all__ = ["beyond", "beyond_mismatch"]
+
+LIGHT = ("regressed", "bavaria", "shrunk-lira", "stacked", "g-regressed")
+WANTED = 0.01
+MANY = 128
+SLOW = ("github",)  # a sweep of Gibbs chains takes minutes there
+WITH_MANY = ("cora", "citeseer")
+
+
+@experiment("beyond", compare=against_rivals, page=rivals_page)
+def beyond(bench: Bench) -> list[Cell]:
+    """K = 8 online and 4 offline, and on small graphs K = 128 and 64."""
+    samplers = {"G-BASE (MI)": "independent", "G-BASE (MIA)": "mia"}
+    if bench.setting.data not in SLOW:
+        samplers["G-BASE (Gibbs)"] = "gibbs"
+    cells = _against(bench, singles(8) | gbase(8, samplers), shadows=8)  # type: ignore[arg-type]
+    if bench.preset.most_shadows >= MANY and bench.setting.data in WITH_MANY:
+        cells += _against(bench, singles(MANY) | gbase(MANY, {"G-BASE": "mia"}), shadows=MANY)
+    return cells
+
+
+@experiment("beyond-mismatch", settings=MISMATCHED, compare=against_rivals, page=rivals_page)
+def beyond_mismatch(bench: Bench) -> list[Cell]:
+    """The same where shadow models are of another architecture than the target."""
+    return _against(bench, singles(8) | gbase(8, {"G-BASE (MIA)": "mia"}), shadows=8, table="beyond-mismatch")
+
+
+def _against(bench: Bench, rivals: Lineup, *, shadows: int, table: str = "beyond") -> list[Cell]:
+    light: Lineup = {(mode, count, "", name): _made(name, mode) for mode, count in modes(shadows) for name in LIGHT}
+    stacked: Lineup = {(mode, count, "", "g-stacked"): _made("g-stacked", mode) for mode, count in modes(shadows)}
+    name = bench.setting.paper_name
+    cells = collected(bench.judged(rivals | light, shadows=shadows), ranking, table=table, dataset=name)
+    rounds = list(bench.judged(stacked, shadows=shadows, fprs=(WANTED,)))
+    return [
+        *cells,
+        *collected(rounds, ranking, table=table, dataset=name),
+        *collected(rounds, _trust, table=table, dataset=name),
+    ]
+
+
+def _made(name: str, mode: Mode) -> Attack | GraphAttack:
+    return make_attack(name, {}, mode=mode)
+
+
+def _trust(judged: Judged) -> dict[str, float]:
+    """Whether its probabilities and its threshold can be believed."""
+    error = calibration_of(judged.scores, judged.truth).error
+    found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - calibration_floor(judged.scores))}
+    for _, threshold, low, high in judged.thresholds:
+        _, fpr = at_threshold(judged, threshold)
+        found |= {"fpr_at_threshold_pct": fpr, "threshold_kept_pct": 100.0 * (100 * low <= fpr <= 100 * high)}
+    return found
