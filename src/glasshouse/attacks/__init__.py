@@ -11,6 +11,7 @@ from glasshouse.attacks.registry import Attack, attack_names, create, register
 from glasshouse.attacks.regressed import Regressed
 from glasshouse.attacks.rmia import RMIA
 from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
+from glasshouse.attacks.stacked import Stacked
 
 __all__ = [
     "BASE",
@@ -24,6 +25,7 @@ __all__ = [
     "Regressed",
     "ShadowClassifier",
     "SimulatedTarget",
+    "Stacked",
     "attack_names",
     "create",
     "register",

@@ -17,6 +17,7 @@ from glasshouse.graph.grid_search import grid_search
 from glasshouse.graph.hop_classifier import HopClassifier
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.splits import noisy_edges, snowball_subset
+from glasshouse.graph.stacked_attack import GStacked
 from glasshouse.graph.synthetic import citation_graph
 from glasshouse.graph.toggle import toggle_losses
 from glasshouse.graph.trainer import GNNTrainer
@@ -25,6 +26,7 @@ __all__ = [
     "GBASE",
     "GNN",
     "GNNTrainer",
+    "GStacked",
     "GraphAttack",
     "HopClassifier",
     "Scene",

@@ -30,7 +30,7 @@ class GraphAttack(abc.ABC):
 
     Example:
         >>> GRAPH_ATTACKS.names()
-        ['g-base', 'classifier-2hop']
+        ['g-base', 'classifier-2hop', 'g-stacked']
     """
 
     name: ClassVar[str]

@@ -1,0 +1,18 @@
+"""What the stacked attacks are made of: simulated targets, their features, and a learner that never saw the target."""
+
+from glasshouse.attacks.stacking.cross_fit import CrossFit, cross_fit
+from glasshouse.attacks.stacking.features import Answers, record_features
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
+from glasshouse.attacks.stacking.plan import Plan, plan_targets
+
+__all__ = [
+    "Answers",
+    "Boosted",
+    "CrossFit",
+    "Learner",
+    "Linear",
+    "Plan",
+    "cross_fit",
+    "plan_targets",
+    "record_features",
+]
