@@ -16,10 +16,13 @@ from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.stacking import (
+    ALL,
+    LARGEST_MISMATCH,
     Answers,
     Boosted,
     CrossFit,
     Learner,
+    Likeness,
     Linear,
     Plan,
     cross_fit,
@@ -29,7 +32,7 @@ from glasshouse.attacks.stacking import (
 from glasshouse.attacks.stacking.features import own_spread
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray
+from glasshouse.numerics import FloatArray, loss_to_margin, margin_to_loss
 from glasshouse.population import BoolArray
 
 __all__ = ["Stacked", "StackedFit"]
@@ -37,12 +40,13 @@ __all__ = ["Stacked", "StackedFit"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackedFit:
-    """What was learned from a pool: its simulated targets, the posterior, and the share of members among them."""
+    """What was learned from a pool: simulated targets, the posterior, the share of members, and how they answer."""
 
     plan: Plan
     own: bool
     fit: CrossFit
     share: float
+    like: Likeness
 
 
 @register("stacked")
@@ -105,8 +109,12 @@ class Stacked(Attack):
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
+        loss, learner = evidence.target_loss, None
+        if known.like.distance(loss_to_margin(loss)) > LARGEST_MISMATCH:
+            # what was learned speaks of answers on the pool's scale; and several learners err in several ways
+            loss, learner = margin_to_loss(known.like.matched(loss_to_margin(loss))), ALL
         found = [
-            known.fit.log_odds(self._rows(evidence, evidence.target_loss, panel, known.own))
+            known.fit.log_odds(self._rows(evidence, loss, panel, known.own), learner=learner)
             for panel in known.plan.panels
         ]
         return np.asarray(np.mean(found, axis=0) + self._shift(known.share, evidence.records))
@@ -135,8 +143,18 @@ class Stacked(Attack):
             seed=self.seed,
             jobs=self.jobs,
         )
-        known = StackedFit(plan=plan, own=own, fit=fit, share=float(members.mean()))
+        like = Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets]))
+        known = StackedFit(plan=plan, own=own, fit=fit, share=float(members.mean()), like=like)
         return dataclasses.replace(self, fit_=known)
+
+    def mismatch(self, evidence: Evidence) -> float:
+        """How unlike simulated targets the target answers, in standard deviations among them; past 5 it is made up for.
+
+        Looked at are its margins over all records, not who trained it.
+        """
+        known = self.tuned(evidence).fit_
+        assert known is not None  # noqa: S101
+        return known.like.distance(loss_to_margin(evidence.target_loss))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] of each simulated target by what was learned without it and its complement, and its members."""

@@ -13,13 +13,14 @@ from torch_geometric.data import Data
 
 from glasshouse.attacks import Queries
 from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.stacking import Boosted, Linear
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
 from glasshouse.graph.question import Model
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.stacking import Learned, Recipe, learn
+from glasshouse.graph.stacking import Learned, learn, set_stage
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 
@@ -95,15 +96,35 @@ class GStacked(GraphAttack):
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes."""
         known = self.learned(scene)
-        odds = known.log_odds(scene.target) + self._shift(known)
-        return Judgement(np.asarray(expit(odds)[scene.nodes]), {}, self._queries(scene, known))
+        odds, mismatch = known.opinion(scene.target)
+        scores = np.asarray(expit(odds + self._shift(known))[scene.nodes])
+        return Judgement(scores, {"mismatch": mismatch}, self._queries(scene, known))
 
     def learned(self, scene: Scene) -> Learned:
         """What this pool teaches, learned at the first scene that has it; the scene's target is not looked at."""
         for known in self.kept_:
-            if known.is_of(scene.data, scene.shadows, scene.shadow_members):
+            if known.stage.is_of(scene.data, scene.shadows, scene.shadow_members):
                 return known
-        found = learn(scene.data, scene.shadows, scene.shadow_members, self._recipe())
+        stage = set_stage(
+            scene.data,
+            scene.shadows,
+            scene.shadow_members,
+            mode=self.mode,
+            samples=self.samples[0],
+            targets=self.targets,
+            speakers=self.speakers,
+            engine=self.engine,
+            seed=self.seed,
+        )
+        count = int(scene.data.num_nodes)
+        found = learn(
+            stage,
+            samples=self.samples[1:],
+            learners={"linear": self.linear, "boosted": self.boosted},
+            folds=record_folds(count, folds=1 if self.mode == "online" else min(self.folds, count), seed=self.seed),
+            seed=self.seed,
+            jobs=self.jobs,
+        )
         self.kept_[:] = [found]  # of one pool only: it holds all the pool's answers
         return found
 
@@ -111,32 +132,19 @@ class GStacked(GraphAttack):
         """Scores [nodes] of each simulated target by what was learned without it and its complement; its members."""
         known = self.learned(scene)
         shift = self._shift(known)
-        for k, odds in zip(known.plan.targets.tolist(), known.held_out, strict=True):
+        for k, odds in zip(known.stage.plan.targets.tolist(), known.held_out, strict=True):
             yield np.asarray(expit(odds + shift)[scene.nodes]), scene.shadow_members[k, scene.nodes]
-
-    def _recipe(self) -> Recipe:
-        return Recipe(
-            mode=self.mode,
-            learners={"linear": self.linear, "boosted": self.boosted},
-            samples=self.samples,
-            targets=self.targets,
-            speakers=self.speakers,
-            folds=self.folds,
-            engine=self.engine,
-            seed=self.seed,
-            jobs=self.jobs,
-        )
 
     def _shift(self, known: Learned) -> FloatArray:
         """From the share of members that was learned with to the prior that was asked for."""
-        return np.asarray(prior_log_odds(self.prior, int(known.data.num_nodes)) - logit(known.share))
+        return np.asarray(prior_log_odds(self.prior, int(known.stage.data.num_nodes)) - logit(known.share))
 
     def _queries(self, scene: Scene, known: Learned) -> Queries:
         """All models about all nodes, alone, whole and under samples (three a sample: in, out, and the own loss).
 
         What simulated targets ask in later rounds and what is asked about nodes outside the audit is shared.
         """
-        speaking, count = len(known.speakers), int(scene.data.num_nodes)
+        speaking, count = len(known.stage.speakers), int(scene.data.num_nodes)
         each = 2 * (1 + len(scene.shadows)) + 3 * sum(self.samples) * (1 + speaking)
-        simulated = 3 * sum(self.samples[1:]) * speaking * len(known.plan.targets) * count
+        simulated = 3 * sum(self.samples[1:]) * speaking * len(known.stage.plan.targets) * count
         return Queries(float(each), shared=each * (count - len(scene.nodes)) + simulated)

@@ -14,7 +14,9 @@ from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 from glasshouse.randomness import seed_for
 
-__all__ = ["CrossFit", "cross_fit"]
+__all__ = ["ALL", "CrossFit", "cross_fit"]
+
+ALL = "all"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,23 +24,27 @@ class CrossFit:
     """A learned posterior, and what it says of the simulated targets when they are held out.
 
     Args:
-        predictors: one a fold of records; each learned from the other folds, or from all where there is one.
+        predictors: of each learner, one a fold of records, learned from the other folds, or from all where there is
+            one.
         folds: [N] the fold of each record.
         held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
-        learner: the name of the learner with the smallest log loss on held-out targets.
+        learner: which learner it is, the one with the smallest log loss on held-out targets; ``"all"`` is their mean.
         log_loss: that of every learner.
     """
 
-    predictors: tuple[Predictor, ...]
+    predictors: Mapping[str, tuple[Predictor, ...]]
     folds: NDArray[np.intp]
     held_out: FloatArray
     learner: str
     log_loss: Mapping[str, float]
 
-    def log_odds(self, rows: FloatArray) -> FloatArray:
-        """Log-odds [N] of a new target's records from their features [N, F]."""
+    def log_odds(self, rows: FloatArray, *, learner: str | None = None) -> FloatArray:
+        """Log-odds [N] of a new target's records from their features [N, F], by the best learner or a named one."""
+        name = learner or self.learner
+        if name == ALL:
+            return np.asarray(np.mean([self.log_odds(rows, learner=one) for one in self.predictors], axis=0))
         found = np.empty(len(rows))
-        for fold, predictor in enumerate(self.predictors):
+        for fold, predictor in enumerate(self.predictors[name]):
             at = self.folds == fold
             if at.any():
                 found[at] = predictor.log_odds(rows[at])
@@ -55,7 +61,7 @@ def cross_fit(
     seed: int,
     jobs: int = 1,
 ) -> CrossFit:
-    """Fit every learner group by group and fold by fold, and keep the one that told held-out targets best.
+    """Fit every learner group by group and fold by fold, and pick the one that told held-out targets best.
 
     Args:
         rows: [T, N, F] features of the records of each simulated target.
@@ -83,11 +89,16 @@ def cross_fit(
             at = np.ix_(groups == group, folds == fold)
             found[at] = predictor.log_odds(rows[at].reshape(-1, rows.shape[2])).reshape(found[at].shape)
         held_out[name] = found
+    if len(learners) > 1:
+        held_out[ALL] = np.mean(list(held_out.values()), axis=0)
     loss = {name: float(np.logaddexp(0, np.where(members, -odds, odds)).mean()) for name, odds in held_out.items()}
     best = min(loss, key=loss.__getitem__)
     whole = [(-1, fold) for fold in range(int(folds.max()) + 1)]
     return CrossFit(
-        predictors=tuple(_fits(learners[best], rows, members, groups, folds, whole, seed, jobs)),
+        predictors={
+            name: tuple(_fits(learner, rows, members, groups, folds, whole, seed, jobs))
+            for name, learner in learners.items()
+        },
         folds=folds,
         held_out=held_out[best],
         learner=best,
