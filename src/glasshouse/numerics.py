@@ -15,6 +15,7 @@ __all__ = [
     "logits_from_probabilities",
     "loss_to_margin",
     "losses_from_logits",
+    "margin_to_loss",
 ]
 
 FloatArray = NDArray[np.float64]
@@ -102,6 +103,16 @@ def loss_to_margin(loss: FloatArray) -> FloatArray:
         # expm1 overflows past 709, where log(expm1(loss)) and loss are the same number
         margin = np.where(loss > 700.0, -loss, -np.log(np.expm1(np.minimum(loss, 700.0))))
     return np.clip(margin, -np.inf, _LARGEST_MARGIN)
+
+
+def margin_to_loss(margin: FloatArray) -> FloatArray:
+    """The loss -log p of a logit margin log(p / (1 - p)); the way back from `loss_to_margin`.
+
+    Example:
+        >>> margin_to_loss(np.array([0.0, 100.0]))
+        array([6.93147181e-01, 3.72007598e-44])
+    """
+    return np.asarray(np.logaddexp(0.0, -margin))
 
 
 def area_under_roc(scores: FloatArray, positive: NDArray[np.bool_]) -> float:

@@ -16,6 +16,7 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.experiments import EXPERIMENTS, reproduce, reproduce_all, settings
+from glasshouse.experiments.rivals import OURS
 from glasshouse.experiments.settings import Preset
 from glasshouse.table import Table
 
@@ -69,6 +70,22 @@ def test_a_picture_is_drawn_of_every_roc(pools: Path, tmp_path: Path) -> None:
     assert "2026" not in drawn.split("</metadata>")[0]  # no date: same figures, same bytes
 
 
+def test_our_own_attacks_stand_beside_the_best_of_the_papers(pools: Path, tmp_path: Path) -> None:
+    table = reproduce("beyond", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
+    rows = list(table.rows())
+    assert {row["attack"] for row in rows} >= {*OURS, "BASE", "RMIA", "LiRA", "G-BASE (Gibbs)"}
+    for row in rows:
+        rivals = [one["mean"] for one in rows if column(one) == column(row) and one["attack"] not in OURS]
+        assert row["rival_mean"] == max(rivals, default=np.nan) or not rivals
+    trust = {row["metric"] for row in rows if row["attack"] == "g-stacked"}
+    assert trust >= {"ece_pct", "ece_above_floor_pct", "fpr_at_threshold_pct", "threshold_kept_pct"}
+    assert "| g-stacked | auc_pct |" in (tmp_path / "tiny" / "beyond.md").read_text()
+
+
+def column(row: dict[str, Any]) -> tuple[str, ...]:
+    return row["mode"], row["K"], row["metric"]
+
+
 def test_a_private_model_stands_beside_its_bound(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opacus")
     monkeypatch.setattr("glasshouse.experiments.dp_bound.BUDGETS", (1.0, float("inf")))
@@ -98,6 +115,7 @@ def test_an_estimated_threshold_is_not_taken_from_the_targets_it_judges(pools: P
 
 SCRIPT = """
 from glasshouse.experiments import reproduce_all, settings
+from glasshouse.experiments.rivals import OURS
 from glasshouse.experiments.settings import Preset
 settings.PRESETS.add("tiny", Preset(targets=2, datasets=("synthetic",), epochs=0.05, most_shadows=8))
 for name, _ in reproduce_all(preset="tiny", out="{out}", pools="{pools}", progress=False):

@@ -13,6 +13,7 @@ from glasshouse.attacks.regressed import Regressed
 from glasshouse.attacks.rmia import RMIA
 from glasshouse.attacks.shrunk import ShrunkLiRA
 from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
+from glasshouse.attacks.stacked import Stacked
 
 __all__ = [
     "BASE",
@@ -28,6 +29,7 @@ __all__ = [
     "ShadowClassifier",
     "ShrunkLiRA",
     "SimulatedTarget",
+    "Stacked",
     "attack_names",
     "create",
     "register",

@@ -19,6 +19,7 @@ from glasshouse.graph.hop_classifier import HopClassifier
 from glasshouse.graph.regressed import GRegressed
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.splits import noisy_edges, snowball_subset
+from glasshouse.graph.stacked_attack import GStacked
 from glasshouse.graph.synthetic import citation_graph
 from glasshouse.graph.toggle import toggle_losses
 from glasshouse.graph.trainer import GNNTrainer
@@ -28,6 +29,7 @@ __all__ = [
     "GNN",
     "GNNTrainer",
     "GRegressed",
+    "GStacked",
     "GraphAttack",
     "GraphBest",
     "HopClassifier",

@@ -171,7 +171,9 @@ def _parameters(attack: Any) -> dict[str, Any]:
         if field.name.endswith("_"):  # learned, not chosen
             continue
         value = getattr(attack, field.name)
-        if callable(value):
+        if dataclasses.is_dataclass(value):
+            value = repr(value)
+        elif callable(value):
             value = getattr(value, "__name__", type(value).__name__)
         elif np.size(value) > _LISTED:
             value = f"{np.size(value)} numbers"

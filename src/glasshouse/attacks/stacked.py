@@ -1,0 +1,189 @@
+"""The stacked attack: a posterior learned over the signals of several attacks, from simulated targets alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.regression import record_folds
+from glasshouse.attacks.stacking import (
+    ALL,
+    LARGEST_MISMATCH,
+    Answers,
+    Boosted,
+    CrossFit,
+    Learner,
+    Likeness,
+    Linear,
+    Plan,
+    cross_fit,
+    plan_targets,
+    record_features,
+)
+from glasshouse.attacks.stacking.features import own_spread
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray, loss_to_margin, margin_to_loss
+from glasshouse.population import BoolArray
+
+__all__ = ["Stacked", "StackedFit"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StackedFit:
+    """What was learned from a pool: simulated targets, the posterior, the share of members, and how they answer."""
+
+    plan: Plan
+    own: bool
+    fit: CrossFit
+    share: float
+    like: Likeness
+
+
+@register("stacked")
+@dataclass(frozen=True, kw_only=True)
+class Stacked(Attack):
+    """Posterior probability of membership, learned from what single attacks say of simulated targets.
+
+    Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
+    Features of a record: log-confidence and margin, BASE, LiRA's ratio with one variance, the mean margins of in- and
+    out-models and the distances to them, the label; with many models also the record's own spread. Boosted trees or a
+    regression, whichever tells held-out simulated targets better, learn the posterior from them. The true target is
+    only ever scored.
+
+    Args:
+        mode: ``"online"``; or ``"offline"``, where no in-model of a record is looked at to judge it: its features
+            come from out-models, and the posterior from other records.
+        prior: λ, the share of members expected before looking at the model: one number, or one a record.
+        targets: at most so many shadow models play the target.
+        folds: in how many groups of records it is learned offline.
+        boosted: the boosted learner; its parameters.
+        linear: the linear learner.
+        seed: of every random choice.
+        jobs: threads that learn side by side.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> members = np.concatenate([half := rng.random((3, 200)) < 0.5, ~half])  # [6, 200]
+        >>> loss = np.logaddexp(0.0, rng.normal(size=(6, 200)) - 3.0 * members)
+        >>> pool = [1, 2, 4, 5]  # the first model and its complement stay outside
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss[pool], shadow_members=members[pool])
+        >>> scores = Stacked().score(evidence)
+        >>> bool(scores[members[0]].mean() > 0.7), bool(scores[~members[0]].mean() < 0.3)
+        (True, True)
+    """
+
+    posterior: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    targets: int = 16
+    folds: int = 4
+    boosted: Boosted = field(default_factory=Boosted)
+    linear: Linear = field(default_factory=Linear)
+    seed: int = 0
+    jobs: int = 1
+    fit_: StackedFit | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        if self.folds < 2 or self.targets < 4:
+            raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Posteriors, [N]; higher means member."""
+        return np.asarray(expit(self.log_odds(evidence)))
+
+    def log_odds(self, evidence: Evidence) -> FloatArray:
+        """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
+        known = self.tuned(evidence).fit_
+        assert known is not None  # noqa: S101 (for the type checker: tuning fits)
+        if evidence.records != len(known.fit.folds):
+            raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
+        loss, learner = evidence.target_loss, None
+        if known.like.distance(loss_to_margin(loss)) > LARGEST_MISMATCH:
+            # what was learned speaks of answers on the pool's scale; and several learners err in several ways
+            loss, learner = margin_to_loss(known.like.matched(loss_to_margin(loss))), ALL
+        found = [
+            known.fit.log_odds(self._rows(evidence, loss, panel, known.own), learner=learner)
+            for panel in known.plan.panels
+        ]
+        return np.asarray(np.mean(found, axis=0) + self._shift(known.share, evidence.records))
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with its posterior learned from this pool; the target's losses are not looked at."""
+        if self.fit_ is not None:
+            return self
+        plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed)
+        members = evidence.shadow_members[plan.targets]
+        own = all(own_spread(_picked(evidence.shadow_members, rows), self.mode) for rows in plan.references)
+        rows = np.stack(
+            [
+                self._rows(evidence, evidence.shadow_loss[k], references, own)
+                for k, references in zip(plan.targets, plan.references, strict=True)
+            ]
+        )
+        count = 1 if self.mode == "online" else min(self.folds, max(evidence.records, 2))
+        learners: dict[str, Learner] = {"linear": self.linear, "boosted": self.boosted}
+        fit = cross_fit(
+            rows,
+            members,
+            groups=plan.groups,
+            folds=record_folds(evidence.records, folds=count, seed=self.seed),
+            learners=learners,
+            seed=self.seed,
+            jobs=self.jobs,
+        )
+        like = Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets]))
+        known = StackedFit(plan=plan, own=own, fit=fit, share=float(members.mean()), like=like)
+        return dataclasses.replace(self, fit_=known)
+
+    def mismatch(self, evidence: Evidence) -> float:
+        """How unlike simulated targets the target answers, in standard deviations among them; past 5 it is made up for.
+
+        Looked at are its margins over all records, not who trained it.
+        """
+        known = self.tuned(evidence).fit_
+        assert known is not None  # noqa: S101
+        return known.like.distance(loss_to_margin(evidence.target_loss))
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [N] of each simulated target by what was learned without it and its complement, and its members."""
+        known = self.tuned(evidence).fit_
+        assert known is not None  # noqa: S101
+        shift = self._shift(known.share, evidence.records)
+        for k, odds in zip(known.plan.targets, known.fit.held_out, strict=True):
+            yield np.asarray(expit(odds + shift)), evidence.shadow_members[k]
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
+        each = super().queries(evidence).per_record
+        return Queries(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
+
+    def _shift(self, share: float, records: int) -> FloatArray:
+        """From the share of members that was learned with to the prior that was asked for."""
+        return np.asarray(prior_log_odds(self.prior, records) - logit(share))
+
+    def _rows(self, evidence: Evidence, target: FloatArray, references: NDArray[np.intp], own: bool) -> FloatArray:
+        """Features [N, F] of a target's losses [N] among the references [R, 1] or [R, N]."""
+        answers = Answers(
+            target, _picked(evidence.shadow_loss, references), _picked(evidence.shadow_members, references)
+        )
+        columns = list(record_features(answers, mode=self.mode, own=own).values())
+        if evidence.labels is not None:
+            columns.append(evidence.labels.astype(np.float64))
+        return np.stack(columns, axis=1)
+
+
+def _picked(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
+    """The rows' entries, [R, N], of a matrix [K, N]."""
+    return values[rows, np.arange(values.shape[1])]

@@ -1,0 +1,128 @@
+"""Fit a posterior on simulated targets so that nothing is judged by what was learned from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from glasshouse.attacks.stacking.learners import Learner, Predictor
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+from glasshouse.randomness import seed_for
+
+__all__ = ["ALL", "CrossFit", "cross_fit"]
+
+ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CrossFit:
+    """A learned posterior, and what it says of the simulated targets when they are held out.
+
+    Args:
+        predictors: of each learner, one a fold of records, learned from the other folds, or from all where there is
+            one.
+        folds: [N] the fold of each record.
+        held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
+        learner: which learner it is, the one with the smallest log loss on held-out targets; ``"all"`` is their mean.
+        log_loss: that of every learner.
+    """
+
+    predictors: Mapping[str, tuple[Predictor, ...]]
+    folds: NDArray[np.intp]
+    held_out: FloatArray
+    learner: str
+    log_loss: Mapping[str, float]
+
+    def log_odds(self, rows: FloatArray, *, learner: str | None = None) -> FloatArray:
+        """Log-odds [N] of a new target's records from their features [N, F], by the best learner or a named one."""
+        name = learner or self.learner
+        if name == ALL:
+            return np.asarray(np.mean([self.log_odds(rows, learner=one) for one in self.predictors], axis=0))
+        found = np.empty(len(rows))
+        for fold, predictor in enumerate(self.predictors[name]):
+            at = self.folds == fold
+            if at.any():
+                found[at] = predictor.log_odds(rows[at])
+        return found
+
+
+def cross_fit(
+    rows: FloatArray,
+    members: BoolArray,
+    *,
+    groups: NDArray[np.intp],
+    folds: NDArray[np.intp],
+    learners: Mapping[str, Learner],
+    seed: int,
+    jobs: int = 1,
+) -> CrossFit:
+    """Fit every learner group by group and fold by fold, and pick the one that told held-out targets best.
+
+    Args:
+        rows: [T, N, F] features of the records of each simulated target.
+        members: [T, N] who trained it.
+        groups: [T] simulated targets that are held out together.
+        folds: [N] of the records; a single fold (online) is learned from as well as judged.
+        learners: candidates by name.
+        seed: of the learners.
+        jobs: threads that fit side by side; the result does not depend on it.
+
+    Example:
+        >>> from glasshouse.attacks.stacking.learners import Linear
+        >>> rows = np.random.default_rng(0).normal(size=(4, 50, 1))
+        >>> fit = cross_fit(rows, rows[:, :, 0] > 0, groups=np.array([0, 0, 1, 1]), folds=np.zeros(50, dtype=int),
+        ...                 learners={"linear": Linear()}, seed=0)
+        >>> fit.learner, bool(fit.log_odds(np.full((50, 1), 2.0)).min() > 1)
+        ('linear', True)
+    """
+    parts = [(group, fold) for group in np.unique(groups).tolist() for fold in range(int(folds.max()) + 1)]
+    held_out = {}
+    for name, learner in learners.items():
+        found = np.empty(members.shape)
+        fitted = _fits(learner, rows, members, groups, folds, parts, seed, jobs)
+        for (group, fold), predictor in zip(parts, fitted, strict=True):
+            at = np.ix_(groups == group, folds == fold)
+            found[at] = predictor.log_odds(rows[at].reshape(-1, rows.shape[2])).reshape(found[at].shape)
+        held_out[name] = found
+    if len(learners) > 1:
+        held_out[ALL] = np.mean(list(held_out.values()), axis=0)
+    loss = {name: float(np.logaddexp(0, np.where(members, -odds, odds)).mean()) for name, odds in held_out.items()}
+    best = min(loss, key=loss.__getitem__)
+    whole = [(-1, fold) for fold in range(int(folds.max()) + 1)]
+    return CrossFit(
+        predictors={
+            name: tuple(_fits(learner, rows, members, groups, folds, whole, seed, jobs))
+            for name, learner in learners.items()
+        },
+        folds=folds,
+        held_out=held_out[best],
+        learner=best,
+        log_loss=loss,
+    )
+
+
+def _fits(
+    learner: Learner,
+    rows: FloatArray,
+    members: BoolArray,
+    groups: NDArray[np.intp],
+    folds: NDArray[np.intp],
+    parts: Sequence[tuple[int, int]],
+    seed: int,
+    jobs: int,
+) -> list[Predictor]:
+    """One predictor for each (group, fold) left out; group -1 leaves none out, and a single fold is never left out."""
+
+    def fit(group: int, fold: int) -> Predictor:
+        records = folds != fold if folds.max() else folds == fold
+        chosen = np.ix_(groups != group, records)
+        return learner.fit(
+            rows[chosen].reshape(-1, rows.shape[2]), members[chosen].reshape(-1), seed=seed_for(seed, group, fold)
+        )
+
+    return list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(group, fold) for group, fold in parts))

@@ -1,0 +1,146 @@
+"""Learners of a membership posterior from features: boosted trees, and a linear one for where records are few."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logit
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+from glasshouse.randomness import generator, seed_for
+
+__all__ = ["Boosted", "Learner", "Linear", "Predictor"]
+
+_SMALLEST = 1e-7  # boosted probabilities are float64, but no leaf speaks for ten million rows
+
+
+class Predictor(Protocol):
+    """What a learner gives: log-odds [R] of membership from rows [R, F]."""
+
+    def log_odds(self, rows: FloatArray) -> FloatArray:
+        """Log-odds, [R]."""
+
+
+class Learner(Protocol):
+    """A way to learn log-odds of membership; a frozen dataclass of its parameters."""
+
+    def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
+        """Learn from rows [R, F] and members [R]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boosted:
+    """Histogram gradient boosting, the mean log-odds of several fits that look at a random share of features a split.
+
+    Args:
+        rounds: trees of a fit.
+        rate: what each tree adds.
+        leaves: of a tree, at most.
+        smallest_leaf: rows of a leaf, at least.
+        penalty: L2, on the leaves' values.
+        share: of the features, looked at for each split.
+        fits: how many are averaged.
+        examples: at most so many rows are learned from, drawn at random.
+
+    Example:
+        >>> rows = np.repeat([[0.0], [1.0]], 100, axis=0)
+        >>> found = Boosted(fits=1).fit(rows, rows[:, 0] > 0, seed=0).log_odds(np.array([[0.0], [1.0]]))
+        >>> bool(found[0] < -2), bool(found[1] > 2)
+        (True, True)
+    """
+
+    rounds: int = 150
+    rate: float = 0.05
+    leaves: int = 63
+    smallest_leaf: int = 40
+    penalty: float = 1.0
+    share: float = 0.5
+    fits: int = 2
+    examples: int = 600_000
+
+    def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
+        """Learn from rows [R, F] and members [R]."""
+        if len(rows) > self.examples:
+            drawn = generator(seed, "examples").permutation(len(rows))[: self.examples]
+            rows, members = rows[drawn], members[drawn]
+        return _Mean([self._fit(rows, members, seed_for(seed, "boosted", number)) for number in range(self.fits)])
+
+    def _fit(self, rows: FloatArray, members: BoolArray, seed: int) -> Any:
+        made = HistGradientBoostingClassifier(
+            max_iter=self.rounds,
+            learning_rate=self.rate,
+            max_leaf_nodes=self.leaves,
+            min_samples_leaf=self.smallest_leaf,
+            l2_regularization=self.penalty,
+            max_features=self.share,
+            early_stopping=False,
+            random_state=seed % 2**32,
+        )
+        # one thread: the order in which several add up is not the same twice, and so the last bits are not
+        with threadpool_limits(1, user_api="openmp"):
+            return made.fit(rows, members)
+
+
+@dataclass(frozen=True)
+class _Mean:
+    fitted: Sequence[Any]
+
+    def log_odds(self, rows: FloatArray) -> FloatArray:
+        with threadpool_limits(1, user_api="openmp"):
+            chances = [one.predict_proba(rows)[:, 1] for one in self.fitted]
+        return np.asarray(np.mean([logit(np.clip(one, _SMALLEST, 1 - _SMALLEST)) for one in chances], axis=0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear:
+    """Logistic regression on features and their squares, without outliers and on one scale.
+
+    Args:
+        strength: inverse of the penalty.
+        tail: share of rows on either side whose values are drawn in to the last one inside.
+
+    Example:
+        >>> rows = np.linspace(-3, 3, 200)[:, None]
+        >>> bool(Linear().fit(rows, rows[:, 0] > 0, seed=0).log_odds(np.array([[2.0]]))[0] > 2)
+        True
+    """
+
+    strength: float = 0.1
+    tail: float = 0.002
+
+    def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
+        """Learn from rows [R, F] and members [R]; nothing here is random."""
+        low, high = np.quantile(rows, [self.tail, 1 - self.tail], axis=0)
+        inside = np.clip(rows, low, high)
+        centre, width = inside.mean(axis=0), inside.std(axis=0) + 1e-9
+        with threadpool_limits(1):
+            fitted = LogisticRegression(C=self.strength, max_iter=2000).fit(
+                _squared((inside - centre) / width), members
+            )
+        return _Line(low, high, centre, width, fitted.coef_[0], float(fitted.intercept_[0]))
+
+
+@dataclass(frozen=True)
+class _Line:
+    low: FloatArray
+    high: FloatArray
+    centre: FloatArray
+    width: FloatArray
+    slope: NDArray[Any]
+    constant: float
+
+    def log_odds(self, rows: FloatArray) -> FloatArray:
+        scaled = (np.clip(rows, self.low, self.high) - self.centre) / self.width
+        return np.asarray(_squared(scaled) @ self.slope + self.constant)
+
+
+def _squared(scaled: FloatArray) -> FloatArray:
+    return np.concatenate([scaled, scaled**2], axis=1)

@@ -1,0 +1,67 @@
+"""Whether a target answers like the simulated ones that were learned from, and how to make up for it where not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glasshouse.numerics import FloatArray
+
+__all__ = ["LARGEST_MISMATCH", "Likeness"]
+
+LARGEST_MISMATCH = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 20
+_LEVELS = (np.arange(2000) + 0.5) / 2000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Likeness:
+    """How simulated targets answer over all records, without a look at who trained them.
+
+    Args:
+        quantiles: [levels] of their answers, all together.
+        centre: [figures] mean over targets of the mean, the spread and some quantiles of a target's answers.
+        spread: [figures] standard deviation over targets.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> like = Likeness.of(random.normal(size=(8, 1000)))
+        >>> bool(like.distance(random.normal(size=1000)) < 5), bool(like.distance(random.normal(3, 2, size=1000)) > 20)
+        (True, True)
+    """
+
+    quantiles: FloatArray
+    centre: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of(cls, answers: FloatArray) -> Likeness:
+        """Of the answers [T, N] of T simulated targets."""
+        figures = np.stack([_figures(row) for row in answers])
+        floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would find everything strange
+        return cls(
+            quantiles=np.quantile(answers, _LEVELS),
+            centre=figures.mean(axis=0),
+            spread=np.maximum(figures.std(axis=0, ddof=1), floor),
+        )
+
+    def distance(self, answers: FloatArray) -> float:
+        """How far a target's answers [N] are from theirs: root mean square over the figures, in standard deviations."""
+        return float(np.sqrt(np.mean(((_figures(answers) - self.centre) / self.spread) ** 2)))
+
+    def matched(self, answers: FloatArray) -> FloatArray:
+        """The same answers [N] in the same order, on the scale of the simulated targets'.
+
+        A model that is surer of everything than the pool's has its margins drawn in, and so on, quantile by quantile.
+
+        Example:
+            >>> Likeness.of(np.array([[0.0, 1.0], [0.0, 1.0]])).matched(np.array([70.0, 50.0])).round(1)
+            array([1., 0.])
+        """
+        ordered = np.sort(answers)
+        below, upto = (np.searchsorted(ordered, answers, side=side) for side in ("left", "right"))
+        return np.asarray(np.interp(0.5 * (below + upto) / len(answers), _LEVELS, self.quantiles))
+
+
+def _figures(answers: FloatArray) -> FloatArray:
+    return np.array([answers.mean(), answers.std(), *np.quantile(answers, [0.05, 0.25, 0.5, 0.75, 0.95])])

@@ -1,0 +1,80 @@
+"""Which shadow models play the target, with which references, and which of them must be held out together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.attacks.simulation import reference_rows
+from glasshouse.errors import InputError
+from glasshouse.population import BoolArray
+from glasshouse.randomness import generator
+
+__all__ = ["Plan", "plan_targets"]
+
+_GROUPS = 4  # held out in turn; more would fit more often and hardly better
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """Simulated targets of a pool.
+
+    Args:
+        targets: [T] rows of the pool that play the target.
+        references: for each of them the rows that may speak: [R, 1] for all records alike, or [R, N].
+        groups: [T] a target and its complement share a group, which is held out as one.
+        panels: sets of references for the true target, each as many as a simulated target has; its scores are
+            averaged over them, so that what was learned from few references is not asked about more.
+    """
+
+    targets: NDArray[np.intp]
+    references: tuple[NDArray[np.intp], ...]
+    groups: NDArray[np.intp]
+    panels: tuple[NDArray[np.intp], ...]
+
+
+def plan_targets(members: BoolArray, *, targets: int, seed: int) -> Plan:
+    """Choose simulated targets, in pairs where the pool has pairs.
+
+    Args:
+        members: [K, N] who trained which shadow model.
+        targets: at most so many play the target; all models of small pools do.
+        seed: of the choice.
+
+    Example:
+        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
+        >>> plan = plan_targets(members, targets=16, seed=0)
+        >>> plan.targets, plan.references[0].tolist(), plan.groups
+        (array([0, 1, 2, 3]), [[2], [3]], array([0, 0, 1, 1]))
+    """
+    count = len(members)
+    if count < 4:
+        raise InputError(f"shadows: {count} shadow models are too few to simulate targets with; train 4 or more.")
+    order = np.arange(count) if count <= targets else generator(seed, "simulated").permutation(count)
+    sets: dict[bytes, list[int]] = {}  # targets by their references: a model and its complement have the same
+    rows = {}
+    for k in order.tolist():
+        if sum(map(len, sets.values())) >= targets:
+            break
+        for each in [k, *_complement(members, k)]:
+            if each not in rows:
+                rows[each] = reference_rows(members, each)
+                key = rows[each].tobytes() if rows[each].shape[1] == 1 else bytes([each % 256, each // 256])
+                sets.setdefault(key, []).append(each)
+    group = {k: number % _GROUPS for number, together in enumerate(sets.values()) for k in together}
+    chosen = np.array(sorted(rows))
+    alike = [rows[together[0]] for together in sets.values() if rows[together[0]].shape[1] == 1]
+    return Plan(
+        targets=chosen,
+        references=tuple(rows[k] for k in chosen.tolist()),
+        groups=np.array([group[k] for k in chosen.tolist()]),
+        panels=tuple(alike[:_GROUPS]) or (np.arange(count)[:, None],),
+    )
+
+
+def _complement(members: BoolArray, k: int) -> list[int]:
+    """The partner that `reference_rows` leaves out with k."""
+    partners: list[int] = np.flatnonzero((members == ~members[k]).all(axis=1))[:1].tolist()
+    return partners

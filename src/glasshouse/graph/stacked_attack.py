@@ -1,0 +1,150 @@
+"""The stacked attack on graphs: a posterior learned over all signals about a node, from simulated targets alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+from torch_geometric.data import Data
+
+from glasshouse.attacks import Queries
+from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.regression import record_folds
+from glasshouse.attacks.stacking import Boosted, Linear
+from glasshouse.errors import InputError
+from glasshouse.evidence import Mode
+from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.question import Model
+from glasshouse.graph.scene import Scene
+from glasshouse.graph.stacking import Learned, learn, set_stage
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+
+__all__ = ["GStacked"]
+
+
+@register_graph_attack("g-stacked")
+@dataclass(frozen=True, kw_only=True)
+class GStacked(GraphAttack):
+    """Posterior probability that a node was trained on, learned from simulated targets.
+
+    Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
+    What several attacks say of a node, asked alone, in the whole graph and under sampled training sets, what its
+    presence does to its neighbours, and what is believed of these, become a posterior by boosted trees (or by a
+    regression, where that tells held-out simulated targets better). In a second round the training sets are sampled
+    from the posterior of the first. The true target is only ever scored.
+
+    All that depends on the pool is learned once and kept for the next target with the same shadow models.
+
+    Args:
+        mode: ``"online"``; or ``"offline"``, where only models without a node speak about it, and the posterior that
+            judges it is learned from other nodes.
+        prior: λ, the share of members expected before looking: one number, or one a node.
+        samples: training sets in each round; one number is one round.
+        targets: at most so many shadow models play the target.
+        speakers: at most so many shadow models are asked about sampled training sets.
+        folds: in how many groups of nodes it is learned offline.
+        boosted: the boosted learner; its parameters.
+        linear: the linear learner.
+        engine: how signals are computed; see `toggle_losses`.
+        seed: of every random choice.
+        jobs: threads that learn side by side.
+
+    Example:
+        >>> GStacked(samples=(8,)).name  # one round
+        'g-stacked'
+    """
+
+    posterior: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    samples: tuple[int, ...] = (8, 4)
+    targets: int = 16
+    speakers: int = 32
+    folds: int = 4
+    boosted: Boosted = field(default_factory=Boosted)
+    linear: Linear = field(default_factory=Linear)
+    engine: str = "auto"
+    seed: int = 0
+    jobs: int = 1
+    kept_: list[Learned] = field(default_factory=list, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        if not self.samples or min(self.samples) < 1:
+            raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
+        if self.folds < 2 or self.targets < 4:
+            raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
+
+    def score(
+        self,
+        data: Data,
+        *,
+        target: Model,
+        shadows: Sequence[Model],
+        shadow_members: ArrayLike,
+        nodes: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Posteriors of the nodes, [nodes]; higher means member. Arguments as those of `GBASE.score`."""
+        return self.score_scene(Scene(data, target, shadows, shadow_members, nodes=nodes))
+
+    def judge(self, scene: Scene) -> Judgement:
+        """Posteriors of the scene's audited nodes."""
+        known = self.learned(scene)
+        odds, mismatch = known.opinion(scene.target)
+        scores = np.asarray(expit(odds + self._shift(known))[scene.nodes])
+        return Judgement(scores, {"mismatch": mismatch}, self._queries(scene, known))
+
+    def learned(self, scene: Scene) -> Learned:
+        """What this pool teaches, learned at the first scene that has it; the scene's target is not looked at."""
+        for known in self.kept_:
+            if known.stage.is_of(scene.data, scene.shadows, scene.shadow_members):
+                return known
+        stage = set_stage(
+            scene.data,
+            scene.shadows,
+            scene.shadow_members,
+            mode=self.mode,
+            samples=self.samples[0],
+            targets=self.targets,
+            speakers=self.speakers,
+            engine=self.engine,
+            seed=self.seed,
+        )
+        count = int(scene.data.num_nodes)
+        found = learn(
+            stage,
+            samples=self.samples[1:],
+            learners={"linear": self.linear, "boosted": self.boosted},
+            folds=record_folds(count, folds=1 if self.mode == "online" else min(self.folds, count), seed=self.seed),
+            seed=self.seed,
+            jobs=self.jobs,
+        )
+        self.kept_[:] = [found]  # of one pool only: it holds all the pool's answers
+        return found
+
+    def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [nodes] of each simulated target by what was learned without it and its complement; its members."""
+        known = self.learned(scene)
+        shift = self._shift(known)
+        for k, odds in zip(known.stage.plan.targets.tolist(), known.held_out, strict=True):
+            yield np.asarray(expit(odds + shift)[scene.nodes]), scene.shadow_members[k, scene.nodes]
+
+    def _shift(self, known: Learned) -> FloatArray:
+        """From the share of members that was learned with to the prior that was asked for."""
+        return np.asarray(prior_log_odds(self.prior, int(known.stage.data.num_nodes)) - logit(known.share))
+
+    def _queries(self, scene: Scene, known: Learned) -> Queries:
+        """All models about all nodes, alone, whole and under samples (three a sample: in, out, and the own loss).
+
+        What simulated targets ask in later rounds and what is asked about nodes outside the audit is shared.
+        """
+        speaking, count = len(known.stage.speakers), int(scene.data.num_nodes)
+        each = 2 * (1 + len(scene.shadows)) + 3 * sum(self.samples) * (1 + speaking)
+        simulated = 3 * sum(self.samples[1:]) * speaking * len(known.stage.plan.targets) * count
+        return Queries(float(each), shared=each * (count - len(scene.nodes)) + simulated)

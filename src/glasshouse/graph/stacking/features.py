@@ -1,0 +1,105 @@
+"""Features of every node of one target: single attacks on three queries, G-BASE's signal, and the neighbours'."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.special import expit
+from torch_geometric.data import Data
+
+from glasshouse.attacks.sides import moments
+from glasshouse.attacks.stacking.features import Answers, Features, own_spread, record_features
+from glasshouse.evidence import Mode
+from glasshouse.graph.stacking.answers import Sampled
+from glasshouse.numerics import FloatArray, log_mean_exp
+from glasshouse.population import BoolArray
+
+__all__ = ["Surroundings", "View", "node_features"]
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Who is whose neighbour, and what each node is called: what the graph tells without a model.
+
+    Example:
+        >>> import torch
+        >>> edges = torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
+        >>> around = Surroundings.of(Data(x=torch.eye(4), edge_index=edges, y=torch.tensor([0, 1, 0, 1])))
+        >>> around.mean(np.array([1.0, 0.0, 0.0, 9.0]), alone=0.5)
+        array([0. , 0.5, 0. , 0.5])
+    """
+
+    adjacency: csr_array
+    degree: FloatArray
+    labels: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, data: Data) -> Surroundings:
+        """Of a graph; an edge counts once, and a node is not its own neighbour."""
+        count = int(data.num_nodes)
+        source, receiver = data.edge_index.cpu().numpy()
+        apart = source != receiver
+        pairs = np.unique(np.stack([receiver[apart], source[apart]]), axis=1)
+        adjacency = csr_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(count, count))
+        labels = data.y.cpu().numpy().astype(np.int64)
+        return cls(adjacency, np.bincount(pairs[0], minlength=count).astype(np.float64), labels)
+
+    def mean(self, values: FloatArray, *, alone: float) -> FloatArray:
+        """Mean [n] over each node's neighbours; ``alone`` where it has none."""
+        summed = self.adjacency @ values
+        return np.asarray(np.where(self.degree > 0, summed / np.maximum(self.degree, 1), alone))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """All that is looked at to judge one target: its answers and its references', about every node.
+
+    Args:
+        alone: without edges.
+        whole: in the whole graph.
+        target: the target's answers under sampled training sets, of one model.
+        references: those of the references that were asked for them.
+        members: who trained those, [R, n].
+        posterior: [n] log-odds from the round before; None in the first.
+    """
+
+    alone: Answers
+    whole: Answers
+    target: Sampled
+    references: Sampled
+    members: BoolArray
+    posterior: FloatArray | None = None
+
+
+def node_features(view: View, around: Surroundings, *, mode: Mode) -> Features:
+    """Features by name, [n] each; offline, only out-models of a node speak about it."""
+    sampled = Answers(view.target.own.mean(axis=1)[0], view.references.own.mean(axis=1), view.members)
+    found: Features = {}
+    for name, answers in {"alone": view.alone, "whole": view.whole, "sampled": sampled}.items():
+        own = own_spread(answers.members, mode)
+        found |= {f"{name} {key}": value for key, value in record_features(answers, mode=mode, own=own).items()}
+    gain, gains = view.target.gain[0], view.references.gain
+    found["gain"] = gain
+    found["gain over outside"] = gain - moments(gains, ~view.members).mean
+    if mode == "online":
+        found["gain over inside"] = gain - moments(gains, view.members).mean
+    odds = _gbase(view, mode)  # [M, n]
+    found["g-base"], found["g-base odds"] = expit(odds).mean(axis=0), odds.mean(axis=0)
+    found["neighbours' base"] = around.mean(expit(found["alone base"]), alone=0.5)
+    found["neighbours' g-base"] = around.mean(found["g-base"], alone=0.5)
+    found["degree"] = np.log1p(around.degree)
+    found["label"] = around.labels.astype(np.float64)
+    if view.posterior is not None:
+        found["posterior"] = view.posterior
+        found["neighbours' posterior"] = around.mean(expit(view.posterior), alone=0.5)
+    return found
+
+
+def _gbase(view: View, mode: Mode) -> FloatArray:
+    asked = None if mode == "online" else ~view.members
+    signals = view.references.signal
+    rows = [-view.target.signal[0, i] - log_mean_exp(-signals[:, i], where=asked) for i in range(signals.shape[1])]
+    return np.stack(rows)

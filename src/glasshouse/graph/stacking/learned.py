@@ -1,0 +1,155 @@
+"""Learn a node's posterior of membership from the simulated targets of a pool, in rounds; score targets with it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from glasshouse.attacks.stacking import ALL, LARGEST_MISMATCH, CrossFit, Learner, cross_fit
+from glasshouse.graph.question import Model
+from glasshouse.graph.stacking.answers import Heard, hear, sample_signals
+from glasshouse.graph.stacking.likeness import HeardLikeness, SampledLikeness
+from glasshouse.graph.stacking.stage import Stage, Told
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+from glasshouse.randomness import generator, seed_for
+
+__all__ = ["Learned", "Opinion", "Round", "learn"]
+
+
+class Round(NamedTuple):
+    """The posterior learned in one round, and how its simulated targets answered under sampled training sets."""
+
+    fit: CrossFit
+    like: SampledLikeness
+
+
+class Opinion(NamedTuple):
+    """Log-odds [n] of membership, and how unlike simulated targets the target answers, in standard deviations."""
+
+    odds: FloatArray
+    mismatch: float
+
+
+class Simulated(NamedTuple):
+    """Features [T, n, F] of every simulated target in one round, and how these answered."""
+
+    rows: FloatArray
+    like: SampledLikeness
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Learned:
+    """What was learned from a pool; any number of targets are scored with it.
+
+    Args:
+        stage: the pool on its graph.
+        samples: training sets drawn in each round after the first, from the posterior of the round before.
+        seed: of these draws.
+        like: how simulated targets answer.
+        rounds: the posterior of each round.
+    """
+
+    stage: Stage
+    samples: tuple[int, ...]
+    seed: int
+    like: HeardLikeness
+    rounds: tuple[Round, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """The share of members among simulated targets: the prior that the posterior was learned with."""
+        return float(self.stage.members[self.stage.plan.targets].mean())
+
+    @property
+    def held_out(self) -> FloatArray:
+        """[T, n] log-odds of the simulated targets, learned without them and their complements."""
+        return self.rounds[-1].fit.held_out
+
+    def opinion(self, target: Model) -> Opinion:
+        """What is believed of every node after the last round, the mean over panels of references.
+
+        A target that is unlike all simulated ones has its answers matched to theirs, and all learners are heard: what
+        was learned speaks of answers on the pool's scale.
+        """
+        stage = self.stage
+        heard = hear([target], stage.data)
+        mismatch = self.like.distance(heard)
+        strange = mismatch > LARGEST_MISMATCH
+        heard = self.like.matched(heard) if strange else heard
+        panels = [panel[:, 0] for panel in stage.plan.panels]
+        odds: list[FloatArray] = []
+        for number, (fit, like) in enumerate(self.rounds):
+            if number == 0:
+                answers = sample_signals([target], stage.data, stage.masks, engine=stage.engine)
+                told = Told(answers, stage.speakers, stage.said)
+            else:
+                told = stage.told(target, self._masks(np.mean(odds, axis=0), number, "target"), stage.speakers)
+            told = told._replace(target=like.matched(told.target)) if strange else told
+            rows = [stage.rows(heard, told, panel, odds[at] if odds else None) for at, panel in enumerate(panels)]
+            odds = [fit.log_odds(row, learner=ALL if strange else None) for row in rows]
+        return Opinion(np.asarray(np.mean(odds, axis=0)), mismatch)
+
+    def simulated(self) -> Simulated:
+        """Every simulated target in the next round."""
+        stage, number = self.stage, len(self.rounds)
+        rows, targets = [], []
+        for index, k in enumerate(stage.plan.targets.tolist()):
+            references = stage.plan.references[index][:, 0]
+            heard = Heard(stage.heard.alone[[k]], stage.heard.whole[[k]])
+            odds = self.held_out[index] if number else None
+            if odds is None:
+                own = stage.said.of([int(np.searchsorted(stage.speakers, k))])
+                told = Told(own, stage.speakers, stage.said)
+            else:
+                told = stage.told(stage.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
+            rows.append(stage.rows(heard, told, references, odds))
+            targets.append(told.target)
+        return Simulated(np.stack(rows), SampledLikeness.of(targets))
+
+    def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
+        random = generator(self.seed, "masks", number, who)
+        return np.asarray(random.random((self.samples[number - 1], len(odds))) < expit(odds))
+
+
+def learn(
+    stage: Stage,
+    *,
+    samples: tuple[int, ...],
+    learners: Mapping[str, Learner],
+    folds: NDArray[np.intp],
+    seed: int,
+    jobs: int = 1,
+) -> Learned:
+    """Learn from a pool: every shadow model of its plan plays the target once a round.
+
+    Args:
+        stage: the pool on its graph.
+        samples: training sets in each round after the first; empty for a single round.
+        learners: candidates by name.
+        folds: [n] of the nodes; a single one online.
+        seed: of every random choice.
+        jobs: threads that learn side by side.
+    """
+    targets = stage.plan.targets
+    like = HeardLikeness.of(Heard(stage.heard.alone[targets], stage.heard.whole[targets]))
+    known = Learned(stage=stage, samples=samples, seed=seed, like=like)
+    for number in range(1 + len(samples)):
+        simulated = known.simulated()
+        fit = cross_fit(
+            simulated.rows,
+            stage.members[targets],
+            groups=stage.plan.groups,
+            folds=folds,
+            learners=learners,
+            seed=seed_for(seed, "round", number),
+            jobs=jobs,
+        )
+        known = dataclasses.replace(known, rounds=(*known.rounds, Round(fit, simulated.like)))
+    return known
