@@ -13,7 +13,17 @@ from tests.strategies import gaussian_evidence
 
 
 def test_every_attack_can_be_made_by_name() -> None:
-    assert attack_names() == ["base", "calibration", "classifier", "lira", "loss", "attack-r", "regressed", "rmia", "stacked"]
+    assert attack_names() == [
+        "base",
+        "calibration",
+        "classifier",
+        "lira",
+        "loss",
+        "attack-r",
+        "regressed",
+        "rmia",
+        "stacked",
+    ]
     for name in attack_names():
         attack = create(name, shared={"mode": "offline", "prior": 0.3, "seed": 1})
         assert isinstance(attack, Attack)
