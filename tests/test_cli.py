@@ -90,6 +90,14 @@ def test_scoring_can_keep_a_run_and_choose_attacks(evidence: Path) -> None:
     assert metrics["mode"] == "offline"
 
 
+def test_the_best_attack_is_picked_and_said(evidence: Path) -> None:
+    done = glasshouse("score", evidence, "-a", "best", "--json", folder=evidence.parent)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert list(found["attacks"]) == ["best"]
+    assert found["notes"][-1].startswith("best picked ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -126,7 +134,7 @@ def test_bad_input_is_a_clear_line_and_exit_code_two(evidence: Path, arguments: 
 
 
 def test_names_are_listed(tmp_path: Path) -> None:
-    assert "rmia" in glasshouse("attacks", folder=tmp_path).stdout.split()
+    assert {"rmia", "regressed", "best"} <= set(glasshouse("attacks", folder=tmp_path).stdout.split())
     assert "digits" in glasshouse("datasets", folder=tmp_path).stdout.split()
     assert glasshouse("--help", folder=tmp_path).returncode == 0
 

@@ -61,7 +61,8 @@ def audit(
         population: the records, members and others.
         members: [N] who trained the target; for evaluation alone, no attack sees it.
         trainer: ``(population, members, seed) -> model``, as the target was trained.
-        attacks: names, attack objects, or mappings with ``name`` and the attack's parameters.
+        attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
+            simulated targets and says why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve.
@@ -93,8 +94,8 @@ def audit(
             "population: this is a graph; call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
         )
     mask = as_members(members, (len(population),), place="members")
-    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed)
     wanted = checked_rates(fprs, mask)
+    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
     pool = ShadowPool.plan(
         population, trainer, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
     )
@@ -152,7 +153,8 @@ def audit_evidence(
     Args:
         evidence: losses of the target and of the shadow models.
         members: [N] who trained the target; without it records are scored and ranked, and nothing is measured.
-        attacks: names, attack objects, or mappings with ``name`` and the attack's parameters.
+        attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
+            simulated targets and says why.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates.
         prior: λ, the share of members that the attacker expects.
@@ -169,10 +171,10 @@ def audit_evidence(
         array([1, 2])
     """
     mask = None if members is None else as_members(members, (evidence.records,), place="members")
-    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed)
     # an unknown truth limits no rate, but a pool of N records cannot place a threshold finer than its non-members
     counted = evidence.shadow_members[0] if mask is None else mask
     wanted = checked_rates(fprs, counted)
+    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
     context = Context(
         title=title,
         shadows=evidence.models,

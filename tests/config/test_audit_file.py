@@ -58,6 +58,8 @@ claim: {delta: 0.1}
         ("x: !!python/object/apply:os.system ['true']", "is not YAML"),
         ("shadows: 0", "shadows: 0 is too few"),
         ("attacks: []", "attacks: List should have at least 1 item"),
+        ("attacks: bset", 'attacks\\[0\\]: "bset" is not an attack. Did you mean "best"'),
+        ("attacks: [{name: best, candidates: [lira, g-bsae]}]", 'attacks\\[0\\]: "g-bsae" is not an attack'),
         ("trainer: {epochs: 3}", "trainer: needs 'kind'"),
         ("graph: {name: cora}\ndata: {name: digits}", "data: does not go with graph"),
         ("graph: {network: {architecture: transformer}}", "graph.network.architecture: Input should be 'gcn'"),
@@ -83,6 +85,12 @@ def test_records_are_audited_where_data_or_a_trainer_is_given() -> None:
     assert AuditFile.model_validate({"shadows": 4}).is_graph
 
 
+def test_one_attack_needs_no_list_and_best_may_name_candidates_of_both_kinds() -> None:
+    assert AuditFile.model_validate({"attacks": "best"}).attacks == ["best"]
+    choice = {"name": "best", "candidates": ["lira", "g-base"]}
+    assert AuditFile.model_validate({"attacks": [choice]}).attacks == [choice]
+
+
 def test_a_users_own_files_and_functions_are_audited(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     rows = [f"{random.normal()},{random.normal()},{'high' if i % 3 else 'low'},person-{i},{i % 2}" for i in range(200)]
@@ -93,7 +101,7 @@ def test_a_users_own_files_and_functions_are_audited(tmp_path: Path) -> None:
 title: People
 data: {name: file, path: people.csv, label: income, id: who, member: trained}
 trainer: {kind: sklearn, estimator: DecisionTreeClassifier, parameters: {max_depth: 8}}
-attacks: [base, {name: rmia, gamma: 2.0}]
+attacks: [base, {name: rmia, gamma: 2.0}, best]
 shadows: 4
 fprs: [0.05]
 claim: {epsilon: 1.0}
@@ -105,6 +113,7 @@ claim: {epsilon: 1.0}
     assert result.records()["id"][7] == "person-7"
     assert result.records()["label"][0] == "low"
     assert result.table()["auc"][0] > 0.55
+    assert any("best picked" in note for note in result.summary().notes)
 
 
 def test_functions_of_the_users_own_are_found_beside_the_file(tmp_path: Path) -> None:

@@ -34,3 +34,10 @@ def test_the_verdict_names_the_strongest_attack_its_rate_and_its_interval() -> N
     assert f"The strongest of 3 attacks, {best.name}, finds" in summary.verdict
     assert "95% interval" in summary.verdict
     assert "8 shadow models (online)" in summary.verdict
+
+
+def test_what_an_attack_learned_is_not_among_its_parameters() -> None:
+    evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
+    summary = audit_evidence(evidence, members=members, attacks=["regressed"]).summary()
+    assert summary.attack("regressed").parameters == {"mode": "online", "prior": 0.5, "folds": 5, "seed": 0}
+    assert summary.attack("regressed").description == "Regressed(mode='online', prior=0.5, folds=5, seed=0)"

@@ -1,6 +1,7 @@
 """Attacks: small objects with ``score(evidence) -> [N]``; higher means member."""
 
 from glasshouse.attacks.base import BASE
+from glasshouse.attacks.bavaria import BaVarIA
 from glasshouse.attacks.calibration import Calibration
 from glasshouse.attacks.classifier import ShadowClassifier
 from glasshouse.attacks.lira import LiRA
@@ -10,6 +11,7 @@ from glasshouse.attacks.rank import AttackR
 from glasshouse.attacks.registry import Attack, attack_names, create, register
 from glasshouse.attacks.regressed import Regressed
 from glasshouse.attacks.rmia import RMIA
+from glasshouse.attacks.shrunk import ShrunkLiRA
 from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
 from glasshouse.attacks.stacked import Stacked
 
@@ -18,12 +20,14 @@ __all__ = [
     "RMIA",
     "Attack",
     "AttackR",
+    "BaVarIA",
     "Calibration",
     "LiRA",
     "LossThreshold",
     "Queries",
     "Regressed",
     "ShadowClassifier",
+    "ShrunkLiRA",
     "SimulatedTarget",
     "Stacked",
     "attack_names",

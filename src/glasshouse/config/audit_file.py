@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
 from glasshouse.attacks import attack_names, create
 from glasshouse.audit import audit
@@ -37,13 +37,19 @@ def _known(choice: str | dict[str, Any]) -> str | dict[str, Any]:
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = str(parameters.pop("name", ""))
     try:
-        if name in attack_names() or find_spec("torch_geometric") is None:
+        named = {name, *parameters.get("candidates", ())}  # best names further attacks, on graphs of both kinds
+        if named <= set(attack_names()) or find_spec("torch_geometric") is None:
             create(name, **parameters)
         else:  # the graph's room takes seconds to open; only names that are not of this one are looked up there
             check_attack(name, parameters)
     except (InputError, TypeError) as error:
         raise ValueError(str(error)) from error
     return choice
+
+
+def _listed(attacks: Any) -> Any:
+    """One name stands for a list of one, so that ``attacks: best`` reads as it should."""
+    return [attacks] if isinstance(attacks, str) else attacks
 
 
 AttackEntry = Annotated[str | dict[str, Any], AfterValidator(_known)]
@@ -64,7 +70,7 @@ class AuditFile(Strict):
     data: Data | None = None
     trainer: TrainerSection = Field(default={"kind": "mlp"}, validate_default=True)
     target: Target = TrainedTarget()
-    attacks: Annotated[list[AttackEntry], Field(min_length=1)] | None = None
+    attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(_listed)] | None = None
     shadows: int = 8
     shadow_fraction: Share = 0.5
     mode: Literal["online", "offline"] = "online"

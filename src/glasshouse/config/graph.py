@@ -95,7 +95,7 @@ class GraphSection(Strict):
 
 def check_attack(name: str, parameters: dict[str, Any]) -> None:
     """Refuse an attack on graphs that does not exist or does not take these parameters."""
-    from glasshouse.graph.audit import make_attack
+    from glasshouse.graph.attack import make_attack
 
     try:
         make_attack(name, parameters)

@@ -1,5 +1,6 @@
 """Evaluation: ROC, intervals, thresholds and what they say about ε. The only room that sees the target's members."""
 
+from glasshouse.evaluation.best import Best, Pick
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
 from glasshouse.evaluation.outcome import AttackOutcome, run_attack
@@ -17,8 +18,10 @@ __all__ = [
     "ROC",
     "AcrossTargets",
     "AttackOutcome",
+    "Best",
     "Interval",
     "Metrics",
+    "Pick",
     "PrivacyClaim",
     "PrivacyVerdict",
     "Rate",

@@ -14,9 +14,10 @@ from scipy.stats import rankdata
 from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack
 from glasshouse.errors import InputError
+from glasshouse.evaluation.best import Best, Scored
 from glasshouse.evaluation.metrics import Metrics, evaluate
 from glasshouse.evaluation.privacy import Guesses
-from glasshouse.evaluation.thresholds import Policy, Threshold, estimate_thresholds
+from glasshouse.evaluation.thresholds import Policy, Threshold, estimate_thresholds, threshold_from
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
@@ -38,7 +39,7 @@ class AttackOutcome:
         attack: with its parameters, tuned ones as they were settled; a graph's attacks are of another kind.
         scores: [N], higher means member.
         thresholds: one for each wanted FPR, from simulated targets; empty where there are too few shadow models.
-        note: why there are none; empty where there are some.
+        note: why there are none, or why this attack was picked; mostly empty.
         details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None where they are not known.
         seconds: spent on scoring the target.
@@ -74,8 +75,19 @@ def run_attack(
     policy: Policy = "mean",
     confidence: float = 0.95,
     progress: bool | None = False,
+    simulated: Scored | None = None,
 ) -> AttackOutcome:
     """Score the target, estimate thresholds from the pool, and evaluate where the members are known.
+
+    Args:
+        attack: to run; `Best` picks one first, and the outcome is of that one.
+        evidence: to run it on.
+        fprs: wanted false-positive rates.
+        members: [N] who trained the target; reaches no attack.
+        policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
+        confidence: of every interval.
+        progress: whether to show a bar.
+        simulated: scores of the simulated targets and who trained them, where they are already there.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -83,6 +95,18 @@ def run_attack(
         >>> run_attack(LossThreshold(), evidence, fprs=[]).ranks
         array([1, 2])
     """
+    if isinstance(attack, Best):
+        pick = attack.pick(evidence)
+        outcome = run_attack(
+            pick.attack,
+            evidence,
+            fprs=fprs,
+            members=members,
+            policy=policy,
+            confidence=confidence,
+            simulated=pick.simulated,
+        )
+        return dataclasses.replace(outcome, note=" ".join([pick.reason, outcome.note]).strip())
     started = time.perf_counter()
     attack = attack.tuned(evidence)
     scores = attack.score(evidence)
@@ -92,7 +116,9 @@ def run_attack(
         raise InputError(f"{attack.name}: record {record!r} got a score that is not a number; please report this.")
     thresholds: tuple[Threshold, ...] = ()
     note = ""
-    if fprs:
+    if simulated is not None:
+        thresholds = tuple(threshold_from(simulated, fpr, policy=policy, confidence=confidence) for fpr in fprs)
+    elif fprs:
         try:
             thresholds = estimate_thresholds(
                 attack, evidence, fprs, policy=policy, confidence=confidence, progress=progress

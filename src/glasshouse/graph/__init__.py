@@ -10,11 +10,13 @@ except ImportError as _error:
 
 from glasshouse.graph.attack import GraphAttack
 from glasshouse.graph.audit import audit
+from glasshouse.graph.best import GraphBest
 from glasshouse.graph.datasets import load_graph
 from glasshouse.graph.gbase import GBASE
 from glasshouse.graph.gnn import GNN, build_gnn
 from glasshouse.graph.grid_search import grid_search
 from glasshouse.graph.hop_classifier import HopClassifier
+from glasshouse.graph.regressed import GRegressed
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.splits import noisy_edges, snowball_subset
 from glasshouse.graph.stacked_attack import GStacked
@@ -27,8 +29,10 @@ __all__ = [
     "GBASE",
     "GNN",
     "GNNTrainer",
+    "GRegressed",
     "GStacked",
     "GraphAttack",
+    "GraphBest",
     "HopClassifier",
     "Scene",
     "audit",

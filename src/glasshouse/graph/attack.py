@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Mapping
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from glasshouse.attacks import Queries
+from glasshouse.attacks import Attack, Queries, attack_names, create
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 from glasshouse.registry import Registry
 
-__all__ = ["GRAPH_ATTACKS", "GraphAttack", "Judgement", "register_graph_attack"]
+__all__ = ["GRAPH_ATTACKS", "GraphAttack", "Judgement", "make_attack", "register_graph_attack"]
 
 
 class Judgement(NamedTuple):
@@ -29,8 +29,8 @@ class GraphAttack(abc.ABC):
     Its class attribute ``posterior`` tells that its score is a probability of membership.
 
     Example:
-        >>> GRAPH_ATTACKS.names()
-        ['g-base', 'classifier-2hop', 'g-stacked']
+        >>> "g-base" in GRAPH_ATTACKS.names()
+        True
     """
 
     name: ClassVar[str]
@@ -67,3 +67,21 @@ def register_graph_attack(name: str) -> Callable[[GraphAttackType], GraphAttackT
         return attack
 
     return decorate
+
+
+def make_attack(name: str, parameters: Mapping[str, Any], **shared: Any) -> Attack | GraphAttack:
+    """An attack of either kind by name.
+
+    Example:
+        >>> make_attack("g-base", {"sampler": "gibbs"}).label
+        'g-base-gibbs'
+    """
+    both: Registry[None] = Registry("an attack")  # so that a misspelt name is met with all that are known
+    for known in [*attack_names(), *GRAPH_ATTACKS.names()]:
+        both.add(known, None)
+    both.find(name)
+    # where both kinds have a name, such as "best", it is the graph's that is meant
+    if name in GRAPH_ATTACKS.names():
+        found: GraphAttack = GRAPH_ATTACKS.create(name, shared=shared, **parameters)
+        return found
+    return create(name, shared=shared, **parameters)

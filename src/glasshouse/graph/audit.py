@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, is_undirected
 
-from glasshouse.attacks import Attack, attack_names, create
+from glasshouse.attacks import Attack
 from glasshouse.attacks.choices import AttackChoice, named_attacks
 from glasshouse.audit import checked_rates, conclude, library_versions
 from glasshouse.compute import Compute
@@ -22,7 +22,7 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.accuracy import induced_accuracy
-from glasshouse.graph.attack import GRAPH_ATTACKS, GraphAttack
+from glasshouse.graph.attack import GRAPH_ATTACKS, GraphAttack, make_attack
 from glasshouse.graph.question import Model
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.scene import Scene, checked_graph
@@ -32,12 +32,11 @@ from glasshouse.pool.shadow_pool import described
 from glasshouse.population import as_members, fingerprint_of, random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
-from glasshouse.registry import Registry
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
 from glasshouse.training import Trainer
 
-__all__ = ["audit", "make_attack"]
+__all__ = ["audit"]
 
 DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "classifier-2hop", "g-base")
 
@@ -76,8 +75,9 @@ def audit(
         trainer: ``(data, members, seed) -> model``, as the target was trained; `GNNTrainer` by default.
         shadow_trainer: how the attacker trains, where it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
-        attacks: i.i.d. attacks by name (they look at zero-hop queries), ``"g-base"``, ``"classifier-2hop"``, objects,
-            or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``.
+        attacks: i.i.d. attacks by name (they look at zero-hop queries), ``"g-base"``, ``"g-regressed"``,
+            ``"classifier-2hop"``, objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"``
+            picks one of either kind by simulated targets and says why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         nodes: ids of the nodes to audit; all by default.
@@ -116,10 +116,10 @@ def audit(
 
     def make(name: str, parameters: Mapping[str, Any]) -> Attack | GraphAttack:
         expected = prior if name in GRAPH_ATTACKS.names() else own
-        return make_attack(name, parameters, mode=mode, prior=expected, seed=seed)
+        return make_attack(name, parameters, mode=mode, prior=expected, seed=seed, fprs=wanted)
 
-    made = named_attacks(attacks, make)
     wanted = checked_rates(fprs, truth[scene.nodes])
+    made = named_attacks(attacks, make)
     owner: Trainer = GNNTrainer() if trainer is None else trainer
     pool = ShadowPool.plan(
         seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
@@ -163,23 +163,6 @@ def audit(
     found = conclude(evidence, outcomes, members=shown, labels=labels, fprs=wanted, context=context, claim=claim)
     around = Surroundings(data.edge_index.cpu().numpy(), members=truth, labels=data.y.cpu().numpy(), nodes=scene.nodes)
     return dataclasses.replace(found, surroundings=around)
-
-
-def make_attack(name: str, parameters: Mapping[str, Any], **shared: Any) -> Attack | GraphAttack:
-    """An attack of either kind by name.
-
-    Example:
-        >>> make_attack("g-base", {"sampler": "gibbs"}).label
-        'g-base-gibbs'
-    """
-    both: Registry[None] = Registry("an attack")  # so that a misspelt name is met with all that are known
-    for known in [*attack_names(), *GRAPH_ATTACKS.names()]:
-        both.add(known, None)
-    both.find(name)
-    if name in GRAPH_ATTACKS.names():
-        found: GraphAttack = GRAPH_ATTACKS.create(name, shared=shared, **parameters)
-        return found
-    return create(name, shared=shared, **parameters)
 
 
 def _oddities(data: Data) -> list[str]:

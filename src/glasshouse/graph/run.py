@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 
 from glasshouse.attacks import Attack
 from glasshouse.errors import InputError
 from glasshouse.evaluation import AttackOutcome, Threshold, evaluate, run_attack
+from glasshouse.evaluation.best import Scored
 from glasshouse.evaluation.thresholds import Policy, threshold_from
 from glasshouse.graph.attack import GraphAttack
+from glasshouse.graph.best import GraphBest
 from glasshouse.graph.scene import Scene
 from glasshouse.progress import track
 
@@ -24,16 +27,18 @@ def run_on_scene(
     policy: Policy = "mean",
     confidence: float = 0.95,
     progress: bool | None = False,
+    simulated: Scored | None = None,
 ) -> AttackOutcome:
     """One attack against one target on a graph; i.i.d. attacks look at zero-hop evidence.
 
     Args:
-        attack: of either kind.
+        attack: of either kind; `GraphBest` picks one first, and the outcome is of that one.
         scene: what it looks at. Its ``truth`` evaluates the scores and reaches no attack but the sampler of that name.
         fprs: wanted false-positive rates.
         policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
         progress: whether to show a bar.
+        simulated: scores of the simulated targets and who trained them, where they are already there.
 
     Example:
         >>> import torch
@@ -44,18 +49,33 @@ def run_on_scene(
         >>> run_on_scene(BASE(), scene, fprs=[]).scores.round(3)
         array([0.546, 0.546])
     """
+    if isinstance(attack, GraphBest):
+        pick = attack.pick(scene)
+        outcome = run_on_scene(
+            pick.attack, scene, fprs=fprs, policy=policy, confidence=confidence, simulated=pick.simulated
+        )
+        return dataclasses.replace(outcome, note=" ".join([pick.reason, outcome.note]).strip())
     members = None if scene.truth is None else scene.truth[scene.nodes]
     if isinstance(attack, Attack):
         evidence = scene.of_nodes(scene.zero_hop)
         return run_attack(
-            attack, evidence, fprs=fprs, members=members, policy=policy, confidence=confidence, progress=progress
+            attack,
+            evidence,
+            fprs=fprs,
+            members=members,
+            policy=policy,
+            confidence=confidence,
+            progress=progress,
+            simulated=simulated,
         )
     started = time.perf_counter()
     scores, details, queries = attack.judge(scene)
     seconds = time.perf_counter() - started
     thresholds: tuple[Threshold, ...] = ()
     note = ""
-    if fprs:
+    if simulated is not None:
+        thresholds = tuple(threshold_from(simulated, fpr, policy=policy, confidence=confidence) for fpr in fprs)
+    elif fprs:
         try:
             thresholds = _thresholds(attack, scene, fprs, policy=policy, confidence=confidence, progress=progress)
         except InputError as error:  # the target could be scored, so only the thresholds are missing

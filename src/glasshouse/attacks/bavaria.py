@@ -1,0 +1,157 @@
+"""BaVarIA: LiRA whose variances borrow from each other (Brännvall 2026, arXiv 2603.11799)."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma, stdtr
+from scipy.stats import t as student
+
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.sides import Moments, moments
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray, loss_to_margin
+
+__all__ = ["BaVarIA", "VariancePrior", "fit_variance_prior"]
+
+_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+_SMALLEST_SHARE = 1e-5  # of the median variance: the logarithm of a variance that happens to be 0 says nothing
+_LOG_FREEDOMS = (-20.0, 20.0)  # of half the degrees of freedom; more than this are as good as infinitely many
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariancePrior:
+    """Scaled inverse chi-squared prior of a record's variance, which is an inverse gamma in other letters.
+
+    Args:
+        freedom: d₀, how many degrees of freedom it is worth; infinite where all records have one variance.
+        variance: s₀², which it draws towards.
+
+    Example:
+        >>> prior = VariancePrior(freedom=4.0, variance=1.0)
+        >>> prior.updated(Moments(np.array([3.0]), np.array([0.0]), np.array([14.0])))
+        (array([6.]), array([3.]))
+    """
+
+    freedom: float
+    variance: float
+
+    def updated(self, side: Moments) -> tuple[FloatArray, FloatArray]:
+        """Degrees of freedom and variance of each record after a look at its own margins, [N] each."""
+        own = side.models - 1
+        if np.isinf(self.freedom):
+            variance = np.full(len(own), self.variance)
+        else:
+            variance = (self.freedom * self.variance + side.squares) / (self.freedom + own)
+        return self.freedom + own, np.maximum(variance, _SMALLEST_VARIANCE)
+
+
+@register("bavaria")
+@dataclass(frozen=True, kw_only=True)
+class BaVarIA(Attack):
+    r"""Log-likelihood ratio of the target's margin under Student-t predictives with empirical-Bayes variances.
+
+    With n models on a side, mean μ and variance s² of their margins, and a prior worth :math:`d_0` degrees of freedom
+    at :math:`s_0^2`, the margin of one more model is t with :math:`d_0 + n - 1` degrees of freedom around μ, with scale
+    :math:`\tilde s \sqrt{1 + 1/n}` and :math:`\tilde s^2 = (d_0 s_0^2 + (n - 1) s^2) / (d_0 + n - 1)`. The prior of a
+    side is fitted to the logarithms of all records' variances. Offline: the one-sided log tail of the out-models' t.
+
+    LiRA has to choose between one variance a record, which few models estimate badly, and one for all; this takes from
+    both what the data support.
+
+    Args:
+        mode: ``"online"`` or ``"offline"``.
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
+        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
+        ... )
+        >>> scores = BaVarIA().score(evidence)
+        >>> bool(scores[0] > 0 > scores[1])
+        True
+    """
+
+    mode: Mode = "online"
+    priors_: tuple[VariancePrior | None, VariancePrior] | None = dataclasses.field(default=None, repr=False)
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Log ratios (offline log tail probabilities), [N]; higher means member."""
+        priors = self.tuned(evidence).priors_
+        assert priors is not None  # noqa: S101 (for the type checker: tuning fits)
+        target = loss_to_margin(evidence.target_loss)
+        freedom, mean, scale = _predictive(_side(evidence, inside=False), priors[1])
+        if priors[0] is None:
+            return _student_log_cdf((target - mean) / scale, freedom)
+        outside = student.logpdf(target, freedom, mean, scale)
+        freedom, mean, scale = _predictive(_side(evidence, inside=True), priors[0])
+        return np.asarray(student.logpdf(target, freedom, mean, scale) - outside)
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with its priors fitted to this pool; the target's losses are not looked at.
+
+        Two numbers a side from thousands of variances remember no model, so simulated targets may share them.
+        """
+        if self.priors_ is not None:
+            return self
+        outside = fit_variance_prior(_side(evidence, inside=False))
+        inside = fit_variance_prior(_side(evidence, inside=True)) if self.mode == "online" else None
+        return dataclasses.replace(self, priors_=(inside, outside))
+
+
+def fit_variance_prior(side: Moments) -> VariancePrior:
+    """The prior under which the logarithms of the records' variances have the mean and the spread that they have.
+
+    The logarithm of a variance with d degrees of freedom scatters by ψ'(d/2) even where all variances are equal; what
+    is left over of the scatter is the prior's ψ'(d₀/2) (Smyth 2004). Nothing left over: one variance for all.
+
+    Args:
+        side: of all records; those with one model only are not looked at.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> variance = 2.0 * 6.0 / rng.chisquare(6.0, size=20_000)  # d₀ = 6, s₀² = 2
+        >>> squares = variance * rng.chisquare(3.0, size=20_000)
+        >>> fitted = fit_variance_prior(Moments(np.full(20_000, 4.0), np.zeros(20_000), squares))
+        >>> round(fitted.freedom), round(fitted.variance, 1)
+        (6, 2.0)
+    """
+    known = side.models > 1
+    freedom, squares = side.models[known] - 1, side.squares[known]
+    if not known.any():
+        raise InputError(
+            "shadows: BaVarIA estimates spreads, which needs 2 or more models on a side of some record; there is 1 of "
+            "each. Train 4 shadow models or more."
+        )
+    pooled = max(float(squares.sum() / freedom.sum()), _SMALLEST_VARIANCE)
+    own = squares / freedom
+    own = np.maximum(own, max(_SMALLEST_SHARE * float(np.median(own)), _SMALLEST_VARIANCE))
+    logs = np.log(own) - digamma(freedom / 2) + np.log(freedom / 2)  # [records], of mean log σ² each
+    left = float(logs.var(ddof=1) - polygamma(1, freedom / 2).mean()) if len(logs) > 1 else 0.0
+    if left <= polygamma(1, np.exp(_LOG_FREEDOMS[1])):
+        return VariancePrior(freedom=float(np.inf), variance=pooled)
+    half = np.exp(brentq(lambda log: np.log(polygamma(1, np.exp(log)) / left), *_LOG_FREEDOMS))  # ψ'(half) = left
+    return VariancePrior(freedom=float(2 * half), variance=float(np.exp(logs.mean() + digamma(half) - np.log(half))))
+
+
+def _side(evidence: Evidence, *, inside: bool) -> Moments:
+    evidence.require_side(inside=inside)
+    return moments(loss_to_margin(evidence.shadow_loss), evidence.shadow_members == inside)
+
+
+def _predictive(side: Moments, prior: VariancePrior) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Degrees of freedom, location and scale of the margin of one more model, [N] each."""
+    freedom, variance = prior.updated(side)
+    return freedom, side.mean, np.sqrt(variance * (1 + 1 / side.models))
+
+
+def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:
+    """Log of Student's distribution function, with all digits near 0, where the likely members are."""
+    tail = stdtr(freedom, -np.abs(value))
+    with np.errstate(under="ignore"):
+        return np.asarray(np.where(value > 0, np.log1p(-tail), np.log(np.maximum(tail, np.finfo(np.float64).tiny))))

@@ -1,0 +1,179 @@
+"""Shrunk LiRA: each record's in–out shift is drawn towards the shift that records have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.stats import norm
+
+from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.attacks.sides import Moments, moments
+from glasshouse.attacks.simulation import simulated_targets
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray, loss_to_margin
+
+__all__ = ["CommonShift", "ShrunkLiRA", "fit_common_shift"]
+
+_SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonShift:
+    """How much higher margins of members are, over all records.
+
+    Args:
+        shift: δ, the mean shift.
+        variance: τ², by which records' own shifts differ from it.
+        inside: σ_in², variance of a record's margin over in-models.
+        outside: σ_out², over out-models.
+
+    Example:
+        >>> common = CommonShift(shift=2.0, variance=0.0, inside=1.0, outside=1.0)
+        >>> side = Moments(np.array([1.0]), np.array([0.0]), np.array([0.0]))
+        >>> common.predictive(side, side, inside=True)  # half its own mean of 0, half the other side's and the shift
+        (array([1.]), array([1.5]))
+    """
+
+    shift: float
+    variance: float
+    inside: float
+    outside: float
+
+    def predictive(self, within: Moments, outside: Moments, *, inside: bool) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of the margin of one more model that trained on the record, or did not; [N] each.
+
+        A side's mean is known twice: from its own models, and from the other side's less or plus the shift. Both are
+        weighed by their precision. Where shifts differ much (τ² large), only a side's own models are left.
+        """
+        noise_in, noise_out = self.inside / within.models, self.outside / outside.models
+        if inside:
+            spread, own, other = self.inside, (within.mean, noise_in), (outside.mean + self.shift, noise_out)
+        else:
+            spread, own, other = self.outside, (outside.mean, noise_out), (within.mean - self.shift, noise_in)
+        far = other[1] + self.variance
+        share = far / (far + own[1])  # of the side's own models
+        return share * own[0] + (1 - share) * other[0], spread + share * own[1]
+
+
+@register("shrunk-lira")
+@dataclass(frozen=True, kw_only=True)
+class ShrunkLiRA(Attack):
+    r"""Log-likelihood ratio under Gaussians whose means are empirical-Bayes estimates.
+
+    A record's margins are :math:`N(\mu, \sigma_{out}^2)` outside and :math:`N(\mu + \delta_v, \sigma_{in}^2)` inside,
+    its shift :math:`\delta_v \sim N(\delta, \tau^2)`; δ, τ² and one variance a side come from all records by moments.
+    Offline a record has no in-mean: :math:`\delta_v` is δ, and the shift and both variances come from simulated targets
+    on other records.
+
+    Args:
+        mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
+        folds: in how many groups of records it is fitted offline.
+        seed: of the draw of these groups.
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 2.0], shadow_loss=[[0.1, 2.5], [0.2, 1.5], [1.5, 0.2], [2.5, 0.1]],
+        ...     shadow_members=[[1, 0], [1, 0], [0, 1], [0, 1]],
+        ... )
+        >>> scores = ShrunkLiRA().score(evidence)
+        >>> bool(scores[0] > 0 > scores[1])
+        True
+    """
+
+    mode: Mode = "online"
+    folds: int = 5
+    seed: int = 0
+    fit_: CommonShift | SidesFit | None = dataclasses.field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise InputError(f"folds: {self.folds} is too few; a record's numbers come from other folds. Use 5.")
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Log ratios, [N]; higher means member."""
+        fit = self.tuned(evidence).fit_
+        if isinstance(fit, SidesFit):
+            return fit.log_ratio(np.empty((evidence.records, 0)), _above_out_mean(evidence))
+        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
+        target = loss_to_margin(evidence.target_loss)
+        within, outside = _side(evidence, inside=True), _side(evidence, inside=False)
+        densities = []
+        for inside in (True, False):
+            mean, variance = fit.predictive(within, outside, inside=inside)
+            densities.append(norm.logpdf(target, mean, np.sqrt(variance)))
+        return np.asarray(densities[0] - densities[1])
+
+    def tuned(self, evidence: Evidence) -> Self:
+        """The same attack with its shift and variances fitted to this pool; the target's losses are not looked at.
+
+        A handful of numbers from all records remember no model, so simulated targets may share them.
+        """
+        if self.fit_ is not None:
+            return self
+        if self.mode == "online":
+            return dataclasses.replace(
+                self, fit_=fit_common_shift(_side(evidence, inside=True), _side(evidence, inside=False))
+            )
+        count = min(self.folds, max(evidence.records, 2))
+        folds = record_folds(evidence.records, folds=count, seed=self.seed)
+        return dataclasses.replace(self, fit_=fit_sides(_examples(evidence), folds))
+
+    def queries(self, evidence: Evidence) -> Queries:
+        """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
+        each = super().queries(evidence).per_record
+        return Queries(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
+
+
+def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
+    """The shift and its variance under which the records' differences of means have the moments that they have.
+
+    Args:
+        within: of all records over in-models.
+        outside: over out-models.
+
+    Example:
+        >>> side = Moments(np.full(2, 2.0), np.array([0.0, 1.0]), np.array([2.0, 2.0]))
+        >>> fit_common_shift(side._replace(mean=side.mean + 3.0), side).shift
+        3.0
+    """
+    spreads = []
+    for side in (within, outside):
+        freedom = (side.models - 1).sum()
+        if freedom == 0:
+            raise InputError(
+                "shadows: shrunk LiRA estimates a spread, which needs 2 or more models on a side of some record; there "
+                "is 1 of each. Train 4 shadow models or more."
+            )
+        spreads.append(max(float(side.squares.sum() / freedom), _SMALLEST_VARIANCE))
+    shifts = within.mean - outside.mean
+    noise = spreads[0] / within.models + spreads[1] / outside.models
+    scatter = float(shifts.var(ddof=1)) if len(shifts) > 1 else 0.0
+    return CommonShift(
+        shift=float(shifts.mean()),
+        variance=max(scatter - float(noise.mean()), 0.0),
+        inside=spreads[0],
+        outside=spreads[1],
+    )
+
+
+def _side(evidence: Evidence, *, inside: bool) -> Moments:
+    evidence.require_side(inside=inside)
+    return moments(loss_to_margin(evidence.shadow_loss), evidence.shadow_members == inside)
+
+
+def _above_out_mean(evidence: Evidence) -> FloatArray:
+    """How far the target's margin lies above the mean of the out-models, [N, 1]."""
+    return np.asarray(loss_to_margin(evidence.target_loss) - _side(evidence, inside=False).mean)[:, None]
+
+
+def _examples(evidence: Evidence) -> Iterator[Example]:
+    nothing = np.empty((evidence.records, 0))  # beside the out-mean, which is subtracted, references say nothing
+    for target in simulated_targets(evidence):
+        yield Example(nothing, _above_out_mean(target.evidence), target.members)

@@ -1,0 +1,170 @@
+"""The best attack for a pool: picked by the members of simulated targets it finds, with no look at the target."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.attacks.prior import check_prior
+from glasshouse.attacks.registry import Attack, attack_names, create, register
+from glasshouse.errors import InputError
+from glasshouse.evaluation.metrics import DEFAULT_FPRS
+from glasshouse.evaluation.roc import auc, tpr_at_fpr
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+
+__all__ = ["Best", "Pick", "Scored", "candidate_names", "pick_best"]
+
+Kind = TypeVar("Kind")
+Scored = Sequence[tuple[FloatArray, BoolArray]]
+
+_CANDIDATES = ("base", "rmia", "lira", "bavaria", "shrunk-lira", "regressed", "stacked")
+_COARSE = 0.1  # the rate to pick by where so few records were audited that no wanted one can be resolved
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pick(Generic[Kind]):
+    """The attack that did best, and why.
+
+    Args:
+        name: of the attack.
+        attack: settled for the pool.
+        simulated: its scores [N] of every simulated target, and who trained that one [N]; thresholds use them too.
+        reason: one sentence.
+
+    Example:
+        >>> Pick(name="base", attack=None, simulated=[], reason="It was alone.").reason
+        'It was alone.'
+    """
+
+    name: str
+    attack: Kind
+    simulated: Scored
+    reason: str
+
+
+def candidate_names() -> tuple[str, ...]:
+    """The attacks on records that are worth trying, of those that are registered.
+
+    Example:
+        >>> "regressed" in candidate_names()
+        True
+    """
+    return tuple(name for name in _CANDIDATES if name in attack_names())
+
+
+@register("best")
+@dataclass(frozen=True, kw_only=True)
+class Best(Attack):
+    """Whichever candidate finds most members of simulated targets at the smallest false-positive rate that is wanted.
+
+    Every shadow model plays the target once, judged by the rest of the pool less its complement; nobody looks at the
+    target, nor at who trained it, so its figures are no better for having had a choice.
+
+    Args:
+        mode: ``"online"`` or ``"offline"``, for all candidates.
+        prior: λ, the share of members expected before looking at the model.
+        fprs: wanted false-positive rates; the smallest that simulated targets can resolve decides.
+        candidates: names of the attacks to try; by default those that are worth it.
+        seed: of every random choice.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> members = np.repeat(np.tile([[1, 0], [0, 1]], (2, 1)), 100, axis=1).astype(bool)
+        >>> loss = rng.exponential(np.where(members, 0.5, 1.0))
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> Best(candidates=("loss", "base"), fprs=(0.1,)).pick(evidence).reason
+        'best picked loss: TPR at 10 % FPR 25.0 % ± 1.3 % on 4 simulated targets; next base 18.3 %.'
+    """
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    fprs: tuple[float, ...] = DEFAULT_FPRS
+    candidates: Sequence[str] = dataclasses.field(default_factory=candidate_names)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        self.attacks()  # a misspelt candidate is refused before the long work
+
+    def attacks(self) -> dict[str, Attack]:
+        """The candidates by name."""
+        if "best" in self.candidates:
+            raise InputError("candidates: best cannot be one of its own candidates.")
+        shared = {"mode": self.mode, "prior": self.prior, "seed": self.seed}
+        return {name: create(name, shared=shared) for name in self.candidates}
+
+    def pick(self, evidence: Evidence) -> Pick[Attack]:
+        """The best candidate for this pool; the target's losses are not looked at."""
+
+        def tried(attack: Attack) -> Callable[[], tuple[Attack, Scored]]:
+            def trial() -> tuple[Attack, Scored]:
+                settled = attack.tuned(evidence)
+                return settled, list(settled.simulated_scores(evidence))
+
+            return trial
+
+        return pick_best({name: tried(attack) for name, attack in self.attacks().items()}, self.fprs)
+
+    def score(self, evidence: Evidence) -> FloatArray:
+        """Scores of the picked attack, [N]; higher means member."""
+        return self.pick(evidence).attack.score(evidence)
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Those of the picked attack."""
+        yield from self.pick(evidence).simulated
+
+
+def pick_best(trials: Mapping[str, Callable[[], tuple[Kind, Scored]]], fprs: Sequence[float]) -> Pick[Kind]:
+    """The attack with the largest mean TPR over simulated targets; AUC decides between equals.
+
+    Args:
+        trials: by name, what settles an attack and scores the simulated targets with it. One that refuses this pool
+            (too few models, no logits) is left out.
+        fprs: wanted false-positive rates; the smallest that all simulated targets can resolve decides.
+
+    Example:
+        >>> pair = (np.arange(20.0), np.arange(20) >= 10)
+        >>> worse = (np.zeros(20), np.arange(20) >= 10)
+        >>> pick_best({"a": lambda: (1, [worse] * 2), "b": lambda: (2, [pair] * 2)}, [0.1]).reason
+        'best picked b: TPR at 10 % FPR 100.0 % ± 0.0 % on 2 simulated targets; next a 0.0 %.'
+    """
+    scored: dict[str, tuple[Kind, Scored]] = {}
+    refusals: dict[str, InputError] = {}
+    for name, trial in trials.items():
+        try:
+            scored[name] = trial()
+        except InputError as error:
+            refusals[name] = error
+    if not scored:
+        said = next(iter(refusals.values()), "no candidate was given.")
+        raise InputError(f"attacks: best cannot pick. {said}")
+    fpr = _resolved(fprs, [members for _, pairs in scored.values() for _, members in pairs])
+    rates = {name: _rates(pairs, fpr) for name, (_, pairs) in scored.items()}
+    areas = {name: float(np.mean([auc(*pair) for pair in pairs])) for name, (_, pairs) in scored.items()}
+    order = sorted(scored, key=lambda name: (rates[name].mean(), areas[name]), reverse=True)
+    best = order[0]
+    spread = rates[best].std(ddof=1) / np.sqrt(len(rates[best]))
+    reason = (
+        f"best picked {best}: TPR at {100 * fpr:g} % FPR {100 * rates[best].mean():.1f} % ± {100 * spread:.1f} % on "
+        f"{len(rates[best])} simulated targets"
+    )
+    reason += f"; next {order[1]} {100 * rates[order[1]].mean():.1f} %" if len(order) > 1 else "; no other ran"
+    reason += f"; left out, since they refuse this pool: {', '.join(refusals)}." if refusals else "."
+    attack, simulated = scored[best]
+    return Pick(name=best, attack=attack, simulated=simulated, reason=reason)
+
+
+def _resolved(fprs: Sequence[float], members: Sequence[BoolArray]) -> float:
+    fewest = min(int((~who).sum()) for who in members)
+    return min((fpr for fpr in fprs if fpr * fewest * (1 + 1e-12) >= 1), default=_COARSE)
+
+
+def _rates(pairs: Scored, fpr: float) -> FloatArray:
+    return np.array([tpr_at_fpr(scores, members, fpr) for scores, members in pairs])
