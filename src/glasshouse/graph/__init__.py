@@ -20,6 +20,7 @@ from glasshouse.graph.regressed import GRegressed
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.splits import noisy_edges, snowball_subset
 from glasshouse.graph.stacked_attack import GStacked
+from glasshouse.graph.stacked_sampler import stacked_samples as _stacked_samples  # noqa: F401 (it registers itself)
 from glasshouse.graph.synthetic import citation_graph
 from glasshouse.graph.toggle import toggle_losses
 from glasshouse.graph.trainer import GNNTrainer

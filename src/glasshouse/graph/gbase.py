@@ -23,7 +23,7 @@ from glasshouse.population import BoolArray
 
 __all__ = ["GBASE"]
 
-SamplerName = Literal["independent", "mia", "metropolis", "gibbs", "truth"]
+SamplerName = Literal["independent", "mia", "metropolis", "gibbs", "truth", "stacked"]
 
 
 @register_graph_attack("g-base")

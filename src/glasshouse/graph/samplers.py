@@ -71,7 +71,7 @@ def draw(sampler: str | Callable[[Scene, Request], BoolArray], scene: Scene, req
 
     Example:
         >>> SAMPLERS.names()
-        ['independent', 'mia', 'metropolis', 'gibbs', 'truth']
+        ['independent', 'mia', 'metropolis', 'gibbs', 'truth', 'stacked']
     """
     if isinstance(sampler, str):
         found = SAMPLERS.find(sampler)(scene, request)

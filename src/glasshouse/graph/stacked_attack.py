@@ -98,7 +98,9 @@ class GStacked(GraphAttack):
         known = self.learned(scene)
         odds, mismatch = known.opinion(scene.target)
         scores = np.asarray(expit(odds + self._shift(known))[scene.nodes])
-        return Judgement(scores, {"mismatch": mismatch}, self._queries(scene, known))
+        each, shared = known.queries  # all nodes are asked about, whichever are audited
+        elsewhere = round(each * (len(odds) - len(scene.nodes)))
+        return Judgement(scores, {"mismatch": mismatch}, Queries(each, shared=shared + elsewhere))
 
     def learned(self, scene: Scene) -> Learned:
         """What this pool teaches, learned at the first scene that has it; the scene's target is not looked at."""
@@ -138,13 +140,3 @@ class GStacked(GraphAttack):
     def _shift(self, known: Learned) -> FloatArray:
         """From the share of members that was learned with to the prior that was asked for."""
         return np.asarray(prior_log_odds(self.prior, int(known.stage.data.num_nodes)) - logit(known.share))
-
-    def _queries(self, scene: Scene, known: Learned) -> Queries:
-        """All models about all nodes, alone, whole and under samples (three a sample: in, out, and the own loss).
-
-        What simulated targets ask in later rounds and what is asked about nodes outside the audit is shared.
-        """
-        speaking, count = len(known.stage.speakers), int(scene.data.num_nodes)
-        each = 2 * (1 + len(scene.shadows)) + 3 * sum(self.samples) * (1 + speaking)
-        simulated = 3 * sum(self.samples[1:]) * speaking * len(known.stage.plan.targets) * count
-        return Queries(float(each), shared=each * (count - len(scene.nodes)) + simulated)

@@ -1,7 +1,7 @@
 """What the stacked attacks are made of: simulated targets, their features, and a learner that never saw the target."""
 
-from glasshouse.attacks.stacking.cross_fit import ALL, CrossFit, cross_fit
 from glasshouse.attacks.stacking.features import Answers, record_features
+from glasshouse.attacks.stacking.fitting import ALL, CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
 from glasshouse.attacks.stacking.likeness import LARGEST_MISMATCH, Likeness
 from glasshouse.attacks.stacking.plan import Plan, plan_targets

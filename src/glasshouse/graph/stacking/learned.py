@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from glasshouse.attacks import Queries
 from glasshouse.attacks.stacking import ALL, LARGEST_MISMATCH, CrossFit, Learner, cross_fit
 from glasshouse.graph.question import Model
 from glasshouse.graph.stacking.answers import Heard, hear, sample_signals
@@ -71,6 +72,18 @@ class Learned:
     def held_out(self) -> FloatArray:
         """[T, n] log-odds of the simulated targets, learned without them and their complements."""
         return self.rounds[-1].fit.held_out
+
+    @property
+    def queries(self) -> Queries:
+        """All models about each node, alone, whole, and under samples (in, out, and the own loss); and what is shared.
+
+        Shared is what simulated targets ask under training sets of their own.
+        """
+        speaking, count = len(self.stage.speakers), self.stage.members.shape[1]
+        drawn = len(self.stage.masks) + sum(self.samples)
+        each = 2 * (1 + len(self.stage.shadows)) + 3 * drawn * (1 + speaking)
+        references = sum(np.isin(rows, self.stage.speakers).sum() + 1 for rows in self.stage.plan.references)
+        return Queries(float(each), shared=3 * sum(self.samples) * int(references) * count)
 
     def opinion(self, target: Model) -> Opinion:
         """What is believed of every node after the last round, the mean over panels of references.

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.special import logit
+
+from glasshouse import Evidence, InputError
+from glasshouse.attacks import BASE, LiRA, Stacked
+from glasshouse.attacks.stacking import Boosted
+from glasshouse.evaluation import auc, estimate_thresholds, run_attack
+from glasshouse.evidence import Mode
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray, complementary_halves
+from tests.strategies import gaussian_evidence
+
+QUICK = Boosted(rounds=40, leaves=15, fits=1)
+
+
+def quick(mode: Mode = "online") -> Stacked:
+    return Stacked(mode=mode, boosted=QUICK)
+
+
+def calibration_error(scores: FloatArray, members: BoolArray) -> float:
+    bins = np.minimum((scores * 10).astype(int), 9)
+    return float(
+        sum(
+            abs(scores[bins == at].mean() - members[bins == at].mean()) * float((bins == at).mean())
+            for at in np.unique(bins)
+        )
+    )
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_it_is_no_worse_than_the_best_single_attack_and_calibrated(mode: Mode) -> None:
+    random = np.random.default_rng(0)
+    stacked, single, errors, floors = [], [], [], []
+    for seed in range(3):
+        evidence, members = gaussian_evidence(records=2000, models=8, shift=1.5, seed=seed)
+        scores = quick(mode).score(evidence)
+        stacked.append(auc(scores, members))
+        single.append([auc(attack.score(evidence), members) for attack in (BASE(mode=mode), LiRA(mode=mode))])
+        errors.append(calibration_error(scores, members))
+        floors.append(calibration_error(scores, random.random(2000) < scores))
+    assert np.mean(stacked) >= np.mean(single, axis=0).max()
+    assert np.mean(errors) <= np.mean(floors) + 0.01
+
+
+def test_against_the_members_of_another_target_it_finds_nothing() -> None:
+    evidence, _ = gaussian_evidence(records=2000, models=8, shift=1.5, seed=0)
+    others = complementary_halves(2000, models=2, seed=99)[0]
+    assert auc(quick().score(evidence), others) == pytest.approx(0.5, abs=0.03)
+
+
+def test_from_wrong_members_of_the_pool_it_learns_nothing() -> None:
+    evidence, members = gaussian_evidence(records=2000, models=8, shift=1.5, seed=0)
+    wrong = Evidence(
+        target_loss=evidence.target_loss,
+        shadow_loss=evidence.shadow_loss,
+        shadow_members=complementary_halves(2000, models=8, seed=99),
+    )
+    assert auc(quick().score(wrong), members) == pytest.approx(0.5, abs=0.06)
+
+
+def test_what_it_learns_does_not_depend_on_the_target() -> None:
+    """The target's losses are looked at only to score it, and its members never: they are not in the evidence."""
+    evidence, members = gaussian_evidence(records=400, models=6, shift=1.5, seed=0)
+    other = Evidence(
+        target_loss=evidence.target_loss[::-1],
+        shadow_loss=evidence.shadow_loss,
+        shadow_members=evidence.shadow_members,
+    )
+    first, second = quick().tuned(evidence), quick().tuned(other)
+    assert (first.score(evidence) == second.score(evidence)).all()
+    shuffled = np.random.default_rng(0).permutation(members)
+    outcomes = [run_attack(quick(), evidence, fprs=[0.05], members=who) for who in (members, shuffled)]
+    assert (outcomes[0].scores == outcomes[1].scores).all()
+    assert outcomes[0].thresholds == outcomes[1].thresholds
+
+
+def test_offline_in_models_of_a_record_have_no_say_about_it() -> None:
+    """Records of one fold: whatever their in-models answer, their scores stay bit for bit."""
+    evidence, _ = gaussian_evidence(records=400, models=6, shift=1.5, seed=0)
+    attack = quick("offline").tuned(evidence)
+    assert attack.fit_ is not None
+    fold = attack.fit_.fit.folds == 0
+    changed = Evidence(
+        target_loss=evidence.target_loss,
+        shadow_loss=np.where(evidence.shadow_members & fold, 5.0, evidence.shadow_loss),
+        shadow_members=evidence.shadow_members,
+    )
+    learner = attack.fit_.fit.learner  # which one is best is told by all records together
+    rows = attack._rows(evidence, evidence.target_loss, attack.fit_.plan.panels[0], False)
+    again = quick("offline").tuned(changed).fit_
+    assert again is not None
+    before, after = (known.fit.log_odds(rows, learner=learner) for known in (attack.fit_, again))
+    assert (before[fold] == after[fold]).all()
+    assert (attack._rows(changed, evidence.target_loss, attack.fit_.plan.panels[0], False)[fold] == rows[fold]).all()
+
+
+def test_the_prior_shifts_the_log_odds() -> None:
+    evidence, _ = gaussian_evidence(records=300, models=6, shift=1.5, seed=0)
+    even = quick().tuned(evidence)
+    rare = dataclasses.replace(even, prior=0.1)
+    assert rare.log_odds(evidence) - even.log_odds(evidence) == pytest.approx(logit(0.1))
+    with pytest.raises(InputError, match="prior"):
+        Stacked(prior=1.0)
+
+
+def test_held_out_thresholds_keep_their_rate_on_new_targets() -> None:
+    rates = []
+    for seed in range(4):
+        evidence, members = gaussian_evidence(records=2000, models=8, shift=1.5, seed=seed)
+        attack = quick().tuned(evidence)
+        (threshold,) = estimate_thresholds(attack, evidence, [0.05])
+        rates.append(threshold.decide(attack.score(evidence))[~members].mean())
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.012)
+
+
+def test_a_target_on_another_scale_is_noticed_and_not_misjudged() -> None:
+    """The same target with margins twice as large and shifted, as by another training procedure."""
+    evidence, members = gaussian_evidence(records=2000, models=8, shift=1.5, seed=0)
+    margins = -np.log(np.expm1(evidence.target_loss))
+    strange = Evidence(
+        target_loss=np.logaddexp(0.0, -(2.5 * margins + 4.0)),
+        shadow_loss=evidence.shadow_loss,
+        shadow_members=evidence.shadow_members,
+    )
+    attack = quick().tuned(evidence)
+    assert attack.mismatch(evidence) < 5 < attack.mismatch(strange)
+    assert auc(attack.score(strange), members) == pytest.approx(auc(attack.score(evidence), members), abs=0.01)
+
+
+def test_labels_and_many_models_are_used() -> None:
+    evidence, _ = gaussian_evidence(records=300, models=32, shift=1.5, seed=0)
+    labelled = Evidence(
+        target_loss=evidence.target_loss,
+        shadow_loss=evidence.shadow_loss,
+        shadow_members=evidence.shadow_members,
+        labels=np.arange(300) % 3,
+    )
+    attack = quick().tuned(labelled)
+    assert attack.fit_ is not None
+    assert attack.fit_.own
+    assert attack.score(labelled).shape == (300,)
+    with pytest.raises(InputError, match="300"):
+        attack.score(gaussian_evidence(records=20, models=32, shift=1.5, seed=0)[0])
+
+
+def test_its_parameters_are_checked_and_its_queries_counted() -> None:
+    with pytest.raises(InputError, match="folds, targets"):
+        Stacked(folds=1)
+    evidence, _ = gaussian_evidence(records=20, models=6, shift=1.5, seed=0)
+    assert Stacked().queries(evidence).per_record == 7
+    assert Stacked(mode="offline").queries(evidence).shared == 60
