@@ -91,7 +91,7 @@ class Stacked(Attack):
     boosted: Boosted = field(default_factory=Boosted)
     linear: Linear = field(default_factory=Linear)
     seed: int = 0
-    jobs: int = 1
+    jobs: int = field(default=1, repr=False, compare=False)  # how, not what
     fit_: StackedFit | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from joblib import cpu_count
+
 from glasshouse.attacks import Attack
 from glasshouse.evidence import Mode
 from glasshouse.experiments.bench import Bench, Judged
@@ -18,6 +20,7 @@ from glasshouse.report.calibration import calibration_floor, calibration_of
 __all__ = ["beyond", "beyond_mismatch"]
 
 LIGHT = ("regressed", "bavaria", "shrunk-lira", "stacked", "g-regressed")
+LEARNED = ("stacked", "g-stacked")
 WANTED = 0.01
 MANY = 128
 SLOW = ("github",)  # a sweep of Gibbs chains takes minutes there
@@ -56,7 +59,7 @@ def _against(bench: Bench, rivals: Lineup, *, shadows: int, table: str = "beyond
 
 
 def _made(name: str, mode: Mode) -> Attack | GraphAttack:
-    return make_attack(name, {}, mode=mode)
+    return make_attack(name, {"jobs": cpu_count()} if name in LEARNED else {}, mode=mode)
 
 
 def _trust(judged: Judged) -> dict[str, float]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+from joblib import cpu_count
+
 from glasshouse.attacks import Attack, create
 from glasshouse.evidence import Mode
 from glasshouse.experiments.cells import Cell
@@ -26,4 +28,4 @@ def beyond_iid(bench: IidBench) -> list[Cell]:
 
 
 def _made(name: str, mode: Mode) -> Attack:
-    return create(name, shared={"mode": mode})
+    return create(name, shared={"mode": mode, "jobs": cpu_count()})

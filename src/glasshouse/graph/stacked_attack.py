@@ -71,7 +71,7 @@ class GStacked(GraphAttack):
     linear: Linear = field(default_factory=Linear)
     engine: str = "auto"
     seed: int = 0
-    jobs: int = 1
+    jobs: int = field(default=1, repr=False, compare=False)  # how, not what
     kept_: list[Learned] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
