@@ -52,7 +52,7 @@ class GStacked(GraphAttack):
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
         seed: of every random choice.
-        jobs: threads that learn side by side.
+        jobs: fits side by side; -1 for as many as there are cores. Scores do not depend on it.
 
     Example:
         >>> GStacked(samples=(8,)).name  # one round
@@ -71,7 +71,7 @@ class GStacked(GraphAttack):
     linear: Linear = field(default_factory=Linear)
     engine: str = "auto"
     seed: int = 0
-    jobs: int = 1
+    jobs: int = -1
     kept_: list[Learned] = field(default_factory=list, repr=False, compare=False)
 
     def __post_init__(self) -> None:
