@@ -91,12 +91,12 @@ def test_offline_in_models_of_a_record_have_no_say_about_it() -> None:
         shadow_members=evidence.shadow_members,
     )
     learner = attack.fit_.fit.learner  # which one is best is told by all records together
-    rows = attack._rows(evidence, evidence.target_loss, attack.fit_.plan.panels[0], False)
+    rows = attack._rows(evidence, evidence.target_loss, attack.fit_.plan.panels[0])
     again = quick("offline").tuned(changed).fit_
     assert again is not None
     before, after = (known.fit.log_odds(rows, learner=learner) for known in (attack.fit_, again))
     assert (before[fold] == after[fold]).all()
-    assert (attack._rows(changed, evidence.target_loss, attack.fit_.plan.panels[0], False)[fold] == rows[fold]).all()
+    assert (attack._rows(changed, evidence.target_loss, attack.fit_.plan.panels[0])[fold] == rows[fold]).all()
 
 
 def test_the_prior_shifts_the_log_odds() -> None:
@@ -142,7 +142,6 @@ def test_labels_and_many_models_are_used() -> None:
     )
     attack = quick().tuned(labelled)
     assert attack.fit_ is not None
-    assert attack.fit_.own
     assert attack.score(labelled).shape == (300,)
     with pytest.raises(InputError, match="300"):
         attack.score(gaussian_evidence(records=20, models=32, shift=1.5, seed=0)[0])

@@ -29,7 +29,6 @@ from glasshouse.attacks.stacking import (
     plan_targets,
     record_features,
 )
-from glasshouse.attacks.stacking.features import own_spread
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import FloatArray, loss_to_margin, margin_to_loss
@@ -43,7 +42,6 @@ class StackedFit:
     """What was learned from a pool: simulated targets, the posterior, the share of members, and how they answer."""
 
     plan: Plan
-    own: bool
     fit: CrossFit
     share: float
     like: Likeness
@@ -55,9 +53,9 @@ class Stacked(Attack):
     """Posterior probability of membership, learned from what single attacks say of simulated targets.
 
     Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
-    Features of a record: log-confidence and margin, BASE, LiRA's ratio with one variance, the mean margins of in- and
-    out-models and the distances to them, the label; with many models also the record's own spread. Boosted trees or a
-    regression, whichever tells held-out simulated targets better, learn the posterior from them. The true target is
+    Features of a record: log-confidence and margin, BASE, the ratios of LiRA and BaVarIA, the mean margins of in- and
+    out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
+    whichever tells held-out simulated targets best, learn the posterior from them. The true target is
     only ever scored.
 
     Args:
@@ -69,7 +67,7 @@ class Stacked(Attack):
         boosted: the boosted learner; its parameters.
         linear: the linear learner.
         seed: of every random choice.
-        jobs: threads that learn side by side.
+        jobs: fits side by side; -1 for as many as there are cores. Scores do not depend on it.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -113,10 +111,7 @@ class Stacked(Attack):
         if known.like.distance(loss_to_margin(loss)) > LARGEST_MISMATCH:
             # what was learned speaks of answers on the pool's scale; and several learners err in several ways
             loss, learner = margin_to_loss(known.like.matched(loss_to_margin(loss))), ALL
-        found = [
-            known.fit.log_odds(self._rows(evidence, loss, panel, known.own), learner=learner)
-            for panel in known.plan.panels
-        ]
+        found = [known.fit.log_odds(self._rows(evidence, loss, panel), learner=learner) for panel in known.plan.panels]
         return np.asarray(np.mean(found, axis=0) + self._shift(known.share, evidence.records))
 
     def tuned(self, evidence: Evidence) -> Self:
@@ -125,10 +120,9 @@ class Stacked(Attack):
             return self
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed)
         members = evidence.shadow_members[plan.targets]
-        own = all(own_spread(_picked(evidence.shadow_members, rows), self.mode) for rows in plan.references)
         rows = np.stack(
             [
-                self._rows(evidence, evidence.shadow_loss[k], references, own)
+                self._rows(evidence, evidence.shadow_loss[k], references)
                 for k, references in zip(plan.targets, plan.references, strict=True)
             ]
         )
@@ -144,7 +138,7 @@ class Stacked(Attack):
             jobs=self.jobs,
         )
         like = Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets]))
-        known = StackedFit(plan=plan, own=own, fit=fit, share=float(members.mean()), like=like)
+        known = StackedFit(plan=plan, fit=fit, share=float(members.mean()), like=like)
         return dataclasses.replace(self, fit_=known)
 
     def mismatch(self, evidence: Evidence) -> float:
@@ -173,12 +167,12 @@ class Stacked(Attack):
         """From the share of members that was learned with to the prior that was asked for."""
         return np.asarray(prior_log_odds(self.prior, records) - logit(share))
 
-    def _rows(self, evidence: Evidence, target: FloatArray, references: NDArray[np.intp], own: bool) -> FloatArray:
+    def _rows(self, evidence: Evidence, target: FloatArray, references: NDArray[np.intp]) -> FloatArray:
         """Features [N, F] of a target's losses [N] among the references [R, 1] or [R, N]."""
         answers = Answers(
             target, _picked(evidence.shadow_loss, references), _picked(evidence.shadow_members, references)
         )
-        columns = list(record_features(answers, mode=self.mode, own=own).values())
+        columns = list(record_features(answers, mode=self.mode).values())
         if evidence.labels is not None:
             columns.append(evidence.labels.astype(np.float64))
         return np.stack(columns, axis=1)

@@ -19,8 +19,8 @@ from glasshouse.report.calibration import calibration_floor, calibration_of
 
 __all__ = ["beyond", "beyond_mismatch"]
 
-LIGHT = ("regressed", "bavaria", "shrunk-lira", "stacked", "g-regressed")
-LEARNED = ("stacked", "g-stacked")
+LIGHT = ("regressed", "bavaria", "shrunk-lira", "g-regressed")
+LEARNED = ("g-stacked",)
 WANTED = 0.01
 MANY = 128
 SLOW = ("github",)  # a sweep of Gibbs chains takes minutes there

@@ -52,7 +52,7 @@ class GStacked(GraphAttack):
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
         seed: of every random choice.
-        jobs: threads that learn side by side.
+        jobs: fits side by side; -1 for as many as there are cores. Scores do not depend on it.
 
     Example:
         >>> GStacked(samples=(8,)).name  # one round

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.numerics import FloatArray
@@ -70,7 +71,7 @@ def cross_fit(
         folds: [N] of the records; a single fold (online) is learned from as well as judged.
         learners: candidates by name.
         seed: of the learners.
-        jobs: threads that fit side by side; the result does not depend on it.
+        jobs: fits side by side; -1 for as many as there are cores. The result does not depend on it.
 
     Example:
         >>> from glasshouse.attacks.stacking.learners import Linear
@@ -125,4 +126,6 @@ def _fits(
             rows[chosen].reshape(-1, rows.shape[2]), members[chosen].reshape(-1), seed=seed_for(seed, group, fold)
         )
 
-    return list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(group, fold) for group, fold in parts))
+    # each fit stays on one core, so that its bits do not depend on how many there are
+    with threadpool_limits(1, user_api="blas"):
+        return list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(group, fold) for group, fold in parts))

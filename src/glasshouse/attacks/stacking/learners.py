@@ -114,17 +114,14 @@ class Linear:
     """
 
     strength: float = 0.1
-    tail: float = 0.002
+    tail: float = 0.0002
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]; nothing here is random."""
         low, high = np.quantile(rows, [self.tail, 1 - self.tail], axis=0)
         inside = np.clip(rows, low, high)
         centre, width = inside.mean(axis=0), inside.std(axis=0) + 1e-9
-        with threadpool_limits(1):
-            fitted = LogisticRegression(C=self.strength, max_iter=2000).fit(
-                _squared((inside - centre) / width), members
-            )
+        fitted = LogisticRegression(C=self.strength, max_iter=2000).fit(_squared((inside - centre) / width), members)
         return _Line(low, high, centre, width, fitted.coef_[0], float(fitted.intercept_[0]))
 
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 from torch_geometric.data import Data
 
 from glasshouse.attacks.sides import moments
-from glasshouse.attacks.stacking.features import Answers, Features, own_spread, record_features
+from glasshouse.attacks.stacking.features import Answers, Features, record_features
 from glasshouse.evidence import Mode
 from glasshouse.graph.stacking.answers import Sampled
 from glasshouse.numerics import FloatArray, log_mean_exp
@@ -79,8 +79,7 @@ def node_features(view: View, around: Surroundings, *, mode: Mode) -> Features:
     sampled = Answers(view.target.own.mean(axis=1)[0], view.references.own.mean(axis=1), view.members)
     found: Features = {}
     for name, answers in {"alone": view.alone, "whole": view.whole, "sampled": sampled}.items():
-        own = own_spread(answers.members, mode)
-        found |= {f"{name} {key}": value for key, value in record_features(answers, mode=mode, own=own).items()}
+        found |= {f"{name} {key}": value for key, value in record_features(answers, mode=mode).items()}
     gain, gains = view.target.gain[0], view.references.gain
     found["gain"] = gain
     found["gain over outside"] = gain - moments(gains, ~view.members).mean
