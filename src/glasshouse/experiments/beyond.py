@@ -8,7 +8,7 @@ from glasshouse.attacks import Attack
 from glasshouse.evidence import Mode
 from glasshouse.experiments.bench import Bench, Judged
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import Lineup, gbase, modes, singles
+from glasshouse.experiments.lineup import Lineup, gbase, modes, samplers_of, singles
 from glasshouse.experiments.measures import at_threshold, collected, ranking
 from glasshouse.experiments.rivals import against_rivals, rivals_page
 from glasshouse.experiments.runner import experiment
@@ -23,17 +23,13 @@ LIGHT = ("regressed", "bavaria", "shrunk-lira", "g-regressed")
 LEARNED = ("g-stacked",)
 WANTED = 0.01
 MANY = 128
-SLOW = ("github",)  # a sweep of Gibbs chains takes minutes there
 WITH_MANY = ("cora", "citeseer")
 
 
 @experiment("beyond", compare=against_rivals, page=rivals_page)
 def beyond(bench: Bench) -> list[Cell]:
     """K = 8 online and 4 offline, and on small graphs K = 128 and 64."""
-    samplers = {"G-BASE (MI)": "independent", "G-BASE (MIA)": "mia"}
-    if bench.setting.data not in SLOW:
-        samplers["G-BASE (Gibbs)"] = "gibbs"
-    cells = _against(bench, singles(8) | gbase(8, samplers), shadows=8)  # type: ignore[arg-type]
+    cells = _against(bench, singles(8) | gbase(8, samplers_of(bench.setting)), shadows=8)
     if bench.preset.most_shadows >= MANY and bench.setting.data in WITH_MANY:
         cells += _against(bench, singles(MANY) | gbase(MANY, {"G-BASE": "mia"}), shadows=MANY)
     return cells

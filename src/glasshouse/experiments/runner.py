@@ -125,7 +125,7 @@ def reproduce(
             if part.picture is not None:
                 write_file(path.with_suffix(".svg"), part.picture(table))
             note = getattr(bench, "note", setting.note)
-            provenance = _provenance(note, preset, chosen.targets, seed, time.perf_counter() - started)
+            provenance = _provenance(note, preset, chosen, seed, time.perf_counter() - started)
             write_file(path.with_suffix(".json"), json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
             write_file(path, table.to_csv())  # last: it says that the others are there
     # the page shows all that is there, whichever calls it came from
@@ -177,11 +177,12 @@ def _read(folder: Path, name: str, datasets: Sequence[str]) -> Table:
     return Table({name: [float(row[name]) if name in numbers else row[name] for row in rows] for name in rows[0]})
 
 
-def _provenance(note: str, preset: str, targets: int, seed: int, seconds: float) -> dict[str, object]:
+def _provenance(note: str, preset: str, size: Preset, seed: int, seconds: float) -> dict[str, object]:
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{torch.get_num_threads()} CPU threads"
     return {
         "preset": preset,
-        "targets": targets,
+        "targets": size.targets,
+        "most_shadows": size.most_shadows,
         "seed": seed,
         "seconds": round(seconds, 1),
         "machine": f"{platform.machine()}, {device}",
