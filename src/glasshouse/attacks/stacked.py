@@ -16,7 +16,6 @@ from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.stacking import (
-    ALL,
     LARGEST_MISMATCH,
     Answers,
     Boosted,
@@ -109,8 +108,8 @@ class Stacked(Attack):
             raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
         loss, learner = evidence.target_loss, None
         if known.like.distance(loss_to_margin(loss)) > LARGEST_MISMATCH:
-            # what was learned speaks of answers on the pool's scale; and several learners err in several ways
-            loss, learner = margin_to_loss(known.like.matched(loss_to_margin(loss))), ALL
+            # what was learned speaks of answers on the pool's scale
+            loss, learner = margin_to_loss(known.like.matched(loss_to_margin(loss))), known.fit.steady
         found = [known.fit.log_odds(self._rows(evidence, loss, panel), learner=learner) for panel in known.plan.panels]
         return np.asarray(np.mean(found, axis=0) + self._shift(known.share, evidence.records))
 

@@ -39,6 +39,11 @@ class CrossFit:
     learner: str
     log_loss: Mapping[str, float]
 
+    @property
+    def steady(self) -> str:
+        """The learner for a target unlike the simulated ones: of several the last, trees, which do not extrapolate."""
+        return list(self.predictors)[-1] if self.learner == ALL else self.learner
+
     def log_odds(self, rows: FloatArray, *, learner: str | None = None) -> FloatArray:
         """Log-odds [N] of a new target's records from their features [N, F], by the best learner or a named one."""
         name = learner or self.learner
@@ -69,7 +74,7 @@ def cross_fit(
         members: [T, N] who trained it.
         groups: [T] simulated targets that are held out together.
         folds: [N] of the records; a single fold (online) is learned from as well as judged.
-        learners: candidates by name.
+        learners: candidates by name, the one that extrapolates least last.
         seed: of the learners.
         jobs: fits side by side; -1 for as many as there are cores. The result does not depend on it.
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from glasshouse.attacks import Queries
-from glasshouse.attacks.stacking import ALL, LARGEST_MISMATCH, CrossFit, Learner, cross_fit
+from glasshouse.attacks.stacking import LARGEST_MISMATCH, CrossFit, Learner, cross_fit
 from glasshouse.graph.question import Model
 from glasshouse.graph.stacking.answers import Heard, hear, sample_signals
 from glasshouse.graph.stacking.likeness import HeardLikeness, SampledLikeness
@@ -88,8 +88,8 @@ class Learned:
     def opinion(self, target: Model) -> Opinion:
         """What is believed of every node after the last round, the mean over panels of references.
 
-        A target that is unlike all simulated ones has its answers matched to theirs, and all learners are heard: what
-        was learned speaks of answers on the pool's scale.
+        A target that is unlike all simulated ones has its answers matched to theirs, for what was learned speaks of
+        answers on the pool's scale; and it is judged by a learner that does not extrapolate.
         """
         stage = self.stage
         heard = hear([target], stage.data)
@@ -106,7 +106,7 @@ class Learned:
                 told = stage.told(target, self._masks(np.mean(odds, axis=0), number, "target"), stage.speakers)
             told = told._replace(target=like.matched(told.target)) if strange else told
             rows = [stage.rows(heard, told, panel, odds[at] if odds else None) for at, panel in enumerate(panels)]
-            odds = [fit.log_odds(row, learner=ALL if strange else None) for row in rows]
+            odds = [fit.log_odds(row, learner=fit.steady if strange else None) for row in rows]
         return Opinion(np.asarray(np.mean(odds, axis=0)), mismatch)
 
     def simulated(self) -> Simulated:
