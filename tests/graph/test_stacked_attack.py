@@ -22,7 +22,7 @@ QUICK = Boosted(rounds=20, leaves=15, fits=1)
 @functools.cache
 def quick(mode: str = "online") -> GStacked:
     """One attack for all tests, which learns the pool of `trained_scene` once."""
-    return GStacked(mode=mode, samples=(4, 2), boosted=QUICK)  # type: ignore[arg-type]
+    return GStacked(mode=mode, samples=(4, 2), boosted=QUICK, jobs=1)  # type: ignore[arg-type]
 
 
 def other_truth(scene: Scene, truth: np.ndarray | None) -> Scene:
@@ -43,7 +43,7 @@ def test_who_trained_the_target_changes_no_bit() -> None:
     assert scene.truth is not None
     shuffled = np.random.default_rng(0).permutation(scene.truth)
     scores = [
-        GStacked(samples=(4, 2), boosted=QUICK).score_scene(other_truth(scene, who))
+        GStacked(samples=(4, 2), boosted=QUICK, jobs=1).score_scene(other_truth(scene, who))
         for who in (scene.truth, shuffled, None)
     ]
     assert (scores[0] == scores[1]).all()
@@ -62,7 +62,7 @@ def test_from_wrong_members_of_the_pool_it_learns_nothing() -> None:
     found = []
     for seed in range(3):
         wrong = complementary_halves(240, models=8, seed=50 + seed)
-        attack = GStacked(samples=(2,), boosted=QUICK)
+        attack = GStacked(samples=(2,), boosted=QUICK, jobs=1)
         found.append(
             auc(attack.score(scene.data, target=scene.target, shadows=scene.shadows, shadow_members=wrong), scene.truth)
         )

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
+from glasshouse.attacks.base import BASE
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
@@ -27,6 +28,7 @@ from glasshouse.attacks.stacking import (
     cross_fit,
     plan_targets,
     record_features,
+    steadied,
 )
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -55,7 +57,8 @@ class Stacked(Attack):
     Features of a record: log-confidence and margin, BASE, the ratios of LiRA and BaVarIA, the mean margins of in- and
     out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
     whichever tells held-out simulated targets best, learn the posterior from them. The true target is
-    only ever scored.
+    only ever scored. Where it answers unlike all simulated targets (`mismatch`), its margins are matched to theirs,
+    quantile by quantile, and BASE, which learned nothing, has a say in the order.
 
     Args:
         mode: ``"online"``; or ``"offline"``, where no in-model of a record is looked at to judge it: its features
@@ -107,11 +110,14 @@ class Stacked(Attack):
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
         loss, learner = evidence.target_loss, None
-        if known.like.distance(loss_to_margin(loss)) > LARGEST_MISMATCH:
-            # what was learned speaks of answers on the pool's scale
+        strange = self.mismatch(evidence) > LARGEST_MISMATCH
+        if strange:  # what was learned speaks of answers on the pool's scale
             loss, learner = margin_to_loss(known.like.matched(loss_to_margin(loss))), known.fit.steady
         found = [known.fit.log_odds(self._rows(evidence, loss, panel), learner=learner) for panel in known.plan.panels]
-        return np.asarray(np.mean(found, axis=0) + self._shift(known.share, evidence.records))
+        odds = np.asarray(np.mean(found, axis=0))
+        if strange:
+            odds = steadied(odds, BASE(mode=self.mode).log_odds(evidence))
+        return np.asarray(odds + self._shift(known.share, evidence.records))
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its posterior learned from this pool; the target's losses are not looked at."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking import LARGEST_MISMATCH, Likeness
+from glasshouse.attacks.stacking import LARGEST_MISMATCH, Likeness, steadied
 
 
 def test_targets_of_the_same_kind_are_not_found_strange() -> None:
@@ -28,3 +28,12 @@ def test_equal_answers_stay_equal() -> None:
     like = Likeness.of(np.random.default_rng(0).normal(size=(4, 100)))
     matched = like.matched(np.array([3.0, 1.0, 3.0, 3.0]))
     assert matched[0] == matched[2] == matched[3] > matched[1]
+
+
+def test_a_simple_attack_moves_the_order_and_not_the_values() -> None:
+    random = np.random.default_rng(0)
+    odds, simple = random.normal(size=(2, 500))
+    found = steadied(odds, simple)
+    assert np.sort(found) == pytest.approx(np.sort(odds))
+    assert np.corrcoef(found, odds)[0, 1] > np.corrcoef(found, simple)[0, 1] > 0.3
+    assert steadied(odds, odds) == pytest.approx(odds)

@@ -3,7 +3,7 @@
 from glasshouse.attacks.stacking.features import Answers, record_features
 from glasshouse.attacks.stacking.fitting import ALL, CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
-from glasshouse.attacks.stacking.likeness import LARGEST_MISMATCH, Likeness
+from glasshouse.attacks.stacking.likeness import LARGEST_MISMATCH, Likeness, steadied
 from glasshouse.attacks.stacking.plan import Plan, plan_targets
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "cross_fit",
     "plan_targets",
     "record_features",
+    "steadied",
 ]

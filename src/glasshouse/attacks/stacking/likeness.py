@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from glasshouse.numerics import FloatArray
 
-__all__ = ["LARGEST_MISMATCH", "Likeness"]
+__all__ = ["LARGEST_MISMATCH", "Likeness", "steadied"]
 
 LARGEST_MISMATCH = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 20
+_WEIGHT = 0.5
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
@@ -61,6 +64,24 @@ class Likeness:
         ordered = np.sort(answers)
         below, upto = (np.searchsorted(ordered, answers, side=side) for side in ("left", "right"))
         return np.asarray(np.interp(0.5 * (below + upto) / len(answers), _LEVELS, self.quantiles))
+
+
+def steadied(odds: FloatArray, simple: FloatArray) -> FloatArray:
+    """Log-odds [N] of a strange target, put in an order in which an attack that learned nothing has a third of the say.
+
+    What was learned elsewhere may mislead; scores [N] of a simple attack, such as BASE, cannot. Both are made normal,
+    their sum (1 and ½) gives the order, and the log-odds are dealt out again in it.
+
+    Example:
+        >>> steadied(np.array([3.0, 2.0, -4.0, -5.0]), np.array([0.1, 0.9, 0.3, 0.2]))
+        array([ 2.,  3., -4., -5.])
+    """
+    both = _normal(odds) + _WEIGHT * _normal(simple)
+    return np.asarray(np.interp(rankdata(both), np.arange(1, len(odds) + 1), np.sort(odds)))
+
+
+def _normal(values: FloatArray) -> FloatArray:
+    return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)))
 
 
 def _figures(answers: FloatArray) -> FloatArray:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from glasshouse.attacks import Queries
-from glasshouse.attacks.stacking import LARGEST_MISMATCH, CrossFit, Learner, cross_fit
+from glasshouse.attacks import BASE, Queries
+from glasshouse.attacks.stacking import LARGEST_MISMATCH, CrossFit, Learner, cross_fit, steadied
+from glasshouse.evidence import Evidence
 from glasshouse.graph.question import Model
 from glasshouse.graph.stacking.answers import Heard, hear, sample_signals
 from glasshouse.graph.stacking.likeness import HeardLikeness, SampledLikeness
@@ -89,16 +90,18 @@ class Learned:
         """What is believed of every node after the last round, the mean over panels of references.
 
         A target that is unlike all simulated ones has its answers matched to theirs, for what was learned speaks of
-        answers on the pool's scale; and it is judged by a learner that does not extrapolate.
+        answers on the pool's scale; it is judged in the first round, by a learner that does not extrapolate; and BASE,
+        which learned nothing, has a say in the order.
         """
         stage = self.stage
         heard = hear([target], stage.data)
         mismatch = self.like.distance(heard)
         strange = mismatch > LARGEST_MISMATCH
+        simple = self._base(heard) if strange else None
         heard = self.like.matched(heard) if strange else heard
         panels = [panel[:, 0] for panel in stage.plan.panels]
         odds: list[FloatArray] = []
-        for number, (fit, like) in enumerate(self.rounds):
+        for number, (fit, like) in enumerate(self.rounds[:1] if strange else self.rounds):
             if number == 0:
                 answers = sample_signals([target], stage.data, stage.masks, engine=stage.engine)
                 told = Told(answers, stage.speakers, stage.said)
@@ -107,7 +110,15 @@ class Learned:
             told = told._replace(target=like.matched(told.target)) if strange else told
             rows = [stage.rows(heard, told, panel, odds[at] if odds else None) for at, panel in enumerate(panels)]
             odds = [fit.log_odds(row, learner=fit.steady if strange else None) for row in rows]
-        return Opinion(np.asarray(np.mean(odds, axis=0)), mismatch)
+        mean = np.asarray(np.mean(odds, axis=0))
+        return Opinion(mean if simple is None else steadied(mean, simple), mismatch)
+
+    def _base(self, heard: Heard) -> FloatArray:
+        """BASE's log-odds [n] of a target asked about nodes alone."""
+        evidence = Evidence(
+            target_loss=heard.alone[0], shadow_loss=self.stage.heard.alone, shadow_members=self.stage.members
+        )
+        return BASE(mode=self.stage.mode).log_odds(evidence)
 
     def simulated(self) -> Simulated:
         """Every simulated target in the next round."""
