@@ -102,8 +102,12 @@ def test_too_few_models_for_any_row_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", IMAGE_SETTINGS.names())
 def test_every_setting_builds_its_model(name: str) -> None:
     chosen = IMAGE_SETTINGS.find(name)
-    classes = 100 if "100" in name else 10
-    shape = (2, 8, 8) if chosen.data == "digits" else (2, 3, 32, 32)
+    shape, classes = {
+        "digits": ((2, 8, 8), 10),
+        "adult": ((2, 106), 2),
+        "cifar10": ((2, 3, 32, 32), 10),
+        "cifar100": ((2, 3, 32, 32), 100),
+    }[chosen.data]
     x = np.zeros(shape, dtype=np.float32)
     assert chosen.trainer.module().eval()(torch.from_numpy(x)).shape == (2, classes)
     assert chosen.note

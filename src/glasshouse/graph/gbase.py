@@ -46,6 +46,7 @@ class GBASE(GraphAttack):
         seed: of the sampler.
 
     Example:
+        >>> import torch
         >>> from glasshouse.graph.gnn import build_gnn
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
         >>> torch.manual_seed(0) and None
