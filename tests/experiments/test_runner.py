@@ -16,7 +16,7 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.attacks.stacking import Boosted
-from glasshouse.experiments import EXPERIMENTS, reproduce, reproduce_all, settings
+from glasshouse.experiments import EXPERIMENTS, reproduce, reproduce_all, runner, settings
 from glasshouse.experiments.rivals import OURS
 from glasshouse.experiments.settings import Preset
 from glasshouse.graph.attack import make_attack
@@ -167,3 +167,11 @@ def test_names_are_checked() -> None:
     with pytest.raises(InputError, match='dataset: rmia-beta does not run on "coral". Did you mean "cora"'):
         reproduce("rmia-beta", datasets=["coral"])
     assert EXPERIMENTS.names()[0] == "accuracy"
+
+
+def test_a_light_preset_leaves_heavy_data_sets_out_unless_asked_for() -> None:
+    quick, known = settings.PRESETS.find("quick"), EXPERIMENTS.find("beyond")
+    assert [dataset for _, dataset in runner._jobs("beyond", known, quick, None)] == ["cora", "digits"]
+    assert [dataset for _, dataset in runner._jobs("beyond", known, quick, ["citeseer"])] == ["citeseer"]
+    whole = settings.PRESETS.find("paper")
+    assert "citeseer" in [dataset for _, dataset in runner._jobs("beyond", known, whole, None)]

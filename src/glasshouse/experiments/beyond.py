@@ -26,7 +26,7 @@ MANY = 128
 WITH_MANY = ("cora", "citeseer")
 
 
-@experiment("beyond", compare=against_rivals, page=rivals_page)
+@experiment("beyond", heavy=("citeseer",), compare=against_rivals, page=rivals_page)
 def beyond(bench: Bench) -> list[Cell]:
     """K = 8 online and 4 offline, and on small graphs K = 128 and 64."""
     cells = _against(bench, singles(8) | gbase(8, samplers_of(bench.setting)), shadows=8)
@@ -35,7 +35,7 @@ def beyond(bench: Bench) -> list[Cell]:
     return cells
 
 
-@experiment("beyond-mismatch", settings=MISMATCHED, compare=against_rivals, page=rivals_page)
+@experiment("beyond-mismatch", settings=MISMATCHED, heavy=("citeseer",), compare=against_rivals, page=rivals_page)
 def beyond_mismatch(bench: Bench) -> list[Cell]:
     """The same where shadow models are of another architecture than the target."""
     return _against(bench, singles(8) | gbase(8, {"G-BASE (MIA)": "mia"}), shadows=8, table="beyond-mismatch")

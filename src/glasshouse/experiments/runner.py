@@ -37,6 +37,7 @@ class Experiment:
         settings: its data sets by name.
         datasets: those it runs on.
         bench: makes a bench from a setting, a preset and a folder.
+        heavy: data sets that a light preset leaves out.
         compare: from cells to a table with verdicts; beside the paper's own cell by default.
         page: from that table, a title and notes to Markdown.
         picture: draws one data set's table as an SVG.
@@ -46,6 +47,7 @@ class Experiment:
     settings: Registry[Any]
     datasets: tuple[str, ...]
     bench: Callable[..., Any]
+    heavy: tuple[str, ...] = ()
     compare: Callable[[Iterable[Cell]], Table] = compared
     page: Callable[[Table, str, Sequence[str]], str] = markdown
     picture: Callable[[Table], str] | None = None
@@ -62,7 +64,7 @@ def experiment(
     further: Sequence[str] = (),
     settings: Registry[Any] = SETTINGS,
     bench: Callable[..., Any] = Bench,
-    **writing: Any,
+    **more: Any,
 ) -> Callable[[Run], Run]:
     """Decorator that makes an experiment known to ``glasshouse reproduce``.
 
@@ -72,12 +74,12 @@ def experiment(
         further: more of them.
         settings: where data sets are looked up.
         bench: makes a bench from ``setting``, ``preset``, ``folder``, ``seed`` and ``progress``.
-        **writing: ``compare``, ``page`` and ``picture`` of `Experiment`.
+        **more: ``heavy``, ``compare``, ``page`` and ``picture`` of `Experiment`.
     """
     chosen = tuple(datasets or (TABLE_1 if settings is SETTINGS else settings.names())) + tuple(further)
 
     def decorate(run: Run) -> Run:
-        part = Experiment(run=run, settings=settings, datasets=chosen, bench=bench, **writing)
+        part = Experiment(run=run, settings=settings, datasets=chosen, bench=bench, **more)
         if name not in EXPERIMENTS.names():
             EXPERIMENTS.add(name, [])
         EXPERIMENTS.find(name).append(part)
@@ -144,9 +146,9 @@ def reproduce_all(
     """Every experiment in the paper's order, as `reproduce` does; those that none of the data sets fit are left out."""
     for name in EXPERIMENTS.names():
         known = {dataset for part in EXPERIMENTS.find(name) for dataset in part.datasets}
-        wanted = [dataset for dataset in datasets or PRESETS.find(preset).datasets if dataset in known]
-        if wanted:
-            yield name, reproduce(name, preset=preset, datasets=wanted, **options)
+        asked = None if datasets is None else [dataset for dataset in datasets if dataset in known]
+        if asked or (asked is None and known & set(PRESETS.find(preset).datasets)):
+            yield name, reproduce(name, preset=preset, datasets=asked, **options)
 
 
 def _jobs(
@@ -156,7 +158,11 @@ def _jobs(
     for dataset in datasets or ():
         if dataset not in known:
             raise InputError(f'dataset: {name} does not run on "{dataset}".{did_you_mean(dataset, list(known))}')
-    wanted = datasets or [dataset for dataset in preset.datasets if dataset in known]
+    wanted = datasets or [
+        dataset
+        for dataset in preset.datasets
+        if dataset in known and not (preset.light and dataset in known[dataset].heavy)
+    ]
     if not wanted:
         raise InputError(f"dataset: {name} runs on {', '.join(known)}; name one, for the preset has none of them.")
     return [(known[dataset], dataset) for dataset in wanted]

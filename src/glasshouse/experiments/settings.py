@@ -159,16 +159,18 @@ class Preset:
         datasets: which columns, where none is asked for by name.
         epochs: share of the paper's epochs.
         most_shadows: experiments with larger pools than this are left out or cut down to it.
+        light: whether data sets that an experiment calls heavy are left out, unless they are asked for by name.
     """
 
     targets: int
     datasets: tuple[str, ...]
     epochs: float = 1.0
     most_shadows: int = 256
+    light: bool = False
 
 
 PRESETS: Registry[Preset] = Registry("a preset")
-PRESETS.add("quick", Preset(targets=2, datasets=("cora", "citeseer", "digits"), most_shadows=8))
+PRESETS.add("quick", Preset(targets=2, datasets=("cora", "citeseer", "digits"), most_shadows=8, light=True))
 PRESETS.add(
     "paper",
     Preset(targets=10, datasets=("cora", "citeseer", "pubmed", "amazon-photo", "github", "cifar10", "digits")),
