@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 
 from glasshouse.evaluation import roc as roc_of
@@ -12,37 +10,36 @@ from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.lineup import gbase, singles
 from glasshouse.experiments.measures import collected
 from glasshouse.experiments.runner import experiment
+from glasshouse.report.curves import Curve
+from glasshouse.report.page import picture_style
+from glasshouse.report.pictures import roc_picture
 from glasshouse.table import Table
 
 __all__ = ["roc"]
 
 RATES = tuple(float(rate) for rate in np.geomspace(1e-4, 1.0, 41).round(6))
+_FINEST = 10_000  # the curves start at one in so many
 METRIC = "tpr_pct_at_fpr="
 BEYOND_TABLE_1 = ("amazon-photo-sage", "pubmed-gcn")
 
 
 def draw(table: Table) -> str:
-    """The curves of one data set as an SVG: online and offline side by side, both axes logarithmic."""
-    # a figure of its own and no pyplot: nothing global is touched
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    """The mean curves of one data set as an SVG, online and offline, each with a band of one standard deviation."""
+    curves: dict[str, Curve] = {}
     rows = list(table.rows())
-    for axes, mode in zip(figure.subplots(1, 2, sharey=True), ("online", "offline"), strict=True):
-        for attack in dict.fromkeys(row["attack"] for row in rows if row["mode"] == mode):
-            chosen = [row for row in rows if row["mode"] == mode and row["attack"] == attack]
-            rates = [float(row["metric"].removeprefix(METRIC)) for row in chosen]
-            axes.plot(rates, [row["mean"] / 100 for row in chosen], label=attack)
-        axes.plot(RATES, RATES, color="grey", linestyle=":", label="guessing")
-        axes.set(xscale="log", yscale="log", xlabel="false-positive rate", xlim=(1e-4, 1), ylim=(1e-4, 1))
-        axes.set_title(f"{rows[0]['dataset']}, {mode}")
-        axes.legend(fontsize="small")
-    figure.axes[0].set_ylabel("true-positive rate")
-    file = io.StringIO()
-    with rc_context({"svg.hashsalt": "glasshouse"}):  # same figures, same bytes
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    return file.getvalue()
+    for mode, attack in dict.fromkeys((row["mode"], row["attack"]) for row in rows):
+        chosen = [row for row in rows if (row["mode"], row["attack"]) == (mode, attack)]
+        means = np.array([row["mean"] for row in chosen]) / 100
+        spread = np.nan_to_num(np.array([row["std"] for row in chosen])) / 100  # one target has none
+        curves[f"{attack}, {mode}"] = Curve(
+            fpr=tuple(float(row["metric"].removeprefix(METRIC)) for row in chosen),
+            tpr=tuple(means.tolist()),
+            low=tuple(np.maximum(means - spread, 0.0).tolist()),
+            high=tuple(np.minimum(means + spread, 1.0).tolist()),
+            members=_FINEST,
+            non_members=_FINEST,
+        )
+    return str(roc_picture(curves, style=picture_style()))
 
 
 @experiment("roc", picture=draw, further=BEYOND_TABLE_1)
