@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from numpy.typing import ArrayLike
+from torch_geometric.data import Data
+
 from glasshouse.attacks import Attack, Queries, attack_names, create
+from glasshouse.graph.question import Model
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
@@ -39,6 +43,28 @@ class GraphAttack(abc.ABC):
     @abc.abstractmethod
     def judge(self, scene: Scene) -> Judgement:
         """Scores of the scene's audited nodes, and figures of its own to report beside them."""
+
+    def score(
+        self,
+        data: Data,
+        *,
+        target: Model,
+        shadows: Sequence[Model],
+        shadow_members: ArrayLike,
+        nodes: ArrayLike | None = None,
+        truth: ArrayLike | None = None,
+    ) -> FloatArray:
+        """Scores of the nodes, [nodes], from the pieces of a scene; higher means member.
+
+        Args:
+            data: the graph.
+            target: the model under audit.
+            shadows: the K shadow models.
+            shadow_members: [K, n] who trained which.
+            nodes: ids of the nodes to score; all by default.
+            truth: [n] who trained the target, for G-BASE with ``sampler="truth"`` alone.
+        """
+        return self.score_scene(Scene(data, target, shadows, shadow_members, nodes=nodes, truth=truth))
 
     def score_scene(self, scene: Scene) -> FloatArray:
         """Scores of the scene's audited nodes, [nodes]; higher means member."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
-from torch_geometric.data import Data
 
 from glasshouse.attacks import Queries
+from glasshouse.attacks.prior import check_prior
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
-from glasshouse.graph.question import Hops, Model
+from glasshouse.graph.question import Hops
 from glasshouse.graph.samplers import SAMPLERS, Request, Samples, draw
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import FloatArray, log_mean_exp
@@ -47,6 +47,7 @@ class GBASE(GraphAttack):
 
     Example:
         >>> import torch
+        >>> from torch_geometric.data import Data
         >>> from glasshouse.graph.gnn import build_gnn
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
         >>> torch.manual_seed(0) and None
@@ -74,36 +75,12 @@ class GBASE(GraphAttack):
             SAMPLERS.find(self.sampler)
         if self.samples < 1 or self.passes < 1:
             raise InputError(f"samples, passes: {self.samples}, {self.passes}; use 1 or more of each.")
-        prior = np.asarray(self.prior, dtype=np.float64)
-        if not ((prior > 0) & (prior < 1)).all():
-            raise InputError(f"prior: {self.prior} is not between 0 and 1.")
+        check_prior(self.prior)
 
     @property
     def label(self) -> str:
         """Its name in tables, which tells samplers apart."""
         return f"{self.name}-{self.sampler if isinstance(self.sampler, str) else 'own'}"
-
-    def score(
-        self,
-        data: Data,
-        *,
-        target: Model,
-        shadows: Sequence[Model],
-        shadow_members: ArrayLike,
-        nodes: ArrayLike | None = None,
-        truth: ArrayLike | None = None,
-    ) -> FloatArray:
-        """Posteriors of the nodes, [nodes]; higher means member.
-
-        Args:
-            data: the graph.
-            target: the model under audit.
-            shadows: the K shadow models.
-            shadow_members: [K, n] who trained which.
-            nodes: ids of the nodes to score; all by default.
-            truth: [n] who trained the target, for ``sampler="truth"`` alone.
-        """
-        return self.score_scene(Scene(data, target, shadows, shadow_members, nodes=nodes, truth=truth))
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and how its sampler did."""

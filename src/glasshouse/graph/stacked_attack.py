@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
-from torch_geometric.data import Data
 
 from glasshouse.attacks import Queries
 from glasshouse.attacks.prior import check_prior, prior_log_odds
@@ -18,7 +17,6 @@ from glasshouse.attacks.stacking import Boosted, Linear
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
-from glasshouse.graph.question import Model
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.stacking import Learned, learn, set_stage
 from glasshouse.numerics import FloatArray
@@ -82,18 +80,6 @@ class GStacked(GraphAttack):
             raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
         if self.folds < 2 or self.targets < 4:
             raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
-
-    def score(
-        self,
-        data: Data,
-        *,
-        target: Model,
-        shadows: Sequence[Model],
-        shadow_members: ArrayLike,
-        nodes: ArrayLike | None = None,
-    ) -> FloatArray:
-        """Posteriors of the nodes, [nodes]; higher means member. Arguments as those of `GBASE.score`."""
-        return self.score_scene(Scene(data, target, shadows, shadow_members, nodes=nodes))
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes."""
