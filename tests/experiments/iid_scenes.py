@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glasshouse.experiments.iid_bench import IidBench, Target
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.iid_settings import RECORD_SETTINGS
 from glasshouse.experiments.settings import Preset
 from tests.datasets.made_up_images import write_binary
 from tests.strategies import gaussian_evidence
@@ -25,7 +25,7 @@ def bench_of_losses(monkeypatch: pytest.MonkeyPatch, *, shadows: int = 32, targe
 
     monkeypatch.setattr(IidBench, "targets", made_up)
     preset = Preset(datasets=(), targets=targets, most_shadows=shadows)
-    return IidBench(setting=IMAGE_SETTINGS.find("cifar10"), preset=preset, folder=Path())
+    return IidBench(setting=RECORD_SETTINGS.find("cifar10"), preset=preset, folder=Path())
 
 
 def place_images(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from glasshouse.evidence import query
 from glasshouse.experiments.accuracy_iid import accuracy_iid
 from glasshouse.experiments.iid import iid
 from glasshouse.experiments.iid_bench import IidBench
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS, ImageSetting
+from glasshouse.experiments.iid_settings import RECORD_SETTINGS, RecordSetting
 from glasshouse.experiments.settings import Preset
 from glasshouse.training import CropAndFlip, OneCycle, WideResNet, mlp
 from tests.experiments.iid_scenes import place_images
@@ -20,9 +20,9 @@ from tests.experiments.iid_scenes import place_images
 WIDE = functools.partial(WideResNet, depth=10, width=1)
 
 
-def setting(name: str, trainer: TorchTrainer) -> ImageSetting:
+def setting(name: str, trainer: TorchTrainer) -> RecordSetting:
     title = {"cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}[name]
-    return ImageSetting(
+    return RecordSetting(
         name=f"tiny-{name}", data=name, options={"first": 80}, paper_name=title, model="tiny", trainer=trainer
     )
 
@@ -99,9 +99,9 @@ def test_too_few_models_for_any_row_are_refused(tmp_path: Path) -> None:
         iid(bench("cifar10", tmp_path, shadows=4))
 
 
-@pytest.mark.parametrize("name", IMAGE_SETTINGS.names())
+@pytest.mark.parametrize("name", RECORD_SETTINGS.names())
 def test_every_setting_builds_its_model(name: str) -> None:
-    chosen = IMAGE_SETTINGS.find(name)
+    chosen = RECORD_SETTINGS.find(name)
     shape, classes = {
         "digits": ((2, 8, 8), 10),
         "adult": ((2, 106), 2),

@@ -175,3 +175,37 @@ def test_a_light_preset_leaves_heavy_data_sets_out_unless_asked_for() -> None:
     assert [dataset for _, dataset in runner._jobs("beyond", known, quick, ["citeseer"])] == ["citeseer"]
     whole = settings.PRESETS.find("paper")
     assert "citeseer" in [dataset for _, dataset in runner._jobs("beyond", known, whole, None)]
+
+
+def test_our_own_attacks_run_on_records_and_against_mismatched_targets(
+    pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small: dict[str, Any] = {"boosted": Boosted(rounds=5, fits=1), "folds": 2}
+    own = {"stacked": small, "g-stacked": small | {"samples": (2,)}}
+    for place in ("beyond", "beyond_iid"):
+        monkeypatch.setattr(
+            f"glasshouse.experiments.{place}._made",
+            lambda name, mode: make_attack(name, own.get(name, {}), mode=mode),
+        )
+    kept: dict[str, Any] = {"preset": "tiny", "out": tmp_path, "pools": pools, "progress": False}
+    records = reproduce("beyond", datasets=["digits"], **kept)
+    assert {"stacked", "bavaria", "BASE", "LiRA (variance a record)"} <= set(records["attack"])
+    mismatched = reproduce("beyond-mismatch", datasets=["synthetic"], **kept)
+    assert {"g-stacked", "G-BASE (MIA)"} <= set(mismatched["attack"])
+
+
+@pytest.mark.parametrize("damage", ["scores", "table", "provenance"])
+def test_damaged_files_are_computed_again_or_named(damage: str, tmp_path: Path) -> None:
+    kept: dict[str, Any] = {"preset": "tiny", "datasets": ["synthetic"], "progress": False}
+    kept |= {"out": tmp_path / "out", "pools": tmp_path / "pools"}
+    first = reproduce("rmia-beta", **kept)
+    table = tmp_path / "out" / "tiny" / "rmia-beta" / "synthetic.csv"
+    if damage == "scores":
+        table.unlink()
+        for scores in (tmp_path / "pools").rglob("*.npz"):
+            scores.write_bytes(scores.read_bytes()[:50])
+        assert reproduce("rmia-beta", **kept)["mean"].tolist() == first["mean"].tolist()
+        return
+    (table if damage == "table" else table.with_suffix(".json")).write_text("")
+    with pytest.raises(InputError, match=r"synthetic\.(csv|json): .* to run it again"):
+        reproduce("rmia-beta", **kept)

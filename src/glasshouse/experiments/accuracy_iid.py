@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.iid_bench import IidBench
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.iid_settings import RECORD_SETTINGS
 from glasshouse.experiments.runner import experiment
 
 __all__ = ["accuracy_iid"]
 
 
-@experiment("accuracy", settings=IMAGE_SETTINGS, bench=IidBench)
+@experiment("accuracy", settings=RECORD_SETTINGS, bench=IidBench)
 def accuracy_iid(bench: IidBench) -> list[Cell]:
     """Right answers among members and among others, as the pool wrote them down when it trained the targets."""
     folder = bench.target_models.train(progress=bench.progress)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
+import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -77,6 +78,11 @@ class Bench:
         """How shadow models are trained, with the preset's share of the setting's epochs."""
         return self._shortened(self.setting.trainer)
 
+    @property
+    def note(self) -> str:
+        """What is not the paper's, said beside the figures."""
+        return self.setting.note
+
     @cached_property
     def data(self) -> Data:
         """The graph."""
@@ -109,10 +115,11 @@ class Bench:
             }
             scene: Scene | None = None
             for name, attack in attacks.items():
-                if not places[name].exists():
+                if _recalled(places[name], truth[nodes]) is None:
                     scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
                     write_file(places[name], _packed(run_on_scene(attack, scene, fprs=fprs)))
-            yield {name: _recalled(place, truth[nodes]) for name, place in places.items()}
+            found = {name: _recalled(place, truth[nodes]) for name, place in places.items()}
+            yield {name: judged for name, judged in found.items() if judged is not None}
 
     def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:
         """One scene a target, for what needs the models themselves."""
@@ -197,10 +204,16 @@ def _packed(outcome: AttackOutcome) -> bytes:
     return file.getvalue()
 
 
-def _recalled(place: Path, truth: BoolArray) -> Judged:
-    with np.load(place, allow_pickle=False) as found:
-        scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
-        return Judged(scores, truth, float(found["seconds"]), cuts)
+def _recalled(place: Path, truth: BoolArray) -> Judged | None:
+    """What was kept; None where it is not there, damaged or about other nodes, so that it is computed again."""
+    try:
+        # opened here: numpy leaves a file that is no archive open
+        with place.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
+            seconds = float(found["seconds"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+    return Judged(scores, truth, seconds, cuts) if scores.shape == truth.shape else None
 
 
 def _balanced(members: BoolArray, share: float, seed: int) -> np.ndarray:

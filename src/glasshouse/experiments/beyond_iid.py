@@ -9,9 +9,10 @@ from joblib import cpu_count
 from glasshouse.attacks import Attack, create
 from glasshouse.evidence import Mode
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.iid import ATTACKS, OTHER_LIRA, figures
+from glasshouse.experiments.iid import ATTACKS, OTHER_LIRA
 from glasshouse.experiments.iid_bench import AttackOf, IidBench, cells_of
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.iid_settings import RECORD_SETTINGS
+from glasshouse.experiments.measures import ranking
 from glasshouse.experiments.rivals import against_rivals, rivals_page
 from glasshouse.experiments.runner import experiment
 
@@ -20,11 +21,11 @@ __all__ = ["beyond_iid"]
 LIGHT = ("regressed", "bavaria", "shrunk-lira", "stacked")
 
 
-@experiment("beyond", settings=IMAGE_SETTINGS, bench=IidBench, compare=against_rivals, page=rivals_page)
+@experiment("beyond", settings=RECORD_SETTINGS, bench=IidBench, compare=against_rivals, page=rivals_page)
 def beyond_iid(bench: IidBench) -> list[Cell]:
     """All of the paper's pool sizes that the preset reaches, online and offline."""
     own: dict[str, AttackOf] = {name: functools.partial(_made, name) for name in LIGHT}
-    return cells_of(bench, ATTACKS | OTHER_LIRA | own, figures, table="beyond-iid")
+    return cells_of(bench, ATTACKS | OTHER_LIRA | own, ranking, table="beyond-iid")
 
 
 def _made(name: str, mode: Mode) -> Attack:

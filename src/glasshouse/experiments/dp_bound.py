@@ -58,6 +58,11 @@ class PrivateBench:
     seed: int = 0
     progress: bool | None = None
 
+    @property
+    def note(self) -> str:
+        """What is not the paper's, said beside the figures."""
+        return self.setting.note
+
     def trainer(self, epsilon: float, inputs: int, classes: int) -> Trainer:
         """DP-SGD to a budget; plain training where it is infinite."""
         module = mlp(inputs, classes, hidden=(256,))
@@ -77,7 +82,7 @@ def dp_bound(bench: PrivateBench) -> list[Cell]:
     cells = []
     for epsilon in BUDGETS:
         trainer = bench.trainer(epsilon, population.x.shape[1], len(population.classes))
-        store = bench.folder / f"digits-epsilon-{epsilon:g}-{bench.preset.epochs:g}"
+        store = bench.folder / f"{bench.setting.paper_name.lower()}-epsilon-{epsilon:g}-{bench.preset.epochs:g}"
         found: dict[str, list[float]] = {}
         for number, who in enumerate(members):
             target = trainer(population, who, seed_for(bench.seed, "targets", number))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from glasshouse.attacks import BASE, RMIA, Attack, LiRA
-from glasshouse.evaluation import auc, tpr_at_fpr
-from glasshouse.evidence import Evidence
+from glasshouse.attacks import BASE, RMIA, LiRA
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.iid_bench import AttackOf, IidBench, cells_of
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.iid_settings import RECORD_SETTINGS
+from glasshouse.experiments.measures import ranking
 from glasshouse.experiments.runner import experiment
-from glasshouse.population import BoolArray
 
-__all__ = ["ATTACKS", "OTHER_LIRA", "figures", "iid"]
+__all__ = ["ATTACKS", "OTHER_LIRA", "iid"]
 
 # One variance for all records: the thresholds that the paper prints for LiRA on CIFAR with 8 shadow models (0.94 at 1 %
 # FPR, 1.57 at 0.1 %) are too low for a variance fitted to four models, whose log ratios reach tens and hundreds.
@@ -25,17 +21,7 @@ ATTACKS: dict[str, AttackOf] = {
 OTHER_LIRA: dict[str, AttackOf] = {"LiRA (variance a record)": lambda mode: LiRA(mode=mode, variance="record")}
 
 
-@experiment("iid", settings=IMAGE_SETTINGS, bench=IidBench)
+@experiment("iid", settings=RECORD_SETTINGS, bench=IidBench)
 def iid(bench: IidBench) -> list[Cell]:
     """AUC, and TPR at 1 % and 0.1 % FPR, over all records; RMIA's Z set is the whole population."""
-    return cells_of(bench, ATTACKS | OTHER_LIRA, figures, table="iid")
-
-
-def figures(attack: Attack, evidence: Evidence, truth: BoolArray) -> Mapping[str, float]:
-    """AUC, and TPR at 1 % and 0.1 % FPR, in percent."""
-    scores = attack.score(evidence)
-    return {
-        "auc_pct": 100 * auc(scores, truth),
-        "tpr_at_fpr1_pct": 100 * tpr_at_fpr(scores, truth, 0.01),
-        "tpr_at_fpr0.1_pct": 100 * tpr_at_fpr(scores, truth, 0.001),
-    }
+    return cells_of(bench, ATTACKS | OTHER_LIRA, ranking, table="iid")

@@ -13,10 +13,13 @@ from glasshouse.attacks import Attack
 from glasshouse.datasets import load_dataset
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.experiments.bench import Judged
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.iid_settings import ImageSetting
+from glasshouse.experiments.iid_settings import RecordSetting
 from glasshouse.experiments.kept_losses import kept_losses
+from glasshouse.experiments.measures import Measure
 from glasshouse.experiments.settings import Preset
+from glasshouse.numerics import FloatArray
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import BoolArray, Population, complementary_halves, random_subsets
@@ -26,7 +29,7 @@ from glasshouse.training import TorchTrainer
 __all__ = ["AttackOf", "IidBench", "Target", "cells_of", "first_models"]
 
 AttackOf = Callable[[Mode], Attack]
-Measure = Callable[[Attack, Evidence, BoolArray], Mapping[str, float]]
+Scoring = Callable[[Attack, Evidence], FloatArray]
 POOL_SIZES = (32, 8)  # the paper's; offline half of them are out-models of a record
 
 
@@ -51,7 +54,7 @@ class IidBench:
         progress: whether to show bars.
     """
 
-    setting: ImageSetting
+    setting: RecordSetting
     preset: Preset
     folder: Path
     seed: int = 0
@@ -139,14 +142,22 @@ def first_models(evidence: Evidence, models: int) -> Evidence:
     )
 
 
-def cells_of(bench: IidBench, attacks: Mapping[str, AttackOf], measure: Measure, *, table: str) -> list[Cell]:
+def cells_of(
+    bench: IidBench,
+    attacks: Mapping[str, AttackOf],
+    measure: Measure,
+    *,
+    table: str,
+    scoring: Scoring = lambda attack, evidence: attack.score(evidence),
+) -> list[Cell]:
     """Figures of each attack, online and offline, for each of the paper's pool sizes that this pool reaches.
 
     Args:
         bench: where targets come from.
         attacks: by their names in the paper, each made for a mode.
-        measure: from a tuned attack, evidence and truth to figures by their names in the paper.
+        measure: from what an attack said to figures by their names in the paper.
         table: the paper's name of the table.
+        scoring: what is measured of a tuned attack; its scores by default.
     """
     sizes = [size for size in POOL_SIZES if size <= bench.models]
     if not sizes:
@@ -162,7 +173,8 @@ def cells_of(bench: IidBench, attacks: Mapping[str, AttackOf], measure: Measure,
                     key = (mode, str(size // parts), name)
                     if key not in settled:  # tuning looks at the pool alone, which all targets share
                         settled[key] = attack_of(mode).tuned(part)
-                    for metric, value in measure(settled[key], part, truth).items():
+                    judged = Judged(scoring(settled[key], part), truth, seconds=0.0)
+                    for metric, value in measure(judged).items():
                         found.setdefault((*key, metric), []).append(value)
     return [
         Cell(table, bench.setting.paper_name, mode, count, "", name, metric, tuple(values))

@@ -1,4 +1,4 @@
-"""The paper's image data and how its models are trained (App. "i.i.d. Data")."""
+"""Data of single records: the paper's images and how their models are trained (App. "i.i.d. Data"), and two tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import torch
 from glasshouse.registry import Registry
 from glasshouse.training import CropAndFlip, EarlyStopping, OneCycle, TorchTrainer, WideResNet, cnn, mlp
 
-__all__ = ["IMAGE_SETTINGS", "ImageSetting"]
+__all__ = ["RECORD_SETTINGS", "RecordSetting"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImageSetting:
+class RecordSetting:
     """One column of the paper's i.i.d. tables, or a taste of it.
 
     Args:
@@ -31,7 +31,7 @@ class ImageSetting:
         note: what is not the paper's, said beside the figures.
 
     Example:
-        >>> quicker = IMAGE_SETTINGS.find("cifar10").changed(options={"first": 20_000}, epochs=12, augmentation=None)
+        >>> quicker = RECORD_SETTINGS.find("cifar10").changed(options={"first": 20_000}, epochs=12, augmentation=None)
         >>> quicker.trainer.epochs, quicker.trainer.batch_size, dict(quicker.options)
         (12, 500, {'first': 20000})
     """
@@ -76,34 +76,34 @@ def _one_cycle(classes: int) -> TorchTrainer:
     )
 
 
-IMAGE_SETTINGS: Registry[ImageSetting] = Registry("a data set of records")
+RECORD_SETTINGS: Registry[RecordSetting] = Registry("a data set of records")
 for _name, _title, _classes, _accuracy in (
     ("cifar10", "CIFAR-10", 10, "93.73 % and 80.45 %"),
     ("cifar100", "CIFAR-100", 100, "75.97 % and 49.89 %"),
 ):
     _common = {"data": _name, "paper_name": _title, "model": "WRN-28-2"}
     _printed = f"The paper's models are right on {_accuracy} of members and others."
-    IMAGE_SETTINGS.add(
+    RECORD_SETTINGS.add(
         _name,
-        ImageSetting(
+        RecordSetting(
             name=_name,
             trainer=_early_stopped(_classes),
             note=f"The paper does not name its optimizer; this is Adam. {_printed}",
             **_common,  # type: ignore[arg-type]
         ),
     )
-    IMAGE_SETTINGS.add(
+    RECORD_SETTINGS.add(
         f"{_name}-fast",
-        ImageSetting(
+        RecordSetting(
             name=f"{_name}-fast",
             trainer=_one_cycle(_classes),
             note=f"One cycle of few epochs, where the paper stops up to 100 epochs early. {_printed}",
             **_common,  # type: ignore[arg-type]
         ),
     )
-IMAGE_SETTINGS.add(
+RECORD_SETTINGS.add(
     "cifar10-small",
-    ImageSetting(
+    RecordSetting(
         name="cifar10-small",
         data="cifar10",
         options={"records": 2000, "first": 10_000},
@@ -113,9 +113,9 @@ IMAGE_SETTINGS.add(
         note="A taste, not the paper's: 2000 images and a small network without augmentation.",
     ),
 )
-IMAGE_SETTINGS.add(
+RECORD_SETTINGS.add(
     "digits",
-    ImageSetting(
+    RecordSetting(
         name="digits",
         data="digits",
         paper_name="Digits",
@@ -126,9 +126,9 @@ IMAGE_SETTINGS.add(
         "perceptron.",
     ),
 )
-IMAGE_SETTINGS.add(
+RECORD_SETTINGS.add(
     "adult",
-    ImageSetting(
+    RecordSetting(
         name="adult",
         data="adult",
         options={"records": 10_000},

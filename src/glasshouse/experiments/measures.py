@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from glasshouse.evaluation import auc, roc, tpr_at_fpr
 from glasshouse.experiments.bench import Judged, Name
 from glasshouse.experiments.cells import Cell
 
-__all__ = ["Measure", "at_threshold", "collected", "cut_at", "ranking"]
+__all__ = ["Measure", "at_shares", "at_threshold", "collected", "cut_at", "cuts", "ranking"]
 
 Measure = Callable[[Judged], Mapping[str, float]]
 
@@ -57,6 +57,19 @@ def cut_at(judged: Judged, fpr: float) -> float:
     curve = roc(judged.scores, judged.truth)
     cut = float(curve.thresholds[curve.point_at(fpr)])
     return cut if np.isfinite(cut) else float(judged.scores.max())
+
+
+def cuts(judged: Judged) -> dict[str, float]:
+    """Where to cut for a false-positive rate of 1 % and of 0.1 %."""
+    return {"threshold_at_fpr1": cut_at(judged, 0.01), "threshold_at_fpr0.1": cut_at(judged, 0.001)}
+
+
+def at_shares(judged: Judged, shares: Sequence[float]) -> dict[str, float]:
+    """TPR and FPR, in percent, cut at each of RMIA's shares β."""
+    found = {}
+    for beta in shares:
+        found[f"tpr_at_beta{beta}_pct"], found[f"fpr_at_beta{beta}_pct"] = at_threshold(judged, beta)
+    return found
 
 
 def at_threshold(judged: Judged, threshold: float) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from glasshouse.attacks import RMIA
 from glasshouse.experiments.bench import Bench, Judged
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.lineup import Lineup, modes
-from glasshouse.experiments.measures import at_threshold, collected
+from glasshouse.experiments.measures import at_shares, collected
 from glasshouse.experiments.runner import experiment
 
 __all__ = ["rmia_beta"]
@@ -22,7 +22,4 @@ def rmia_beta(bench: Bench) -> list[Cell]:
 
 
 def _rates(judged: Judged) -> dict[str, float]:
-    found = {}
-    for beta in (0.9, 0.99):
-        found[f"tpr_at_beta{beta}_pct"], found[f"fpr_at_beta{beta}_pct"] = at_threshold(judged, beta)
-    return found
+    return at_shares(judged, (0.9, 0.99))

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from glasshouse.attacks import Attack
-from glasshouse.evidence import Evidence
+from glasshouse.experiments.bench import Judged
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.iid import ATTACKS
 from glasshouse.experiments.iid_bench import IidBench, cells_of
-from glasshouse.experiments.iid_settings import IMAGE_SETTINGS
+from glasshouse.experiments.iid_settings import RECORD_SETTINGS
+from glasshouse.experiments.measures import at_shares
 from glasshouse.experiments.runner import experiment
-from glasshouse.population import BoolArray
 
 __all__ = ["rmia_beta_iid"]
 
 
-@experiment("rmia-beta", settings=IMAGE_SETTINGS, bench=IidBench)
+@experiment("rmia-beta", settings=RECORD_SETTINGS, bench=IidBench)
 def rmia_beta_iid(bench: IidBench) -> list[Cell]:
     """TPR and FPR of RMIA at β = 0.99 and 0.999."""
     return cells_of(bench, {"RMIA": ATTACKS["RMIA"]}, _rates, table="rule_iid")
 
 
-def _rates(attack: Attack, evidence: Evidence, truth: BoolArray) -> Mapping[str, float]:
-    scores = attack.score(evidence)
-    return {
-        f"{rate}_at_beta{beta}_pct": 100 * float((scores[who] >= beta).mean())
-        for beta in (0.99, 0.999)
-        for rate, who in (("tpr", truth), ("fpr", ~truth))
-    }
+def _rates(judged: Judged) -> dict[str, float]:
+    return at_shares(judged, (0.99, 0.999))

@@ -26,6 +26,7 @@ __all__ = ["EXPERIMENTS", "Experiment", "experiment", "reproduce", "reproduce_al
 
 TABLE_1 = ("cora", "citeseer", "pubmed", "flickr", "amazon-photo", "github", "synthetic")
 Run = Callable[[Any], list[Cell]]
+_NUMBERS = {"mean", "std", "paper_mean", "paper_std", "difference_sd", "rival_mean", "rival_std"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +127,7 @@ def reproduce(
             table = part.compare(part.run(bench))
             if part.picture is not None:
                 write_file(path.with_suffix(".svg"), part.picture(table))
-            note = getattr(bench, "note", setting.note)
-            provenance = _provenance(note, preset, chosen, seed, time.perf_counter() - started)
+            provenance = _provenance(bench.note, preset, chosen, seed, time.perf_counter() - started)
             write_file(path.with_suffix(".json"), json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
             write_file(path, table.to_csv())  # last: it says that the others are there
     # the page shows all that is there, whichever calls it came from
@@ -173,14 +173,27 @@ def _place(folder: Path, name: str, dataset: str) -> Path:
 
 
 def _told(folder: Path, name: str, dataset: str) -> str:
-    return str(json.loads(_place(folder, name, dataset).with_suffix(".json").read_text(encoding="utf-8"))["note"])
+    path = _place(folder, name, dataset).with_suffix(".json")
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["note"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: is missing or damaged. Delete it and {dataset}.csv beside it to run it again."
+        ) from error
 
 
 def _read(folder: Path, name: str, datasets: Sequence[str]) -> Table:
-    texts = [_place(folder, name, dataset).read_text(encoding="utf-8") for dataset in datasets]
-    rows = [row for text in texts for row in csv.DictReader(text.splitlines())]
-    numbers = {"mean", "std", "paper_mean", "paper_std", "difference_sd", "rival_mean", "rival_std"}
-    return Table({name: [float(row[name]) if name in numbers else row[name] for row in rows] for name in rows[0]})
+    """The kept tables of some data sets, one below the other."""
+    rows: list[dict[str, Any]] = []
+    for path in (_place(folder, name, dataset) for dataset in datasets):
+        try:
+            found = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+            rows += [row | {key: float(row[key]) for key in _NUMBERS & row.keys()} for row in found]
+        except (OSError, ValueError, TypeError, csv.Error) as error:
+            raise InputError(f"{path}: is missing or damaged: {error}. Delete it to run it again.") from error
+        if not found or found[0].keys() != rows[0].keys():
+            raise InputError(f"{path}: does not hold what this experiment writes. Delete it to run it again.")
+    return Table({key: [row[key] for row in rows] for key in rows[0]})
 
 
 def _provenance(note: str, preset: str, size: Preset, seed: int, seconds: float) -> dict[str, object]:

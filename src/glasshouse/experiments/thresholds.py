@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from glasshouse.experiments.bench import Bench, Judged
+from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.lineup import gbase, modes, singles
-from glasshouse.experiments.measures import collected, cut_at
+from glasshouse.experiments.measures import collected, cuts
 from glasshouse.experiments.runner import experiment
 
 __all__ = ["thresholds"]
@@ -17,8 +17,4 @@ def thresholds(bench: Bench) -> list[Cell]:
     attacks = {name: attack for name, attack in singles(8).items() if name[3] != "LiRA"}
     for (mode, count), label in zip(modes(8), ("G-BASE (MIA)", "G-BASE"), strict=True):
         attacks[mode, count, "", label] = gbase(8, {label: "mia"})[mode, count, "", label]
-    return collected(bench.judged(attacks), _cuts, table="thresholds", dataset=bench.setting.paper_name)
-
-
-def _cuts(judged: Judged) -> dict[str, float]:
-    return {"threshold_at_fpr1": cut_at(judged, 0.01), "threshold_at_fpr0.1": cut_at(judged, 0.001)}
+    return collected(bench.judged(attacks), cuts, table="thresholds", dataset=bench.setting.paper_name)

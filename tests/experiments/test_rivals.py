@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import pytest
+
+from glasshouse.experiments.cells import Cell
+from glasshouse.experiments.rivals import against_rivals, rivals_page
+
+
+def cell(attack: str, *values: float) -> Cell:
+    return Cell("beyond", "Cora", "online", "8", "", attack, "auc_pct", values)
+
+
+# the paper prints 82.45 ± 1.45; the rival here has 84 ± 1.4
+@pytest.mark.parametrize(
+    ("ours", "verdict"), [(86.0, "above by more than 1 sd"), (84.5, "at least as good"), (83.5, "below")]
+)
+def test_the_harder_of_the_two_bars_decides(ours: float, verdict: str) -> None:
+    table = against_rivals([cell("g-stacked", ours), cell("RMIA", 83.0, 85.0), cell("BASE", 70.0, 71.0)])
+    row = next(table.rows())
+    assert (row["rival"], row["rival_mean"], row["paper_mean"], row["verdict"]) == ("RMIA", 84.0, 82.45, verdict)
+
+
+def test_the_page_shows_ours_and_the_csv_all() -> None:
+    table = against_rivals([cell("g-stacked", 90.0, 91.0), cell("RMIA", 83.0, 85.0)])
+    assert table.height == 2
+    page = rivals_page(table, "A title", ["A note."])
+    assert "| g-stacked | auc_pct | 90.50 ± 0.71 (2) | 84.00 ± 1.41 RMIA | 82.45 ± 1.45 |" in page
+    assert page.count("| Cora |") == 1
