@@ -108,6 +108,23 @@ def test_the_prior_shifts_the_log_odds() -> None:
         Stacked(prior=1.0)
 
 
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_where_nothing_more_can_be_learned_it_is_base_as_probabilities(mode: Mode) -> None:
+    evidence, _ = gaussian_evidence(records=40, models=6, shift=1.5, seed=1)
+    attack = quick(mode).tuned(evidence)
+    assert attack.fit_ is not None
+    assert attack.fit_.simple is not None
+    odds, base = attack.log_odds(evidence), BASE(mode=mode).log_odds(evidence)
+    assert odds == pytest.approx(attack.fit_.simple.slope * base + attack.fit_.simple.offset)
+    assert abs(attack.score(evidence).mean() - 0.5) < 0.1
+    scores, members = (np.array(each) for each in zip(*attack.simulated_scores(evidence), strict=True))
+    assert calibration_error(scores.ravel(), members.ravel()) < 0.1
+    learned, _ = gaussian_evidence(records=1000, models=6, shift=1.5, seed=0)
+    known = quick(mode).tuned(learned).fit_
+    assert known is not None
+    assert known.simple is None
+
+
 def test_held_out_thresholds_keep_their_rate_on_new_targets() -> None:
     rates = []
     for seed in range(4):

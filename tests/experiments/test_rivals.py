@@ -26,3 +26,22 @@ def test_the_page_shows_ours_and_the_csv_all() -> None:
     page = rivals_page(table, "A title", ["A note."])
     assert "| g-stacked | auc_pct | 90.50 ± 0.71 (2) | 84.00 ± 1.41 RMIA | 82.45 ± 1.45 |" in page
     assert page.count("| Cora |") == 1
+
+
+def test_what_the_paper_prints_is_a_bar_only_where_its_setting_is_known() -> None:
+    ours, rival = (
+        cell(name, value)._replace(table="beyond-mismatch") for name, value in [("g-stacked", 80), ("BASE", 70)]
+    )
+    row = next(against_rivals([ours, rival, rival._replace(values=(70.0, 72.0))]).rows())
+    assert row["paper_mean"] != row["paper_mean"]  # not a number
+    assert row["verdict"] == "above by more than 1 sd"
+
+
+def test_the_page_counts_columns_of_the_strongest_attacks() -> None:
+    cells = [cell("g-stacked", 90.0, 91.0), cell("bavaria", 60.0, 61.0), cell("RMIA", 83.0, 85.0)]
+    page = rivals_page(against_rivals(cells), "A title")
+    assert (
+        "in each of 1 columns: above by more than one standard deviation in 1, at least as good in 0, below in 0"
+        in page
+    )
+    assert page.count("against the best") == 1

@@ -20,12 +20,15 @@ from glasshouse.attacks.stacking import (
     LARGEST_MISMATCH,
     Answers,
     Boosted,
+    Calibrated,
     CrossFit,
     Learner,
     Likeness,
     Linear,
     Plan,
     cross_fit,
+    hardly_better,
+    log_losses,
     plan_targets,
     record_features,
     steadied,
@@ -40,12 +43,25 @@ __all__ = ["Stacked", "StackedFit"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackedFit:
-    """What was learned from a pool: simulated targets, the posterior, the share of members, and how they answer."""
+    """What was learned from a pool.
+
+    Args:
+        plan: simulated targets.
+        fit: the posterior.
+        share: of members among simulated targets.
+        like: how these answer.
+        base: BASE as it is tuned to the pool.
+        simple: BASE's scores as log-odds, where the posterior is hardly better; None where it is.
+        held_out: [T, N] log-odds of the simulated targets, learned without them.
+    """
 
     plan: Plan
     fit: CrossFit
     share: float
     like: Likeness
+    base: BASE
+    simple: Calibrated | None
+    held_out: FloatArray
 
 
 @register("stacked")
@@ -56,9 +72,10 @@ class Stacked(Attack):
     Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
     Features of a record: log-confidence and margin, BASE, the ratios of LiRA and BaVarIA, the mean margins of in- and
     out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
-    whichever tells held-out simulated targets best, learn the posterior from them. The true target is
-    only ever scored. Where it answers unlike all simulated targets (`mismatch`), its margins are matched to theirs,
-    quantile by quantile, and BASE, which learned nothing, has a say in the order.
+    whichever tells held-out simulated targets best, learn the posterior from them; where that tells them no better than
+    BASE, by a standard error, it is BASE, calibrated. The true target is only ever scored. Where it answers unlike all
+    simulated targets (`mismatch`), its margins are matched to theirs, quantile by quantile, and BASE, which learned
+    nothing, has a large say in the order.
 
     Args:
         mode: ``"online"``; or ``"offline"``, where no in-model of a record is looked at to judge it: its features
@@ -109,14 +126,18 @@ class Stacked(Attack):
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
-        loss, learner = evidence.target_loss, None
         strange = self.mismatch(evidence) > LARGEST_MISMATCH
-        if strange:  # what was learned speaks of answers on the pool's scale
-            loss, learner = margin_to_loss(known.like.matched(loss_to_margin(loss))), known.fit.steady
-        found = [known.fit.log_odds(self._rows(evidence, loss, panel), learner=learner) for panel in known.plan.panels]
-        odds = np.asarray(np.mean(found, axis=0))
-        if strange:
-            odds = steadied(odds, BASE(mode=self.mode).log_odds(evidence))
+        loss = evidence.target_loss
+        if strange:  # all that is known speaks of answers on the pool's scale
+            loss = margin_to_loss(known.like.matched(loss_to_margin(loss)))
+        base = known.base.log_odds(dataclasses.replace(evidence, target_loss=loss))
+        if known.simple is not None:
+            odds = known.simple.log_odds(base)
+        else:
+            learner = known.fit.steady if strange else None
+            rows = [self._rows(evidence, loss, panel) for panel in known.plan.panels]
+            odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
+            odds = steadied(odds, base) if strange else odds
         return np.asarray(odds + self._shift(known.share, evidence.records))
 
     def tuned(self, evidence: Evidence) -> Self:
@@ -142,8 +163,19 @@ class Stacked(Attack):
             seed=self.seed,
             jobs=self.jobs,
         )
-        like = Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets]))
-        known = StackedFit(plan=plan, fit=fit, share=float(members.mean()), like=like)
+        base = BASE(mode=self.mode).tuned(evidence)
+        plain = np.stack([base.log_odds(target) for target in _simulated(evidence, plan)])
+        line = Calibrated.to(plain, members)
+        fallen_back = hardly_better(log_losses(fit.held_out, members), log_losses(line.log_odds(plain), members))
+        known = StackedFit(
+            plan=plan,
+            fit=fit,
+            share=float(members.mean()),
+            like=Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets])),
+            base=base,
+            simple=line if fallen_back else None,
+            held_out=line.log_odds(plain) if fallen_back else fit.held_out,
+        )
         return dataclasses.replace(self, fit_=known)
 
     def mismatch(self, evidence: Evidence) -> float:
@@ -160,7 +192,7 @@ class Stacked(Attack):
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
         shift = self._shift(known.share, evidence.records)
-        for k, odds in zip(known.plan.targets, known.fit.held_out, strict=True):
+        for k, odds in zip(known.plan.targets, known.held_out, strict=True):
             yield np.asarray(expit(odds + shift)), evidence.shadow_members[k]
 
     def queries(self, evidence: Evidence) -> Queries:
@@ -181,6 +213,16 @@ class Stacked(Attack):
         if evidence.labels is not None:
             columns.append(evidence.labels.astype(np.float64))
         return np.stack(columns, axis=1)
+
+
+def _simulated(evidence: Evidence, plan: Plan) -> Iterator[Evidence]:
+    """What is known of each simulated target."""
+    for k, references in zip(plan.targets, plan.references, strict=True):
+        yield Evidence(
+            target_loss=evidence.shadow_loss[k],
+            shadow_loss=_picked(evidence.shadow_loss, references),
+            shadow_members=_picked(evidence.shadow_members, references),
+        )
 
 
 def _picked(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:

@@ -33,10 +33,11 @@ class GStacked(GraphAttack):
     Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
     What several attacks say of a node, asked alone, in the whole graph and under sampled training sets, what its
     presence does to its neighbours, and what is believed of these, become a posterior by boosted trees (or by a
-    regression, where that tells held-out simulated targets better). In a second round the training sets are sampled
-    from the posterior of the first. The true target is only ever scored. Where it answers unlike all simulated targets
-    (the figure ``mismatch``, in standard deviations among these, is past 5), its answers are matched to theirs quantile
-    by quantile, and BASE, which learned nothing, has a say in the order; the posterior is then not calibrated.
+    regression, where that tells held-out simulated targets better). In every further round the training sets are
+    sampled from the posterior of the one before. The true target is only ever scored. Where it answers unlike all
+    simulated targets (the figure ``mismatch``, in standard deviations among these, is past 5), its answers are matched
+    to theirs quantile by quantile, and BASE, which learned nothing, has a large say in the order; the posterior is
+    then not calibrated.
 
     All that depends on the pool is learned once and kept for the next target with the same shadow models.
 
@@ -63,7 +64,7 @@ class GStacked(GraphAttack):
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
-    samples: tuple[int, ...] = (8, 4)
+    samples: tuple[int, ...] = (8, 8, 8)
     targets: int = 16
     speakers: int = 32
     folds: int = 4

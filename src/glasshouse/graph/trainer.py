@@ -155,7 +155,7 @@ class GNNTrainer:
         Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
         Architectures or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
         """
-        from glasshouse.graph.stacked import train_stacked  # it builds on this module
+        from glasshouse.graph.together.training import train_stacked  # it builds on this module
 
         masks = as_members(members, (len(seeds), int(data.num_nodes)), place="members")
         return train_stacked(self, data, masks, seeds)

@@ -71,7 +71,7 @@ class TorchTrainer:
         Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
         Modules or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
         """
-        from glasshouse.training.stacked import train_stacked  # it builds on this module
+        from glasshouse.training.together import train_stacked  # it builds on this module
 
         masks = as_members(members, (len(seeds), len(population.y)), place="members")
         return train_stacked(self, population, masks, seeds)

@@ -35,5 +35,7 @@ def test_a_simple_attack_moves_the_order_and_not_the_values() -> None:
     odds, simple = random.normal(size=(2, 500))
     found = steadied(odds, simple)
     assert np.sort(found) == pytest.approx(np.sort(odds))
-    assert np.corrcoef(found, odds)[0, 1] > np.corrcoef(found, simple)[0, 1] > 0.3
+    learned, plain = (np.corrcoef(found, each)[0, 1] for each in (odds, simple))
+    assert learned == pytest.approx(0.8, abs=0.05)  # 4 : 3 : 5, as independent normals have it
+    assert plain == pytest.approx(0.6, abs=0.05)
     assert steadied(odds, odds) == pytest.approx(odds)

@@ -5,18 +5,22 @@ from glasshouse.attacks.stacking.fitting import ALL, CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
 from glasshouse.attacks.stacking.likeness import LARGEST_MISMATCH, Likeness, steadied
 from glasshouse.attacks.stacking.plan import Plan, plan_targets
+from glasshouse.attacks.stacking.simple import Calibrated, hardly_better, log_losses
 
 __all__ = [
     "ALL",
     "LARGEST_MISMATCH",
     "Answers",
     "Boosted",
+    "Calibrated",
     "CrossFit",
     "Learner",
     "Likeness",
     "Linear",
     "Plan",
     "cross_fit",
+    "hardly_better",
+    "log_losses",
     "plan_targets",
     "record_features",
     "steadied",

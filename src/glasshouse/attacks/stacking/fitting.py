@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from glasshouse.attacks.stacking.learners import Learner, Predictor
+from glasshouse.attacks.stacking.simple import log_losses
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 from glasshouse.randomness import seed_for
@@ -97,7 +98,7 @@ def cross_fit(
         held_out[name] = found
     if len(learners) > 1:
         held_out[ALL] = np.mean(list(held_out.values()), axis=0)
-    loss = {name: float(np.logaddexp(0, np.where(members, -odds, odds)).mean()) for name, odds in held_out.items()}
+    loss = {name: float(log_losses(odds, members).mean()) for name, odds in held_out.items()}
     best = min(loss, key=loss.__getitem__)
     whole = [(-1, fold) for fold in range(int(folds.max()) + 1)]
     return CrossFit(

@@ -91,14 +91,14 @@ class Learned:
 
         A target that is unlike all simulated ones has its answers matched to theirs, for what was learned speaks of
         answers on the pool's scale; it is judged in the first round, by a learner that does not extrapolate; and BASE,
-        which learned nothing, has a say in the order.
+        which learned nothing, has a large say in the order.
         """
         stage = self.stage
         heard = hear([target], stage.data)
         mismatch = self.like.distance(heard)
         strange = mismatch > LARGEST_MISMATCH
-        simple = self._base(heard) if strange else None
         heard = self.like.matched(heard) if strange else heard
+        simple = self._base(heard) if strange else None
         panels = [panel[:, 0] for panel in stage.plan.panels]
         odds: list[FloatArray] = []
         for number, (fit, like) in enumerate(self.rounds[:1] if strange else self.rounds):

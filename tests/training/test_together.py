@@ -17,7 +17,7 @@ from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.population import complementary_halves
 from glasshouse.training import CropAndFlip, EarlyStopping, mlp
 from glasshouse.training.stack import say_once, split
-from glasshouse.training.stacked import stacking_obstacle
+from glasshouse.training.together import stacking_obstacle
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=61)  # an odd number: complementary halves differ by one

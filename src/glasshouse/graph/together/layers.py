@@ -15,7 +15,7 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, softmax
 
 from glasshouse.graph.sparse import SparseMatrix
-from glasshouse.graph.stacked_graph import StackedGraph, side_by_side
+from glasshouse.graph.together.graphs import StackedGraph, side_by_side
 
 __all__ = ["Layer", "layer_obstacle", "stacked_layer"]
 

@@ -16,8 +16,8 @@ from torch_geometric.nn import GATConv, GCNConv, GraphConv
 from glasshouse.errors import InputError
 from glasshouse.graph.dropout import drop
 from glasshouse.graph.gnn import ARCHITECTURES, GNN
-from glasshouse.graph.stacked import stacking_obstacle
 from glasshouse.graph.synthetic import citation_graph
+from glasshouse.graph.together.training import stacking_obstacle
 from glasshouse.graph.trainer import GNNTrainer, adam, sgd
 from glasshouse.population import complementary_halves
 from glasshouse.training.stack import say_once

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from glasshouse.errors import InputError
 from glasshouse.graph.dropout import drop
 from glasshouse.graph.gnn import GNN
-from glasshouse.graph.stacked_graph import StackedGraph, padded_size
-from glasshouse.graph.stacked_layers import layer_obstacle, stacked_layer
+from glasshouse.graph.together.graphs import StackedGraph, padded_size
+from glasshouse.graph.together.layers import layer_obstacle, stacked_layer
 from glasshouse.graph.trainer import GNNTrainer, induced
 from glasshouse.population import BoolArray
 from glasshouse.randomness import seed_for

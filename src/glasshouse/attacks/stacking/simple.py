@@ -1,0 +1,80 @@
+"""Where nothing that was learned is better than a simple attack, the simple attack, its scores made probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+
+__all__ = ["Calibrated", "hardly_better", "log_losses"]
+
+_LOOSE = 1e6  # no penalty: two numbers from thousands of answers need none
+_CLEARLY = 5.0  # standard errors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrated:
+    """Scores on a straight line to log-odds of membership (Platt's): their order stays as it is.
+
+    Args:
+        slope: at least 0.
+        offset: the log-odds where scores are 0.
+
+    Example:
+        >>> scores = np.random.default_rng(0).normal(size=(1, 10_000))
+        >>> members = np.random.default_rng(1).random((1, 10_000)) < 1 / (1 + np.exp(-2 * scores - 1))
+        >>> line = Calibrated.to(scores, members)
+        >>> round(line.slope, 1), round(line.offset, 1)
+        (2.0, 1.0)
+    """
+
+    slope: float
+    offset: float
+
+    @classmethod
+    def to(cls, scores: FloatArray, members: BoolArray) -> Self:
+        """Fitted to the scores [T, N] of simulated targets, whose members [T, N] are known."""
+        fitted = LogisticRegression(C=_LOOSE, max_iter=1000).fit(scores.reshape(-1, 1), members.reshape(-1))
+        return cls(slope=max(float(fitted.coef_[0, 0]), 0.0), offset=float(fitted.intercept_[0]))
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Log-odds of scores, of any shape."""
+        return np.asarray(self.slope * scores + self.offset)
+
+
+def log_losses(odds: FloatArray, members: BoolArray) -> FloatArray:
+    """Log loss of each simulated target, [T], from its log-odds and members, [T, N] each.
+
+    Example:
+        >>> log_losses(np.zeros((1, 2)), np.array([[True, False]])).round(3)
+        array([0.693])
+    """
+    return np.asarray(np.logaddexp(0, np.where(members, -odds, odds)).mean(axis=1))
+
+
+def hardly_better(learned: FloatArray, simple: FloatArray) -> bool:
+    """Whether what was learned is no better than a simple attack that tells members, by log losses [T] each.
+
+    No better is: not by more than a standard error over simulated targets. And a simple attack tells members where it
+    is better than a coin by far; scores that say nothing of the pool's members are not to be believed either.
+
+    Example:
+        >>> hardly_better(np.array([0.60, 0.62]), np.array([0.61, 0.61]))
+        True
+        >>> hardly_better(np.array([0.50, 0.52]), np.array([0.61, 0.61]))
+        False
+    """
+    tells = _gain(np.full(len(simple), np.log(2)), simple) > _CLEARLY
+    return bool(tells and _gain(simple, learned) <= 1)
+
+
+def _gain(before: FloatArray, after: FloatArray) -> float:
+    """By how many standard errors losses [T] fell."""
+    gain = before - after
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return float(gain.mean() / error) if error else float(np.sign(gain.mean()) * np.inf if gain.any() else 0.0)
