@@ -149,6 +149,8 @@ def test_a_target_on_another_scale_is_noticed_and_not_misjudged() -> None:
     found = auc(attack.score(strange), members)
     assert found == pytest.approx(auc(attack.score(evidence), members), abs=0.02)
     assert found > auc(BASE().score(strange), members)
+    assert run_attack(attack, evidence, fprs=[]).note == ""
+    assert "unlike every simulated target" in run_attack(attack, strange, fprs=[]).note
 
 
 def test_labels_and_many_models_are_used() -> None:

@@ -91,6 +91,7 @@ def test_thresholds_come_from_held_out_simulated_targets() -> None:
     assert outcome.thresholds[0].simulated == 8
     assert outcome.thresholds[0].expected_fpr == pytest.approx(0.1, abs=0.05)
     assert outcome.details["mismatch"] < 5
+    assert outcome.note == ""
     assert outcome.queries is not None
     assert outcome.queries.per_record == 2 * 9 + 3 * 6 * 9
 
@@ -102,8 +103,10 @@ def test_a_black_box_and_another_architecture_are_judged_and_noticed() -> None:
     def sharper(x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
         return 4 * target(x, edges)
 
-    judged = quick().judge(Scene(scene.data, sharper, scene.shadows, scene.shadow_members))
+    strange = Scene(scene.data, sharper, scene.shadows, scene.shadow_members)
+    judged = quick().judge(strange)
     assert judged.details["mismatch"] > 5
+    assert "train the shadow models as the target was trained" in run_on_scene(quick(), strange, fprs=[]).note
     assert ((judged.scores > 0) & (judged.scores < 1)).all()
     assert scene.truth is not None
     assert auc(judged.scores, scene.truth) > 0.55

@@ -51,6 +51,10 @@ class Attack(abc.ABC):
         for target in simulated_targets(evidence):
             yield self.score(target.evidence), target.members
 
+    def warning(self, evidence: Evidence) -> str:
+        """What a reader must know before believing the scores of this target; mostly empty."""
+        return ""
+
     def queries(self, evidence: Evidence) -> Queries:
         """How often it asks a model: the target and every shadow model about a record, offline only out-models."""
         offline = getattr(self, "mode", "online") == "offline"

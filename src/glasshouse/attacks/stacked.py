@@ -32,6 +32,7 @@ from glasshouse.attacks.stacking import (
     plan_targets,
     record_features,
     steadied,
+    warning,
 )
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -130,14 +131,14 @@ class Stacked(Attack):
         loss = evidence.target_loss
         if strange:  # all that is known speaks of answers on the pool's scale
             loss = margin_to_loss(known.like.matched(loss_to_margin(loss)))
-        base = known.base.log_odds(dataclasses.replace(evidence, target_loss=loss))
+        base = known.base.log_odds(evidence), known.base.log_odds(dataclasses.replace(evidence, target_loss=loss))
         if known.simple is not None:
-            odds = known.simple.log_odds(base)
+            odds = known.simple.log_odds(base[1])
         else:
             learner = known.fit.steady if strange else None
             rows = [self._rows(evidence, loss, panel) for panel in known.plan.panels]
             odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
-            odds = steadied(odds, base) if strange else odds
+            odds = steadied(odds, *base) if strange else odds
         return np.asarray(odds + self._shift(known.share, evidence.records))
 
     def tuned(self, evidence: Evidence) -> Self:
@@ -186,6 +187,10 @@ class Stacked(Attack):
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
         return known.like.distance(loss_to_margin(evidence.target_loss))
+
+    def warning(self, evidence: Evidence) -> str:
+        """That the target is unlike all simulated ones, where it is."""
+        return warning(self.name, self.mismatch(evidence))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] of each simulated target by what was learned without it and its complement, and its members."""

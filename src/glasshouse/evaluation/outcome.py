@@ -39,7 +39,7 @@ class AttackOutcome:
         attack: with its parameters, tuned ones as they were settled; a graph's attacks are of another kind.
         scores: [N], higher means member.
         thresholds: one for each wanted FPR, from simulated targets; empty where there are too few shadow models.
-        note: why there are none, or why this attack was picked; mostly empty.
+        note: why there are none, why this attack was picked, or why not to believe it; mostly empty.
         details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None where they are not known.
         seconds: spent on scoring the target.
@@ -115,7 +115,7 @@ def run_attack(
         record = str(evidence.ids[~np.isfinite(scores)][0])
         raise InputError(f"{attack.name}: record {record!r} got a score that is not a number; please report this.")
     thresholds: tuple[Threshold, ...] = ()
-    note = ""
+    note = attack.warning(evidence)
     if simulated is not None:
         thresholds = tuple(threshold_from(simulated, fpr, policy=policy, confidence=confidence) for fpr in fprs)
     elif fprs:
@@ -124,6 +124,6 @@ def run_attack(
                 attack, evidence, fprs, policy=policy, confidence=confidence, progress=progress
             )
         except InputError as error:  # the target could be scored, so only the thresholds are missing
-            note = f"{attack.name} has no threshold: {error}"
+            note = f"{note} {attack.name} has no threshold: {error}".strip()
     metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
     return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, queries=attack.queries(evidence))

@@ -20,11 +20,19 @@ __all__ = ["GRAPH_ATTACKS", "GraphAttack", "Judgement", "make_attack", "register
 
 
 class Judgement(NamedTuple):
-    """Scores [nodes], figures that only this attack has, such as its sampler's precision, and the queries made."""
+    """What an attack says of the nodes.
+
+    Args:
+        scores: [nodes], higher means member.
+        details: figures that only this attack has, such as its sampler's precision.
+        queries: made to models.
+        warning: what a reader must know before believing the scores; mostly empty.
+    """
 
     scores: FloatArray
     details: Mapping[str, float]
     queries: Queries | None = None
+    warning: str = ""
 
 
 class GraphAttack(abc.ABC):

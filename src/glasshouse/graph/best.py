@@ -81,7 +81,7 @@ class GraphBest(GraphAttack):
         if isinstance(attack, GraphAttack):
             return attack.judge(scene)
         evidence = scene.of_nodes(scene.zero_hop)
-        return Judgement(attack.score(evidence), {}, attack.queries(evidence))
+        return Judgement(attack.score(evidence), {}, attack.queries(evidence), attack.warning(evidence))
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Those of the picked attack."""

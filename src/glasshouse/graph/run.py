@@ -69,17 +69,16 @@ def run_on_scene(
             simulated=simulated,
         )
     started = time.perf_counter()
-    scores, details, queries = attack.judge(scene)
+    scores, details, queries, note = attack.judge(scene)
     seconds = time.perf_counter() - started
     thresholds: tuple[Threshold, ...] = ()
-    note = ""
     if simulated is not None:
         thresholds = tuple(threshold_from(simulated, fpr, policy=policy, confidence=confidence) for fpr in fprs)
     elif fprs:
         try:
             thresholds = _thresholds(attack, scene, fprs, policy=policy, confidence=confidence, progress=progress)
         except InputError as error:  # the target could be scored, so only the thresholds are missing
-            note = f"{attack.name} has no threshold: {error}"
+            note = f"{note} {attack.name} has no threshold: {error}".strip()
     metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
     return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, details, queries)
 

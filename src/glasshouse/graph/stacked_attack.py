@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 from glasshouse.attacks import Queries
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.regression import record_folds
-from glasshouse.attacks.stacking import Boosted, Linear
+from glasshouse.attacks.stacking import Boosted, Linear, warning
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
@@ -89,7 +89,8 @@ class GStacked(GraphAttack):
         scores = np.asarray(expit(odds + self._shift(known))[scene.nodes])
         each, shared = known.queries  # all nodes are asked about, whichever are audited
         elsewhere = round(each * (len(odds) - len(scene.nodes)))
-        return Judgement(scores, {"mismatch": mismatch}, Queries(each, shared=shared + elsewhere))
+        queries = Queries(each, shared=shared + elsewhere)
+        return Judgement(scores, {"mismatch": mismatch}, queries, warning(self.name, mismatch))
 
     def learned(self, scene: Scene) -> Learned:
         """What this pool teaches, learned at the first scene that has it; the scene's target is not looked at."""

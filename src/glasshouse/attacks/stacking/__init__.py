@@ -3,7 +3,7 @@
 from glasshouse.attacks.stacking.features import Answers, record_features
 from glasshouse.attacks.stacking.fitting import ALL, CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
-from glasshouse.attacks.stacking.likeness import LARGEST_MISMATCH, Likeness, steadied
+from glasshouse.attacks.stacking.likeness import LARGEST_MISMATCH, Likeness, steadied, warning
 from glasshouse.attacks.stacking.plan import Plan, plan_targets
 from glasshouse.attacks.stacking.simple import Calibrated, hardly_better, log_losses
 
@@ -24,4 +24,5 @@ __all__ = [
     "plan_targets",
     "record_features",
     "steadied",
+    "warning",
 ]

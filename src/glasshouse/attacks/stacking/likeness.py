@@ -10,10 +10,10 @@ from scipy.stats import rankdata
 
 from glasshouse.numerics import FloatArray
 
-__all__ = ["LARGEST_MISMATCH", "Likeness", "steadied"]
+__all__ = ["LARGEST_MISMATCH", "Likeness", "steadied", "warning"]
 
 LARGEST_MISMATCH = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 20
-_WEIGHT = 0.75  # of a simple attack; from 0.7 to 1.2 it beats all single ones on four pools of another architecture
+_WEIGHT = 0.75  # of simple attacks; anything from 0.7 to 1 does as well on targets of another architecture
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
@@ -66,17 +66,36 @@ class Likeness:
         return np.asarray(np.interp(0.5 * (below + upto) / len(answers), _LEVELS, self.quantiles))
 
 
-def steadied(odds: FloatArray, simple: FloatArray) -> FloatArray:
-    """Log-odds [N] of a strange target, put in an order in which an attack that learned nothing has a large say.
+def warning(attack: str, mismatch: float) -> str:
+    """What a reader must know of scores of a strange target; empty for one like the simulated ones.
 
-    What was learned elsewhere may mislead; scores [N] of a simple attack, such as BASE, cannot. Both are made normal,
-    their weighted sum (4 to 3) gives the order, and the log-odds are dealt out again in it.
+    Example:
+        >>> warning("stacked", 1.2)
+        ''
+        >>> warning("stacked", 23.4).split(":")[0]
+        'stacked'
+    """
+    if mismatch <= LARGEST_MISMATCH:
+        return ""
+    return (
+        f"{attack}: the target answers unlike every simulated target (mismatch {mismatch:.1f}; its like stay below "
+        f"{LARGEST_MISMATCH:.0f}). The order of its scores holds, its probabilities and thresholds do not: train the "
+        f"shadow models as the target was trained."
+    )
+
+
+def steadied(odds: FloatArray, *simple: FloatArray) -> FloatArray:
+    """Log-odds [N] of a strange target, put in an order in which attacks that learned nothing have a large say.
+
+    What was learned elsewhere may mislead; scores [N] of simple attacks, such as BASE, cannot. All are made normal, the
+    weighted sum (4 for what was learned, 3 for the others' mean) gives the order, and the log-odds are dealt out again
+    in it.
 
     Example:
         >>> steadied(np.array([3.0, 2.0, -4.0, -5.0]), np.array([0.2, 0.9, 0.3, 0.1]))
         array([ 2.,  3., -4., -5.])
     """
-    both = _normal(odds) + _WEIGHT * _normal(simple)
+    both = _normal(odds) + _WEIGHT * np.mean([_normal(scores) for scores in simple], axis=0)
     return np.asarray(np.interp(rankdata(both), np.arange(1, len(odds) + 1), np.sort(odds)))
 
 

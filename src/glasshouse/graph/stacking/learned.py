@@ -91,14 +91,16 @@ class Learned:
 
         A target that is unlike all simulated ones has its answers matched to theirs, for what was learned speaks of
         answers on the pool's scale; it is judged in the first round, by a learner that does not extrapolate; and BASE,
-        which learned nothing, has a large say in the order.
+        which learned nothing, has a large say in the order, of the answers as they are and of the matched ones.
         """
         stage = self.stage
         heard = hear([target], stage.data)
         mismatch = self.like.distance(heard)
         strange = mismatch > LARGEST_MISMATCH
-        heard = self.like.matched(heard) if strange else heard
-        simple = self._base(heard) if strange else None
+        simple = []
+        if strange:
+            as_it_is, heard = heard, self.like.matched(heard)
+            simple = [self._base(as_it_is), self._base(heard)]
         panels = [panel[:, 0] for panel in stage.plan.panels]
         odds: list[FloatArray] = []
         for number, (fit, like) in enumerate(self.rounds[:1] if strange else self.rounds):
@@ -111,7 +113,7 @@ class Learned:
             rows = [stage.rows(heard, told, panel, odds[at] if odds else None) for at, panel in enumerate(panels)]
             odds = [fit.log_odds(row, learner=fit.steady if strange else None) for row in rows]
         mean = np.asarray(np.mean(odds, axis=0))
-        return Opinion(mean if simple is None else steadied(mean, simple), mismatch)
+        return Opinion(steadied(mean, *simple) if strange else mean, mismatch)
 
     def _base(self, heard: Heard) -> FloatArray:
         """BASE's log-odds [n] of a target asked about nodes alone."""
