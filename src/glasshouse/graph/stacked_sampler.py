@@ -19,7 +19,7 @@ __all__ = ["stacked_samples"]
 def stacked_samples(scene: Scene, request: Request) -> Samples:
     """Every indicator by itself, by the stacked attack's posterior; the pool is learned once for all targets.
 
-    The posterior's own second round samples from its first, so the draws here are those of a third.
+    The posterior's own last round samples from the one before, so the draws here are those of one round more.
 
     Example:
         >>> SAMPLERS.find("stacked") is stacked_samples
