@@ -36,8 +36,8 @@ class GStacked(GraphAttack):
     regression, where that tells held-out simulated targets better). In every further round the training sets are
     sampled from the posterior of the one before. The true target is only ever scored. Where it answers unlike all
     simulated targets (the figure ``mismatch``, in standard deviations among these, is past 5), its answers are matched
-    to theirs quantile by quantile, and BASE, which learned nothing, has a large say in the order; the posterior is
-    then not calibrated.
+    to theirs quantile by quantile, and BASE or G-BASE, which learned nothing, has a large say in the order; the
+    posterior is then not calibrated.
 
     All that depends on the pool is learned once and kept for the next target with the same shadow models.
 

@@ -17,7 +17,7 @@ from glasshouse.graph.stacking.answers import Sampled
 from glasshouse.numerics import FloatArray, log_mean_exp
 from glasshouse.population import BoolArray
 
-__all__ = ["Surroundings", "View", "node_features"]
+__all__ = ["Surroundings", "View", "gbase_odds", "node_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def node_features(view: View, around: Surroundings, *, mode: Mode) -> Features:
     found["gain over outside"] = gain - moments(gains, ~view.members).mean
     if mode == "online":
         found["gain over inside"] = gain - moments(gains, view.members).mean
-    odds = _gbase(view, mode)  # [M, n]
+    odds = gbase_odds(view, mode)  # [M, n]
     found["g-base"], found["g-base odds"] = expit(odds).mean(axis=0), odds.mean(axis=0)
     found["neighbours' base"] = around.mean(expit(found["alone base"]), alone=0.5)
     found["neighbours' g-base"] = around.mean(found["g-base"], alone=0.5)
@@ -97,7 +97,8 @@ def node_features(view: View, around: Surroundings, *, mode: Mode) -> Features:
     return found
 
 
-def _gbase(view: View, mode: Mode) -> FloatArray:
+def gbase_odds(view: View, mode: Mode) -> FloatArray:
+    """G-BASE's log-odds [M, n] under each sampled training set (the paper's Definition 2, before its mean)."""
     asked = None if mode == "online" else ~view.members
     signals = view.references.signal
     rows = [-view.target.signal[0, i] - log_mean_exp(-signals[:, i], where=asked) for i in range(signals.shape[1])]

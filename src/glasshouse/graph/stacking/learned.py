@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from glasshouse.attacks import BASE, Queries
+from glasshouse.attacks import Queries
 from glasshouse.attacks.stacking import LARGEST_MISMATCH, CrossFit, Learner, cross_fit, steadied
-from glasshouse.evidence import Evidence
 from glasshouse.graph.question import Model
 from glasshouse.graph.stacking.answers import Heard, hear, sample_signals
 from glasshouse.graph.stacking.likeness import HeardLikeness, SampledLikeness
+from glasshouse.graph.stacking.plain import Plain, plain_of
 from glasshouse.graph.stacking.stage import Stage, Told
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
@@ -55,6 +55,7 @@ class Learned:
         samples: training sets drawn in each round after the first, from the posterior of the round before.
         seed: of these draws.
         like: how simulated targets answer.
+        plain: what steadies the judgement of a target that answers otherwise.
         rounds: the posterior of each round.
     """
 
@@ -62,6 +63,7 @@ class Learned:
     samples: tuple[int, ...]
     seed: int
     like: HeardLikeness
+    plain: Plain
     rounds: tuple[Round, ...] = ()
 
     @property
@@ -89,38 +91,40 @@ class Learned:
     def opinion(self, target: Model) -> Opinion:
         """What is believed of every node after the last round, the mean over panels of references.
 
-        A target that is unlike all simulated ones has its answers matched to theirs, for what was learned speaks of
-        answers on the pool's scale; it is judged in the first round, by a learner that does not extrapolate; and BASE,
-        which learned nothing, has a large say in the order, of the answers as they are and of the matched ones.
+        A target that is unlike all simulated ones is judged in the first round; see `_strange`.
         """
         stage = self.stage
         heard = hear([target], stage.data)
+        told = Told(sample_signals([target], stage.data, stage.masks, engine=stage.engine), stage.speakers, stage.said)
         mismatch = self.like.distance(heard)
-        strange = mismatch > LARGEST_MISMATCH
-        simple = []
-        if strange:
-            as_it_is, heard = heard, self.like.matched(heard)
-            simple = [self._base(as_it_is), self._base(heard)]
-        panels = [panel[:, 0] for panel in stage.plan.panels]
+        if mismatch > LARGEST_MISMATCH:
+            return Opinion(self._strange(heard, told), mismatch)
         odds: list[FloatArray] = []
-        for number, (fit, like) in enumerate(self.rounds[:1] if strange else self.rounds):
-            if number == 0:
-                answers = sample_signals([target], stage.data, stage.masks, engine=stage.engine)
-                told = Told(answers, stage.speakers, stage.said)
-            else:
+        for number, (fit, _) in enumerate(self.rounds):
+            if number:
                 told = stage.told(target, self._masks(np.mean(odds, axis=0), number, "target"), stage.speakers)
-            told = told._replace(target=like.matched(told.target)) if strange else told
-            rows = [stage.rows(heard, told, panel, odds[at] if odds else None) for at, panel in enumerate(panels)]
-            odds = [fit.log_odds(row, learner=fit.steady if strange else None) for row in rows]
-        mean = np.asarray(np.mean(odds, axis=0))
-        return Opinion(steadied(mean, *simple) if strange else mean, mismatch)
+            views = [stage.view(heard, told, p, odds[at] if odds else None) for at, p in enumerate(self._panels)]
+            odds = [fit.log_odds(stage.rows(view)) for view in views]
+        return Opinion(np.asarray(np.mean(odds, axis=0)), mismatch)
 
-    def _base(self, heard: Heard) -> FloatArray:
-        """BASE's log-odds [n] of a target asked about nodes alone."""
-        evidence = Evidence(
-            target_loss=heard.alone[0], shadow_loss=self.stage.heard.alone, shadow_members=self.stage.members
-        )
-        return BASE(mode=self.stage.mode).log_odds(evidence)
+    def _strange(self, heard: Heard, told: Told) -> FloatArray:
+        """Log-odds [n] of a target that is unlike all simulated ones.
+
+        What was learned speaks of answers on the pool's scale, so they are matched to it; the learner that does not
+        extrapolate judges; and an attack that learned nothing has a large say in the order, of the answers as they are
+        and of the matched ones.
+        """
+        fit, like = self.rounds[0]
+        matched = self.like.matched(heard), told._replace(target=like.matched(told.target))
+        rows = [self.stage.rows(self.stage.view(*matched, panel)) for panel in self._panels]
+        odds = np.mean([fit.log_odds(each, learner=fit.steady) for each in rows], axis=0)
+        everyone = np.arange(len(self.stage.shadows))
+        views = [self.stage.view(*answers, everyone) for answers in ((heard, told), matched)]
+        return steadied(np.asarray(odds), *[self.plain.log_odds(view) for view in views])
+
+    @property
+    def _panels(self) -> list[NDArray[np.intp]]:
+        return [panel[:, 0] for panel in self.stage.plan.panels]
 
     def simulated(self) -> Simulated:
         """Every simulated target in the next round."""
@@ -128,14 +132,11 @@ class Learned:
         rows, targets = [], []
         for index, k in enumerate(stage.plan.targets.tolist()):
             references = stage.plan.references[index][:, 0]
-            heard = Heard(stage.heard.alone[[k]], stage.heard.whole[[k]])
+            heard, told = stage.of_shadow(k)
             odds = self.held_out[index] if number else None
-            if odds is None:
-                own = stage.said.of([int(np.searchsorted(stage.speakers, k))])
-                told = Told(own, stage.speakers, stage.said)
-            else:
+            if odds is not None:
                 told = stage.told(stage.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
-            rows.append(stage.rows(heard, told, references, odds))
+            rows.append(stage.rows(stage.view(heard, told, references, odds)))
             targets.append(told.target)
         return Simulated(np.stack(rows), SampledLikeness.of(targets))
 
@@ -165,7 +166,7 @@ def learn(
     """
     targets = stage.plan.targets
     like = HeardLikeness.of(Heard(stage.heard.alone[targets], stage.heard.whole[targets]))
-    known = Learned(stage=stage, samples=samples, seed=seed, like=like)
+    known = Learned(stage=stage, samples=samples, seed=seed, like=like, plain=plain_of(stage))
     for number in range(1 + len(samples)):
         simulated = known.simulated()
         fit = cross_fit(

@@ -80,8 +80,13 @@ class Stage:
         answers = sample_signals(models, self.data, masks, engine=self.engine)
         return Told(answers.of([0]), speakers, answers.of(range(1, len(models))))
 
-    def rows(self, heard: Heard, told: Told, references: NDArray[np.intp], odds: FloatArray | None) -> FloatArray:
-        """Features [n, F] of a target.
+    def of_shadow(self, k: int) -> tuple[Heard, Told]:
+        """What shadow model k of the plan answered, as if it were the target."""
+        heard = Heard(self.heard.alone[[k]], self.heard.whole[[k]])
+        return heard, Told(self.said.of([int(np.searchsorted(self.speakers, k))]), self.speakers, self.said)
+
+    def view(self, heard: Heard, told: Told, references: NDArray[np.intp], odds: FloatArray | None = None) -> View:
+        """All that is looked at to judge a target.
 
         Args:
             heard: its answers, [1, n] each.
@@ -91,7 +96,7 @@ class Stage:
         """
         members = self.members[references]
         may = np.flatnonzero(np.isin(told.speakers, references))
-        view = View(
+        return View(
             alone=Answers(heard.alone[0], self.heard.alone[references], members),
             whole=Answers(heard.whole[0], self.heard.whole[references], members),
             target=told.target,
@@ -99,6 +104,9 @@ class Stage:
             members=self.members[told.speakers[may]],
             posterior=odds,
         )
+
+    def rows(self, view: View) -> FloatArray:
+        """Features [n, F] of a target."""
         return np.stack(list(node_features(view, self.around, mode=self.mode).values()), axis=1)
 
 
