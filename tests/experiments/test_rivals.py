@@ -1,8 +1,12 @@
 from __future__ import annotations
 
-import pytest
+import io
 
-from glasshouse.experiments.cells import Cell
+import pytest
+from rich.console import Console
+
+from glasshouse.experiments import show
+from glasshouse.experiments.cells import Cell, compared
 from glasshouse.experiments.rivals import against_rivals, rivals_page
 
 
@@ -45,3 +49,14 @@ def test_the_page_counts_columns_of_the_strongest_attacks() -> None:
         in page
     )
     assert page.count("against the best") == 1
+
+
+def test_a_terminal_counts_against_rivals_where_ours_stand_and_against_the_paper_elsewhere() -> None:
+    told = []
+    for found in (against_rivals([cell("g-stacked", 90.0), cell("RMIA", 83.0, 85.0)]), compared([cell("BASE", 82.0)])):
+        console = Console(width=200, record=True, quiet=False, file=io.StringIO())
+        show(found, title="A title", console=console)
+        told.append(console.export_text())
+    assert "in each of 1 columns" in told[0]
+    assert "lie within" not in told[0]
+    assert "paper prints none of these cells" in told[1]

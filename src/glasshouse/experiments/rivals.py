@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from glasshouse.experiments.cells import Cell, compared, printed_cells
 from glasshouse.table import Table
 
-__all__ = ["OURS", "against_rivals", "rivals_page"]
+__all__ = ["OURS", "against_rivals", "rivals_page", "rivals_tally"]
 
 # what is not in the paper; everything else is a rival
 STRONGEST = ("stacked", "g-stacked")
@@ -60,7 +60,7 @@ def against_rivals(cells: Iterable[Cell]) -> Table:
 def rivals_page(table: Table, title: str, notes: Sequence[str] = ()) -> str:
     """The table as Markdown, our attacks only; the rivals' own rows stay in the CSV."""
     ours = [row for row in table.rows() if row["attack"] in OURS]
-    lines = [f"# {title}", "", *_counted(ours), *[f"{note}\n" for note in notes]]
+    lines = [f"# {title}", "", *[f"{said}\n" for said in (*rivals_tally(table), *notes)]]
     lines += [f"| {' | '.join(_COLUMNS)} |", "|" + " --- |" * len(_COLUMNS)]
     for row in ours:
         rival = f"{row['rival_mean']:.2f} ± {row['rival_std']:.2f} {row['rival']}" if row["rival"] else "–"
@@ -71,16 +71,25 @@ def rivals_page(table: Table, title: str, notes: Sequence[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _counted(ours: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """How often our strongest attacks are above all rivals, in a sentence each."""
+def rivals_tally(table: Table) -> list[str]:
+    """How often our strongest attacks are above all rivals, in a sentence each.
+
+    Example:
+        >>> names = ("beyond", "Cora", "online", "8", "")
+        >>> cells = [Cell(*names, "g-stacked", "auc_pct", (89.0, 89.5)), Cell(*names, "BASE", "auc_pct", (82.0, 83.0))]
+        >>> rivals_tally(against_rivals(cells))[0].split(":")[0]
+        "`g-stacked` against the best of the paper's attacks in each of 1 columns"
+    """
+    said = []
     for attack in STRONGEST:
-        found = [row["verdict"] for row in ours if row["attack"] == attack and row["verdict"] in _VERDICTS]
+        found = [row["verdict"] for row in table.rows() if row["attack"] == attack and row["verdict"] in _VERDICTS]
         if found:
             above, level, below = (found.count(name) for name in _VERDICTS)
-            yield (
+            said.append(
                 f"`{attack}` against the best of the paper's attacks in each of {len(found)} columns: above by more "
-                f"than one standard deviation in {above}, at least as good in {level}, below in {below}.\n"
+                f"than one standard deviation in {above}, at least as good in {level}, below in {below}."
             )
+    return said
 
 
 def _column(row: dict[str, Any]) -> tuple[str, ...]:

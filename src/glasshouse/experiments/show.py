@@ -6,15 +6,17 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from glasshouse.experiments.cells import COLUMNS, readable, tally
+from glasshouse.experiments.rivals import rivals_tally
 from glasshouse.table import Table
 
 __all__ = ["show"]
 
-_COLOURS = {"within 2 sd": "green", "above": "yellow", "below": "yellow"}
+_GOOD = ("within 2 sd", "above by more than 1 sd", "at least as good")
+_COLOURS = dict.fromkeys(_GOOD, "green") | {"above": "yellow", "below": "yellow"}
 
 
 def show(table: Table, *, title: str, console: Console) -> None:
-    """Print the comparison, and how many cells agree.
+    """Print the comparison, and how many cells agree with the paper, or are above its best where ours stand against it.
 
     Example:
         >>> from glasshouse.experiments.cells import Cell, compared
@@ -26,4 +28,5 @@ def show(table: Table, *, title: str, console: Console) -> None:
         colour = _COLOURS.get(row[-1], "dim")
         grid.add_row(*row[:-1], f"[{colour}]{row[-1]}[/{colour}]")
     console.print(grid, highlight=False)
-    console.print(tally(table), highlight=False)
+    for said in rivals_tally(table) or [tally(table)]:
+        console.print(said, highlight=False)
