@@ -78,7 +78,7 @@ def test_our_own_attacks_stand_beside_the_best_of_the_papers(
     learner = Boosted(rounds=5, fits=1)
     small: dict[str, Any] = {"g-stacked": {"boosted": learner, "folds": 2, "samples": (2,)}}
     monkeypatch.setattr(
-        "glasshouse.experiments.beyond._made", lambda name, mode, *_: make_attack(name, small.get(name, {}), mode=mode)
+        "glasshouse.experiments.beyond._made", lambda name, mode, **_: make_attack(name, small.get(name, {}), mode=mode)
     )
     table = reproduce("beyond", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
     rows = list(table.rows())
@@ -187,7 +187,7 @@ def test_our_own_attacks_run_on_records_and_against_mismatched_targets(
     for place in ("beyond", "beyond_iid"):
         monkeypatch.setattr(
             f"glasshouse.experiments.{place}._made",
-            lambda name, mode, *_: make_attack(name, own.get(name, {}), mode=mode),
+            lambda name, mode, **_: make_attack(name, own.get(name, {}), mode=mode),
         )
     kept: dict[str, Any] = {"preset": "tiny", "out": tmp_path, "pools": pools, "progress": False}
     records = reproduce("beyond", datasets=["digits"], **kept)

@@ -80,7 +80,8 @@ class Stacked(Attack):
 
     Args:
         mode: ``"online"``; or ``"offline"``, where no in-model of a record is looked at to judge it: its features
-            come from out-models, and the posterior from other records.
+            come from out-models, and the posterior from other records (but for BASE's scale and the line that makes it
+            a posterior: three numbers from all records together).
         prior: λ, the share of members expected before looking at the model: one number, or one a record.
         targets: at most so many shadow models play the target.
         folds: in how many groups of records it is learned offline.
@@ -127,18 +128,18 @@ class Stacked(Attack):
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
-        strange = self.mismatch(evidence) > LARGEST_MISMATCH
-        loss = evidence.target_loss
+        strange, seen = self.mismatch(evidence) > LARGEST_MISMATCH, evidence
         if strange:  # all that is known speaks of answers on the pool's scale
-            loss = margin_to_loss(known.like.matched(loss_to_margin(loss)))
-        base = known.base.log_odds(evidence), known.base.log_odds(dataclasses.replace(evidence, target_loss=loss))
+            loss = margin_to_loss(known.like.matched(loss_to_margin(evidence.target_loss)))
+            seen = dataclasses.replace(evidence, target_loss=loss)
         if known.simple is not None:
-            odds = known.simple.log_odds(base[1])
+            odds = known.simple.log_odds(known.base.log_odds(seen))
         else:
             learner = known.fit.steady if strange else None
-            rows = [self._rows(evidence, loss, panel) for panel in known.plan.panels]
+            rows = [self._rows(seen, seen.target_loss, panel) for panel in known.plan.panels]
             odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
-            odds = steadied(odds, *base) if strange else odds
+            if strange:
+                odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
         return np.asarray(odds + self._shift(known.share, evidence.records))
 
     def tuned(self, evidence: Evidence) -> Self:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from joblib import cpu_count
@@ -51,9 +49,9 @@ def _against(
     bench: Bench, rivals: Lineup, *, shadows: int, rounds: tuple[int, ...], table: str = "beyond"
 ) -> list[Cell]:
     light: Lineup = {(mode, count, "", name): _made(name, mode) for mode, count in modes(shadows) for name in LIGHT}
-    learned = {"samples": rounds, "jobs": cpu_count()}
+    learned: dict[str, Any] = {"samples": rounds, "jobs": cpu_count()}
     stacked: Lineup = {
-        (mode, count, "", "g-stacked"): _made("g-stacked", mode, learned) for mode, count in modes(shadows)
+        (mode, count, "", "g-stacked"): _made("g-stacked", mode, **learned) for mode, count in modes(shadows)
     }
     name = bench.setting.paper_name
     cells = collected(bench.judged(rivals | light, shadows=shadows), ranking, table=table, dataset=name)
@@ -65,8 +63,8 @@ def _against(
     ]
 
 
-def _made(name: str, mode: Mode, parameters: Mapping[str, Any] = MappingProxyType({})) -> Attack | GraphAttack:
-    return make_attack(name, dict(parameters), mode=mode)
+def _made(name: str, mode: Mode, **parameters: Any) -> Attack | GraphAttack:
+    return make_attack(name, parameters, mode=mode)
 
 
 def _trust(judged: Judged) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,6 @@ class Learned:
         samples: training sets drawn in each round after the first, from the posterior of the round before.
         seed: of these draws.
         like: how simulated targets answer.
-        plain: what steadies the judgement of a target that answers otherwise.
         rounds: the posterior of each round.
     """
 
@@ -63,13 +63,17 @@ class Learned:
     samples: tuple[int, ...]
     seed: int
     like: HeardLikeness
-    plain: Plain
     rounds: tuple[Round, ...] = ()
 
     @property
     def share(self) -> float:
         """The share of members among simulated targets: the prior that the posterior was learned with."""
         return float(self.stage.members[self.stage.plan.targets].mean())
+
+    @cached_property
+    def plain(self) -> Plain:
+        """What steadies the judgement of a target unlike the simulated ones; found when the first of these comes."""
+        return plain_of(self.stage)
 
     @property
     def held_out(self) -> FloatArray:
@@ -166,7 +170,7 @@ def learn(
     """
     targets = stage.plan.targets
     like = HeardLikeness.of(Heard(stage.heard.alone[targets], stage.heard.whole[targets]))
-    known = Learned(stage=stage, samples=samples, seed=seed, like=like, plain=plain_of(stage))
+    known = Learned(stage=stage, samples=samples, seed=seed, like=like)
     for number in range(1 + len(samples)):
         simulated = known.simulated()
         fit = cross_fit(
