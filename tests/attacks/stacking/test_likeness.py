@@ -39,3 +39,8 @@ def test_a_simple_attack_moves_the_order_and_not_the_values() -> None:
     assert learned == pytest.approx(0.8, abs=0.05)  # 4 : 3 : 5, as independent normals have it
     assert plain == pytest.approx(0.6, abs=0.05)
     assert steadied(odds, odds) == pytest.approx(odds)
+
+
+def test_absurd_answers_are_strange_and_no_error() -> None:
+    like = Likeness.of(np.random.default_rng(0).normal(size=(8, 1000)))
+    assert 5 < like.distance(np.full(1000, -1e300)) <= 1e6

@@ -14,6 +14,8 @@ __all__ = ["LARGEST_MISMATCH", "Likeness", "steadied", "warning"]
 
 LARGEST_MISMATCH = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 20
 _WEIGHT = 0.75  # of simple attacks; anything from 0.7 to 1 does as well on targets of another architecture
+_FURTHEST = 1e6
+_LARGEST = 1e100  # a loss of 1e300 is a number, and its square is none
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
@@ -50,7 +52,8 @@ class Likeness:
 
     def distance(self, answers: FloatArray) -> float:
         """How far a target's answers [N] are from theirs: root mean square over the figures, in standard deviations."""
-        return float(np.sqrt(np.mean(((_figures(answers) - self.centre) / self.spread) ** 2)))
+        apart = np.minimum(np.abs(_figures(answers) - self.centre) / self.spread, _FURTHEST)
+        return float(np.sqrt(np.mean(apart**2)))
 
     def matched(self, answers: FloatArray) -> FloatArray:
         """The same answers [N] in the same order, on the scale of the simulated targets'.
@@ -104,4 +107,5 @@ def _normal(values: FloatArray) -> FloatArray:
 
 
 def _figures(answers: FloatArray) -> FloatArray:
+    answers = np.clip(answers, -_LARGEST, _LARGEST)
     return np.array([answers.mean(), answers.std(), *np.quantile(answers, [0.05, 0.25, 0.5, 0.75, 0.95])])
