@@ -61,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "chains.md")
     options = parser.parse_args()
-    cora, pubmed = load_graph("cora").data, load_graph("pubmed").data
+    cora, pubmed, github = (load_graph(name).data for name in ("cora", "pubmed", "github"))
     lines = [
         "# Chains over membership masks",
         "",
@@ -74,6 +74,7 @@ def main() -> None:
         gibbs_row("Cora", cora, "gcn", 64, 2.0),
         gibbs_row("PubMed", pubmed, "gcn", 64, None),
         gibbs_row("PubMed", pubmed, "sage", 128, 60.0),
+        gibbs_row("GitHub", github, "sage", 64, None),
         "",
         "Metropolis-Hastings, four flips a step on average, all nine models:",
         "",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from glasshouse.graph.jit import choose_by_type
-from glasshouse.graph.toggle.compiled import gat, gcn, sage
+from glasshouse.graph.jit import choose_by_type, inner_kernel
+from glasshouse.graph.toggle.compiled import gat, gcn, sage, sage_refresh
 from glasshouse.graph.toggle.compiled.plan import Graph
 
-__all__ = ["ARCHITECTURES", "SELF_LOOPS_MATTER", "STAGES", "extra_hops", "fill_row", "toggle"]
+__all__ = ["ARCHITECTURES", "SELF_LOOPS_MATTER", "STAGES", "extra_hops", "fill_row", "refresh", "toggle"]
 
 ARCHITECTURES = (gcn, sage, gat)
 SELF_LOOPS_MATTER = (sage,)  # GCN and GAT give every node exactly one self-loop, whatever the graph says
@@ -28,6 +28,30 @@ def toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scrat
 def extra_hops(weights: Any) -> int:
     """How much further than its features a node's presence is felt: 1 where degrees scale the messages."""
     raise TypeError("only kernels may call this")
+
+
+def refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Bring every row up to date after node v, whose neighbourhood ``scratch.reach`` holds, has come or gone."""
+    raise TypeError("only kernels may call this")
+
+
+@inner_kernel
+def _fill_all(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Every row within reach afresh, so that no error builds up along a chain."""
+    reach = scratch.reach
+    for stage in range(STAGES):
+        if graph.member[v]:
+            fill_row(weights, stage, v, graph, state, scratch)
+        for i in range(reach.size[stage + extra_hops(weights)]):
+            fill_row(weights, stage, reach.nodes[i], graph, state, scratch)
+
+
+def _any_refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    _fill_all(weights, v, graph, state, scratch)
+
+
+def _sage_refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    sage_refresh.refresh(weights, v, graph, state, scratch)
 
 
 def _gcn_fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
@@ -67,3 +91,4 @@ choose_by_type(
 )
 choose_by_type(toggle, {gcn.GCNWeights: _gcn_toggle, sage.SAGEWeights: _sage_toggle, gat.GATWeights: _gat_toggle})
 choose_by_type(extra_hops, {gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
+choose_by_type(refresh, {gcn.GCNWeights: _any_refresh, sage.SAGEWeights: _sage_refresh, gat.GATWeights: _any_refresh})

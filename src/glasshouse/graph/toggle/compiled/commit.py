@@ -1,11 +1,11 @@
-"""A flip made permanent: the rows that it touches are computed afresh, so that no error builds up along a chain."""
+"""A flip made permanent: every row that it touches is brought up to date."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from glasshouse.graph.jit import inner_kernel, kernel
-from glasshouse.graph.toggle.compiled.architecture import STAGES, extra_hops, fill_row
+from glasshouse.graph.toggle.compiled.architecture import STAGES, extra_hops, fill_row, refresh
 from glasshouse.graph.toggle.compiled.plan import Graph, flip
 from glasshouse.graph.toggle.compiled.reach import find_two_hops, grow, release
 
@@ -25,15 +25,10 @@ def fill_state(weights: Any, graph: Graph, state: Any, scratch: Any) -> None:
 def commit(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
     """Flip v, whose two hops ``scratch.reach`` holds, and refresh every row that this changes. Releases the reach."""
     reach = scratch.reach
-    extra = extra_hops(weights)
-    if extra and reach.size[2] == reach.size[1]:
+    if extra_hops(weights) and reach.size[2] == reach.size[1]:
         grow(2, graph, reach)
     flip(v, graph)
-    for stage in range(STAGES):
-        if graph.member[v]:
-            fill_row(weights, stage, v, graph, state, scratch)
-        for i in range(reach.size[stage + extra]):
-            fill_row(weights, stage, reach.nodes[i], graph, state, scratch)
+    refresh(weights, v, graph, state, scratch)
     release(v, reach)
 
 

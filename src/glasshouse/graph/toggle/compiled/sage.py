@@ -35,6 +35,8 @@ __all__ = [
     "SAGEScratch",
     "SAGEState",
     "SAGEWeights",
+    "fill_hidden",
+    "fill_loss",
     "fill_row",
     "new_scratch",
     "new_state",
@@ -85,6 +87,7 @@ class SAGEScratch(NamedTuple):
     after: F32  # [most, K * h], by slot: the new hidden row before its ReLU
     own: F32  # [1, K * h], the toggled node's row before its ReLU
     delta: F32  # [4, K * h]: change of a maximum; then space to work one out
+    lost: npt.NDArray[np.int32]  # [K * h], places of a row where it must be sought again
     part: F32  # [1, K * C]
     row: LossRow
     sums: LossSum
@@ -149,6 +152,7 @@ def new_scratch(weights: SAGEWeights, models: int) -> SAGEScratch:
         after=np.zeros((most, width), np.float32),
         own=np.zeros((1, width), np.float32),
         delta=np.zeros((4, width), np.float32),
+        lost=np.zeros(width, np.int32),
         part=np.zeros((1, logits), np.float32),
         row=new_loss_row(models, logits // models),
         sums=new_loss_sum(models),
@@ -169,6 +173,15 @@ def _add_aggregate(largest: F32, row: int, weights: SAGEWeights, scratch: SAGESc
 
 
 @inner_kernel
+def fill_hidden(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Compute the hidden row of member u afresh from the maxima of its neighbours' features."""
+    for j in range(state.before.shape[1]):
+        state.before[u, j] = weights.own1[u, j]
+    if graph.degree[u] > 0:
+        _add_aggregate(state.feature1, u, weights, scratch, u, state.before)
+
+
+@inner_kernel
 def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
     """Compute the kept row of member u afresh: stage 0 up to the hidden row, stage 1 the loss."""
     first, last = graph.start[u], graph.start[u] + graph.degree[u]
@@ -184,12 +197,9 @@ def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGE
                 x = X[w, f]
                 second[u, f] = max(second[u, f], min(top[u, f], x))
                 top[u, f] = max(top[u, f], x)
-        for j in range(width):
-            state.before[u, j] = weights.own1[u, j]
-        if last > first:
-            _add_aggregate(top, u, weights, scratch, u, state.before)
+        fill_hidden(weights, u, graph, state, scratch)
         return
-    before, top, second, row, own = state.before, state.hidden1, state.hidden2, scratch.row, scratch.own
+    before, top, second = state.before, state.hidden1, state.hidden2
     for j in range(width):
         top[u, j] = _ZERO
         second[u, j] = _ZERO
@@ -199,10 +209,17 @@ def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGE
             x = before[w, j]
             second[u, j] = max(second[u, j], min(top[u, j], x))
             top[u, j] = max(top[u, j], x)
-    for j in range(width):
+    fill_loss(weights, u, graph, state, scratch)
+
+
+@inner_kernel
+def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Compute logits and losses of member u afresh from its hidden row and the maxima of its neighbours'."""
+    before, row, own = state.before, scratch.row, scratch.own
+    for j in range(own.shape[1]):
         own[0, j] = max(before[u, j], _ZERO)
     models = len(row.excess)
-    project(top, u, weights.W2, models, state.logits, u)
+    project(state.hidden1, u, weights.W2, models, state.logits, u)
     project(own, 0, weights.V2, models, scratch.part, 0)
     for j in range(len(row.logits)):
         state.logits[u, j] += scratch.part[0, j] + weights.b2[j]
