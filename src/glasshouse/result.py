@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict
+from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, strange_target
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.population import BoolArray
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
@@ -96,6 +96,7 @@ class AuditResult:
             fprs=self.fprs,
             privacy=self.privacy,
             surroundings=self.surroundings,
+            warning=strange_target(self.evidence),
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:

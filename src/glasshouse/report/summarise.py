@@ -63,6 +63,7 @@ def summarise(
     fprs: Sequence[float],
     privacy: PrivacyVerdict | None = None,
     surroundings: Surroundings | None = None,
+    warning: str = "",
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -73,6 +74,7 @@ def summarise(
         fprs: the false-positive rates that were asked for.
         privacy: what the attacks say about ε.
         surroundings: of the records, where they are nodes of a graph.
+        warning: why not to believe the figures; mostly empty.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -99,7 +101,7 @@ def summarise(
         members=None if members is None else int(members.sum()),
         records=records.height,
         privacy=privacy,
-        notes=notes(attacks, fprs, context),
+        notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
         neighbourhoods=drawn,
     )

@@ -45,9 +45,11 @@ def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Cont
     )
 
 
-def notes(attacks: Sequence[AttackFigures], fprs: Sequence[float], context: Context) -> tuple[str, ...]:
-    """What the data are, which rates the sample cannot resolve, and which thresholds are missing."""
-    found = [context.about] if context.about else []
+def notes(
+    attacks: Sequence[AttackFigures], fprs: Sequence[float], context: Context, warning: str = ""
+) -> tuple[str, ...]:
+    """What to beware of, what the data are, which rates the sample cannot resolve, and which thresholds are missing."""
+    found = [said for said in (warning, context.about) if said]
     metrics = attacks[0].metrics
     if metrics is not None:
         others = metrics.curve.non_members

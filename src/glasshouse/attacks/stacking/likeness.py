@@ -82,8 +82,8 @@ def warning(attack: str, mismatch: float) -> str:
         return ""
     return (
         f"{attack}: the target answers unlike every simulated target (mismatch {mismatch:.1f}; its like stay below "
-        f"{LARGEST_MISMATCH:.0f}). The order of its scores holds, its probabilities and thresholds do not: train the "
-        f"shadow models as the target was trained."
+        f"{LARGEST_MISMATCH:.0f}). A simpler attack has a say in the order of its scores, which holds; its "
+        f"probabilities do not."
     )
 
 

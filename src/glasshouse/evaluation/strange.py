@@ -1,0 +1,41 @@
+"""Whether the target is of the shadow models' kind: thresholds and probabilities are carried over from them."""
+
+from __future__ import annotations
+
+from glasshouse.attacks.stacking import LARGEST_MISMATCH, Likeness
+from glasshouse.evidence import Evidence
+from glasshouse.numerics import loss_to_margin
+
+__all__ = ["strange_target"]
+
+_FEWEST = 6  # of fewer models nobody can tell how much their like differ
+
+
+def strange_target(evidence: Evidence) -> str:
+    """What a reader must know where the target answers unlike all shadow models; empty where it is like them.
+
+    Looked at are its margins over all records, never who trained it.
+
+    Args:
+        evidence: losses of the target and of the shadow models.
+
+    Example:
+        >>> import numpy as np
+        >>> losses = np.random.default_rng(0).exponential(size=(9, 500))
+        >>> members = np.random.default_rng(1).random((8, 500)) < 0.5
+        >>> strange_target(Evidence(target_loss=losses[0], shadow_loss=losses[1:], shadow_members=members))
+        ''
+        >>> other = Evidence(target_loss=9 * losses[0], shadow_loss=losses[1:], shadow_members=members)
+        >>> strange_target(other).split("(")[0]
+        'The target answers unlike every shadow model '
+    """
+    if evidence.models < _FEWEST:
+        return ""
+    mismatch = Likeness.of(loss_to_margin(evidence.shadow_loss)).distance(loss_to_margin(evidence.target_loss))
+    if mismatch <= LARGEST_MISMATCH:
+        return ""
+    return (
+        f"The target answers unlike every shadow model (mismatch {mismatch:.1f}; its like stay below "
+        f"{LARGEST_MISMATCH:.0f}), so thresholds and probabilities, which come from them, do not hold for it. Train "
+        f"them as the target was trained: the same architecture, optimizer, epochs and share of the records."
+    )
