@@ -41,11 +41,11 @@ def test_cora_agrees_with_the_papers_table(real_data: Path, monkeypatch: pytest.
             assert abs(ours - paper) < 2 * deviation, f"{name}: {ours:.2f}, paper {paper} ± {deviation}"
 
 
-def test_stacked_models_cost_a_fraction_of_single_ones(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processor time, on one core: a second one and longer runs bring the rest of what benchmarks/stacked.md shows."""
+def test_models_trained_together_cost_a_fraction(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processor time, on one core: a second one and longer runs bring the rest of what benchmarks/together.md shows."""
     monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
-    stacked = benchmark("stacked")
-    graph = stacked.load_graph("cora").data
-    short = replace(stacked.CORA, epochs=40, device="cpu"), replace(stacked.PERCEPTRON, epochs=5, device="cpu")
-    assert stacked.compare(short[0], graph, stacked=4, threads=1, repeats=1)["work_ratio"] > 3
-    assert stacked.compare(short[1], stacked.digits(), stacked=32, threads=1, repeats=1)["work_ratio"] > 1.5
+    together = benchmark("together")
+    graph = together.load_graph("cora").data
+    short = replace(together.CORA, epochs=40, device="cpu"), replace(together.PERCEPTRON, epochs=5, device="cpu")
+    assert together.compare(short[0], graph, models=4, threads=1, repeats=1)["work_ratio"] > 3
+    assert together.compare(short[1], together.digits(), models=32, threads=1, repeats=1)["work_ratio"] > 1.5

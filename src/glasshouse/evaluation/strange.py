@@ -36,6 +36,6 @@ def strange_target(evidence: Evidence) -> str:
         return ""
     return (
         f"The target answers unlike every shadow model (mismatch {mismatch:.1f}; its like stay below "
-        f"{LARGEST_MISMATCH:.0f}), so thresholds and probabilities, which come from them, do not hold for it. Train "
-        f"them as the target was trained: the same architecture, optimizer, epochs and share of the records."
+        f"{LARGEST_MISMATCH:.0f}), so thresholds and probabilities, which come from these, do not hold for it. Train "
+        f"shadow models as the target was trained: the same architecture, optimizer, epochs and share of the records."
     )

@@ -1,4 +1,4 @@
-"""Many models together against one at a time. Run: GLASSHOUSE_DATA=… python benchmarks/stacked.py [--device cuda].
+"""Many models together against one at a time. Run: GLASSHOUSE_DATA=… python benchmarks/together.py [--device cuda].
 
 On the CPU: 8 Cora GCN models (hidden 64, 200 epochs) and 32 models on scikit-learn's digits. On a GPU: 128 Cora GCN
 models against 8 one at a time. The plain loop is the same trainer called for one model after another: dense features,
@@ -58,18 +58,18 @@ def seconds(work: Callable[[], object], device: str) -> tuple[float, float]:
 
 
 def compare(
-    trainer: Any, data: Any, *, stacked: int, plain: int | None = None, threads: int = 2, repeats: int = 2
+    trainer: Any, data: Any, *, models: int, plain: int | None = None, threads: int = 2, repeats: int = 2
 ) -> dict[str, float]:
-    """Seconds of ``stacked`` models together and of ``plain`` (as many by default) one at a time, the best of each.
+    """Seconds of ``models`` models together and of ``plain`` (as many by default) one at a time, the best of each.
 
     ``work_ratio`` compares what they took of all cores together, which other programs hardly touch.
     """
-    plain = plain or stacked
-    members = complementary_halves(record_count(data), models=stacked, seed=0)
+    plain = plain or models
+    members = complementary_halves(record_count(data), models=models, seed=0)
     device = trainer.place.type
 
     def together() -> None:
-        trainer.train_many(data, members, range(stacked))
+        trainer.train_many(data, members, range(models))
 
     def one_at_a_time(who: BoolArray, how: Any = trainer) -> None:
         for seed, row in enumerate(who):
@@ -78,7 +78,7 @@ def compare(
     before = torch.get_num_threads()
     try:
         short = replace(trainer, epochs=3)
-        short.train_many(data, members, range(stacked))  # libraries are loaded, a GPU is awake
+        short.train_many(data, members, range(models))  # libraries are loaded, a GPU is awake
         one_at_a_time(members[:1], short)
         trials = {}
         for count in (1, threads):
@@ -93,7 +93,7 @@ def compare(
     finally:
         torch.set_num_threads(before)
     (plain_wall, plain_work), (wall, work) = (map(min, zip(*times, strict=True)) for times in (alone, at_once))
-    return {"plain": plain_wall, "stacked": wall, "ratio": plain_wall / wall, "work_ratio": plain_work / work}
+    return {"plain": plain_wall, "together": wall, "ratio": plain_wall / wall, "work_ratio": plain_work / work}
 
 
 def main() -> None:
@@ -130,15 +130,15 @@ def main() -> None:
         "| models | together | seconds | one at a time | seconds | times faster a model | less work a model |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for name, trainer, data, stacked, plain in runs:
+    for name, trainer, data, together, plain in runs:
         threads = torch.get_num_threads() if cpu else 1
-        found = compare(trainer, data, stacked=stacked, plain=plain, threads=threads, repeats=options.repeats)
-        faster, cheaper = (found[ratio] * stacked / plain for ratio in ("ratio", "work_ratio"))
-        cells = f"{stacked} | {found['stacked']:.2f} | {plain} | {found['plain']:.2f} | {faster:.1f} | {cheaper:.1f}"
+        found = compare(trainer, data, models=together, plain=plain, threads=threads, repeats=options.repeats)
+        faster, cheaper = (found[ratio] * together / plain for ratio in ("ratio", "work_ratio"))
+        cells = f"{together} | {found['together']:.2f} | {plain} | {found['plain']:.2f} | {faster:.1f} | {cheaper:.1f}"
         lines.append(f"| {name} | {cells} |")
         print(lines[-1], flush=True)
     text = "\n".join(lines) + "\n"
-    out = options.out or Path(__file__).parent / ("stacked.md" if cpu else "stacked-gpu.md")
+    out = options.out or Path(__file__).parent / ("together.md" if cpu else "together-gpu.md")
     out.write_text(text, encoding="utf-8")
 
 
