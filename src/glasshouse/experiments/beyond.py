@@ -10,7 +10,7 @@ from glasshouse.attacks import Attack
 from glasshouse.evidence import Mode
 from glasshouse.experiments.bench import Bench, Judged
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import Lineup, gbase, modes, samplers_of, singles
+from glasshouse.experiments.lineup import SAMPLERS, Lineup, gbase, modes, singles
 from glasshouse.experiments.measures import at_threshold, collected, ranking
 from glasshouse.experiments.rivals import against_rivals, rivals_page
 from glasshouse.experiments.runner import experiment
@@ -32,7 +32,7 @@ WITH_MANY = ("cora", "citeseer")
 @experiment("beyond", heavy=("citeseer",), compare=against_rivals, page=rivals_page)
 def beyond(bench: Bench) -> list[Cell]:
     """K = 8 online and 4 offline, and on small graphs K = 128 and 64."""
-    cells = _against(bench, singles(8) | gbase(8, samplers_of(bench.setting)), shadows=8, rounds=bench.setting.rounds)
+    cells = _against(bench, singles(8) | gbase(8, SAMPLERS), shadows=8, rounds=bench.setting.rounds)
     if bench.preset.most_shadows >= MANY and bench.setting.data in WITH_MANY:
         cells += _against(bench, singles(MANY) | gbase(MANY, {"G-BASE": "mia"}), shadows=MANY, rounds=ROUNDS_OF_MANY)
     return cells

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
 from glasshouse.evidence import Mode
 from glasshouse.experiments.bench import Name
-from glasshouse.experiments.settings import Setting
 from glasshouse.graph import GBASE, GraphAttack, HopClassifier
 from glasshouse.graph.gbase import SamplerName
 
-__all__ = ["Lineup", "classifiers", "gbase", "modes", "samplers_of", "singles"]
+__all__ = ["SAMPLERS", "Lineup", "classifiers", "gbase", "modes", "singles"]
 
 Lineup = dict[Name, Attack | GraphAttack]
+# of Table 1, by its names
+SAMPLERS: dict[str, SamplerName] = {"G-BASE (MI)": "independent", "G-BASE (MIA)": "mia", "G-BASE (Gibbs)": "gibbs"}
 
 
 def modes(shadows: int) -> Iterator[tuple[Mode, str]]:
@@ -50,12 +51,6 @@ def gbase(shadows: int, samplers: dict[str, SamplerName], *, samples: int = 8, s
         for name, sampler in samplers.items()
         if not (sampler == "metropolis" and mode == "offline")  # it weighs whole masks and has no offline form
     }
-
-
-def samplers_of(setting: Setting) -> dict[str, SamplerName]:
-    """The samplers of Table 1, by its names."""
-    cheap: dict[str, SamplerName] = {"G-BASE (MI)": "independent", "G-BASE (MIA)": "mia"}
-    return {**cheap, "G-BASE (Gibbs)": "gibbs"} if setting.gibbs else cheap
 
 
 def classifiers(shadows: int) -> Lineup:

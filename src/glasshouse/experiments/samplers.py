@@ -23,6 +23,5 @@ NAMES: dict[str, SamplerName] = {
 @experiment("samplers")
 def samplers(bench: Bench) -> list[Cell]:
     """All five, online and offline."""
-    names = {name: sampler for name, sampler in NAMES.items() if sampler != "gibbs" or bench.setting.gibbs}
-    rounds = bench.judged(gbase(8, names))
+    rounds = bench.judged(gbase(8, NAMES))
     return collected(rounds, ranking, table="sampling-strategies", dataset=bench.setting.paper_name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import classifiers, gbase, samplers_of, singles
+from glasshouse.experiments.lineup import SAMPLERS, classifiers, gbase, singles
 from glasshouse.experiments.measures import collected, ranking
 from glasshouse.experiments.runner import experiment
 
@@ -16,7 +16,7 @@ MANY = 128
 @experiment("table-1")
 def table_1(bench: Bench) -> list[Cell]:
     """K = 8 online and 4 offline with three samplers; K = 128 and 64 with the paper's choice of one."""
-    few = classifiers(8) | singles(8) | gbase(8, samplers_of(bench.setting))
+    few = classifiers(8) | singles(8) | gbase(8, SAMPLERS)
     name = bench.setting.paper_name
     cells = collected(bench.judged(few), ranking, table="MIAGNN", dataset=name)
     if bench.preset.most_shadows >= MANY:

@@ -12,7 +12,7 @@ from glasshouse.numerics import FloatArray
 
 __all__ = ["LARGEST_MISMATCH", "Likeness", "steadied", "warning"]
 
-LARGEST_MISMATCH = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 20
+LARGEST_MISMATCH = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 6
 _WEIGHT = 0.75  # of simple attacks; anything from 0.7 to 1 does as well on targets of another architecture
 _FURTHEST = 1e6
 _LARGEST = 1e100  # a loss of 1e300 is a number, and its square is none
