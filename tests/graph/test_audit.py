@@ -81,9 +81,10 @@ def test_an_attacker_who_knows_little_can_be_switched_on() -> None:
         ),
         known_graph=noisy_edges(DATA, drop=0.1, add=0.1, seed=0),
         attacks=["base", "g-base"],
-        shadows=4,
+        shadows=6,
         fprs=[0.05],
     )
+    assert "unlike every shadow model" in found.summary().notes[0]
     assert found.members is not None
     assert found.members.sum() == 105
     assert "gat" in str(found.context.settings["shadow trainer"])
