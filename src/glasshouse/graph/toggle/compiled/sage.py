@@ -38,6 +38,7 @@ __all__ = [
     "fill_hidden",
     "fill_loss",
     "fill_row",
+    "find_moved",
     "new_scratch",
     "new_state",
     "prepare",
@@ -300,17 +301,25 @@ def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scra
 
 
 @inner_kernel
+def find_moved(x: int, graph: Graph, scratch: SAGEScratch) -> int:
+    """Fill ``moved`` with the slots of the neighbours of x whose hidden rows change, and say how many these are."""
+    slot, near = scratch.reach.slot, scratch.reach.size[0]
+    moved = 0
+    for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
+        k = slot[graph.columns[e]]
+        if 0 <= k < near and scratch.changed[k]:
+            scratch.moved[moved] = k
+            moved += 1
+    return moved
+
+
+@inner_kernel
 def _new_logits(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> bool:
     """Put the logits of the i-th node around v into ``row.logits``; False if none of its inputs changes."""
     reach, delta, row, after, before = scratch.reach, scratch.delta, scratch.row, scratch.after, state.before
     x = reach.nodes[i]
     near = reach.size[0]
-    moved = 0
-    for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
-        k = reach.slot[graph.columns[e]]
-        if 0 <= k < near and scratch.changed[k]:
-            scratch.moved[moved] = k
-            moved += 1
+    moved = find_moved(x, graph, scratch)
     models = len(row.excess)
     width = before.shape[1]
     if i >= near and moved == 0:

@@ -17,6 +17,7 @@ from glasshouse.graph.toggle.compiled.sage import (
     fill_hidden,
     fill_loss,
     fill_row,
+    find_moved,
 )
 
 __all__ = ["refresh"]
@@ -81,12 +82,7 @@ def _loss_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGESta
     """Renew the largest hidden values, the logits and the loss of the i-th node around v."""
     reach = scratch.reach
     x, near = reach.nodes[i], reach.size[0]
-    moved = 0
-    for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
-        k = reach.slot[graph.columns[e]]
-        if 0 <= k < near and scratch.changed[k]:
-            scratch.moved[moved] = k
-            moved += 1
+    moved = find_moved(x, graph, scratch)
     if i >= near and moved == 0:
         return
     if graph.degree[x] <= _SHARE * (moved + 1):
