@@ -116,7 +116,11 @@ def test_the_prior_shifts_the_log_odds() -> None:
     scene = trained_scene(shadows=8)
     attack = quick()
     rare = dataclasses.replace(attack, prior=0.1)
-    assert logit(rare.score_scene(scene)) - logit(attack.score_scene(scene)) == pytest.approx(logit(0.1), abs=1e-6)
+    before, after = logit(attack.score_scene(scene)), logit(rare.score_scene(scene))
+    told = np.abs(before) < 15  # beyond, a probability has too few digits to find its log-odds again
+    assert told.mean() > 0.9
+    assert (after - before)[told] == pytest.approx(logit(0.1), abs=1e-6)
+    assert np.isfinite(after).all()
 
 
 def test_bad_parameters_are_refused() -> None:

@@ -24,6 +24,8 @@ from glasshouse.population import BoolArray
 
 __all__ = ["GStacked"]
 
+_SUREST = 36.0  # log-odds; from 37 on a probability is 1, and nothing that was learned is certain
+
 
 @register_graph_attack("g-stacked")
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +33,13 @@ class GStacked(GraphAttack):
     """Posterior probability that a node was trained on, learned from simulated targets.
 
     Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
-    What several attacks say of a node, asked alone, in the whole graph and under sampled training sets, what its
-    presence does to its neighbours, and what is believed of these, become a posterior by boosted trees (or by a
-    regression, where that tells held-out simulated targets better). In every further round the training sets are
-    sampled from the posterior of the one before. The true target is only ever scored. Where it answers unlike all
-    simulated targets (the figure ``mismatch``, in standard deviations among these, is past 5), its answers are matched
-    to theirs quantile by quantile, and BASE or G-BASE, which learned nothing, has a large say in the order; the
-    posterior is then not calibrated.
+    What several attacks say of a node, asked alone, in the whole graph and under sampled training sets, what its kin
+    (nodes with like features) lead to expect of these answers, what its presence does to its neighbours, and what is
+    believed of these, become a posterior by boosted trees (or by a regression, where that tells held-out simulated
+    targets better). In every further round the training sets are sampled from the posterior of the one before. The true
+    target is only ever scored. Where it answers unlike all simulated targets (the figure ``mismatch``, in standard
+    deviations among these, is past 5), its answers are matched to theirs quantile by quantile, and BASE or G-BASE,
+    which learned nothing, has a large say in the order; the posterior is then not calibrated.
 
     All that depends on the pool is learned once and kept for the next target with the same shadow models.
 
@@ -86,7 +88,7 @@ class GStacked(GraphAttack):
         """Posteriors of the scene's audited nodes."""
         known = self.learned(scene)
         odds, mismatch = known.opinion(scene.target)
-        scores = np.asarray(expit(odds + self._shift(known))[scene.nodes])
+        scores = self._scores(odds, known)[scene.nodes]
         each, shared = known.queries  # all nodes are asked about, whichever are audited
         elsewhere = round(each * (len(odds) - len(scene.nodes)))
         queries = Queries(each, shared=shared + elsewhere)
@@ -123,10 +125,10 @@ class GStacked(GraphAttack):
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [nodes] of each simulated target by what was learned without it and its complement; its members."""
         known = self.learned(scene)
-        shift = self._shift(known)
         for k, odds in zip(known.stage.plan.targets.tolist(), known.held_out, strict=True):
-            yield np.asarray(expit(odds + shift)[scene.nodes]), scene.shadow_members[k, scene.nodes]
+            yield self._scores(odds, known)[scene.nodes], scene.shadow_members[k, scene.nodes]
 
-    def _shift(self, known: Learned) -> FloatArray:
-        """From the share of members that was learned with to the prior that was asked for."""
-        return np.asarray(prior_log_odds(self.prior, int(known.stage.data.num_nodes)) - logit(known.share))
+    def _scores(self, odds: FloatArray, known: Learned) -> FloatArray:
+        """Posteriors by the prior that was asked for in place of the share of members that was learned with."""
+        shift = prior_log_odds(self.prior, int(known.stage.data.num_nodes)) - logit(known.share)
+        return np.asarray(expit(np.clip(odds + shift, -_SUREST, _SUREST)))

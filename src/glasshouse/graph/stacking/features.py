@@ -1,7 +1,8 @@
-"""Features of every node of one target: single attacks on three queries, G-BASE's signal, and the neighbours'."""
+"""Features of every node of one target: single attacks on three queries, G-BASE's signal, neighbours and kin."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from glasshouse.attacks.sides import moments
 from glasshouse.attacks.stacking.features import Answers, Features, record_features
 from glasshouse.evidence import Mode
 from glasshouse.graph.stacking.answers import Sampled
+from glasshouse.graph.stacking.kin import Kin
 from glasshouse.numerics import FloatArray, log_mean_exp
 from glasshouse.population import BoolArray
 
@@ -22,7 +24,14 @@ __all__ = ["Surroundings", "View", "gbase_odds", "node_features"]
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """Who is whose neighbour, and what each node is called: what the graph tells without a model.
+    """Who is whose neighbour, what each node is called and whom it resembles: what the graph tells without a model.
+
+    Args:
+        adjacency: [n, n] ones.
+        degree: [n] of each node.
+        labels: [n].
+        kin: for each query that does not depend on a sample, whom a node resembles in it: by its features when it is
+            asked about alone, and by its neighbours' mean features as well in the whole graph.
 
     Example:
         >>> import torch
@@ -35,6 +44,7 @@ class Surroundings:
     adjacency: csr_array
     degree: FloatArray
     labels: NDArray[np.int64]
+    kin: Mapping[str, Kin]
 
     @classmethod
     def of(cls, data: Data) -> Surroundings:
@@ -44,8 +54,12 @@ class Surroundings:
         apart = source != receiver
         pairs = np.unique(np.stack([receiver[apart], source[apart]]), axis=1)
         adjacency = csr_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(count, count))
+        degree = np.bincount(pairs[0], minlength=count).astype(np.float64)
         labels = data.y.cpu().numpy().astype(np.int64)
-        return cls(adjacency, np.bincount(pairs[0], minlength=count).astype(np.float64), labels)
+        features = data.x.cpu().numpy().astype(np.float64)
+        around = (adjacency @ features) / np.maximum(degree, 1)[:, None]
+        both = np.concatenate([_of_length_one(features), _of_length_one(around)], axis=1)
+        return cls(adjacency, degree, labels, {"alone": Kin.of(features, labels), "whole": Kin.of(both, labels)})
 
     def mean(self, values: FloatArray, *, alone: float) -> FloatArray:
         """Mean [n] over each node's neighbours; ``alone`` where it has none."""
@@ -79,7 +93,12 @@ def node_features(view: View, around: Surroundings, *, mode: Mode) -> Features:
     sampled = Answers(view.target.own.mean(axis=1)[0], view.references.own.mean(axis=1), view.members)
     found: Features = {}
     for name, answers in {"alone": view.alone, "whole": view.whole, "sampled": sampled}.items():
-        found |= {f"{name} {key}": value for key, value in record_features(answers, mode=mode).items()}
+        told = record_features(answers, mode=mode)
+        found |= {f"{name} {key}": value for key, value in told.items()}
+        if name in around.kin:
+            surprise = np.mean([told[key] for key in ("from_outside", "from_inside") if key in told], axis=0)
+            found[f"{name} kin"] = around.kin[name].expected(surprise)
+            found[f"{name} beyond kin"] = surprise - found[f"{name} kin"]  # no tree finds a difference with few splits
     gain, gains = view.target.gain[0], view.references.gain
     found["gain"] = gain
     found["gain over outside"] = gain - moments(gains, ~view.members).mean
@@ -103,3 +122,8 @@ def gbase_odds(view: View, mode: Mode) -> FloatArray:
     signals = view.references.signal
     rows = [-view.target.signal[0, i] - log_mean_exp(-signals[:, i], where=asked) for i in range(signals.shape[1])]
     return np.stack(rows)
+
+
+def _of_length_one(rows: FloatArray) -> FloatArray:
+    """Rows [n, D] on one scale, on which their mean square length is 1."""
+    return np.asarray(rows / max(float(np.sqrt((rows**2).sum(axis=1).mean())), 1e-12))
