@@ -23,6 +23,7 @@ _PENALTY = 0.3  # of the ridge; anything from 0.1 to 1 tells simulated targets a
 _CONSTANT = 0.3  # what nodes have in common whatever their features
 _FURTHEST = 10.0  # a surprise beyond this many standard deviations counts as so many
 _ROOM = 100_000_000  # numbers kept, 0.8 GB: all pairs of 10 000 nodes, or 2 600 columns for each of GitHub's
+_COMPONENTS = 1024  # of the features, where there is no room for all: more would take many minutes
 _LEAST = 1e-6
 
 
@@ -83,6 +84,7 @@ def _by_pairs(centred: FloatArray, codes: FloatArray) -> Kin:
 
 
 def _by_columns(columns: FloatArray) -> Kin:
+    """Where columns are fewer, or pairs of nodes too many."""
     products = columns.T @ columns
     products[np.diag_indices_from(products)] += _PENALTY
     half = solve_triangular(np.linalg.cholesky(products), columns.T, lower=True)
@@ -101,7 +103,7 @@ def _columns(centred: FloatArray, codes: FloatArray, *, most: int) -> FloatArray
     """Columns [n, r] whose products are those of features times those of codes, as near as so many can be."""
     features = max(most // codes.shape[1] - 1, 1)
     if centred.shape[1] > features:
-        left, size, _ = randomized_svd(centred, features, random_state=0)
+        left, size, _ = randomized_svd(centred, min(features, _COMPONENTS), n_iter=2, random_state=0)
         centred = left * size
     described = np.column_stack([centred, np.full(len(centred), np.sqrt(_CONSTANT))])
     return np.asarray((described[:, :, None] * codes[:, None, :]).reshape(len(centred), -1))
