@@ -13,7 +13,7 @@ test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest --cov --cov-report=term
+	$(BIN)/pytest --numprocesses logical --maxprocesses 4 --dist loadfile --cov --cov-report=term
 
 screenshots: $(VENV)/.installed-dev
 	$(BIN)/glasshouse audit --out runs/screenshots --overwrite --quiet
