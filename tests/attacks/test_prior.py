@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glasshouse import InputError
-from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.prior import check_prior, learned_posterior, prior_log_odds, with_prior
 
 
 def test_one_prior_or_one_a_record_become_log_odds() -> None:
@@ -18,3 +20,16 @@ def test_one_prior_or_one_a_record_become_log_odds() -> None:
 def test_what_is_no_probability_is_refused(prior: float | list[float]) -> None:
     with pytest.raises(InputError, match="not between 0 and 1"):
         check_prior(prior)
+
+
+@given(odds=st.floats(-20, 20), share=st.floats(0.01, 0.99), prior=st.floats(0.01, 0.99))
+def test_another_prior_is_bayes_rule_with_the_same_likelihood_ratio(odds: float, share: float, prior: float) -> None:
+    ratio = np.exp(odds) * (1 - share) / share
+    expected = prior * ratio / (prior * ratio + 1 - prior)
+    assert learned_posterior(with_prior(np.array([odds]), share=share, prior=prior)) == pytest.approx(expected)
+
+
+def test_nothing_that_was_learned_is_certain() -> None:
+    found = learned_posterior(np.array([-1e6, 1e6]))
+    assert found[0] > 0
+    assert found[1] < 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from glasshouse.errors import InputError
 from glasshouse.numerics import FloatArray
 
-__all__ = ["check_prior", "prior_log_odds"]
+__all__ = ["check_prior", "learned_posterior", "prior_log_odds", "with_prior"]
+
+_SUREST = 36.0  # log-odds; from 37 on a probability is 1, and nothing that was learned is certain
 
 
 def check_prior(prior: float | ArrayLike) -> None:
@@ -36,3 +38,23 @@ def prior_log_odds(prior: float | ArrayLike, records: int) -> FloatArray:
     if values.shape not in ((), (records,)):
         raise InputError(f"prior: {values.size} numbers for {records} records; give one, or one a record.")
     return np.asarray(logit(values))
+
+
+def with_prior(odds: FloatArray, *, share: float, prior: float | ArrayLike) -> FloatArray:
+    """Log-odds [N] by the prior that is asked for, of log-odds that were learned where a share of records are members.
+
+    Example:
+        >>> with_prior(np.array([0.0, 2.0]), share=0.5, prior=1 / (1 + np.e)).round(1)
+        array([-1.,  1.])
+    """
+    return np.asarray(odds + (prior_log_odds(prior, len(odds)) - logit(share)))
+
+
+def learned_posterior(odds: FloatArray) -> FloatArray:
+    """Probabilities of log-odds that were learned, of any shape: never 0 or 1.
+
+    Example:
+        >>> learned_posterior(np.array([0.0, 900.0])) < 1
+        array([ True,  True])
+    """
+    return np.asarray(expit(np.clip(odds, -_SUREST, _SUREST)))

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
 from glasshouse.attacks.base import BASE
-from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.regression import record_folds
@@ -120,7 +119,7 @@ class Stacked(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Posteriors, [N]; higher means member."""
-        return np.asarray(expit(self.log_odds(evidence)))
+        return learned_posterior(self.log_odds(evidence))
 
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
@@ -140,7 +139,7 @@ class Stacked(Attack):
             odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
             if strange:
                 odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
-        return np.asarray(odds + self._shift(known.share, evidence.records))
+        return with_prior(odds, share=known.share, prior=self.prior)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its posterior learned from this pool; the target's losses are not looked at."""
@@ -197,18 +196,14 @@ class Stacked(Attack):
         """Scores [N] of each simulated target by what was learned without it and its complement, and its members."""
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
-        shift = self._shift(known.share, evidence.records)
         for k, odds in zip(known.plan.targets, known.held_out, strict=True):
-            yield np.asarray(expit(odds + shift)), evidence.shadow_members[k]
+            found = with_prior(odds, share=known.share, prior=self.prior)
+            yield learned_posterior(found), evidence.shadow_members[k]
 
     def queries(self, evidence: Evidence) -> Queries:
         """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
         each = super().queries(evidence).per_record
         return Queries(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
-
-    def _shift(self, share: float, records: int) -> FloatArray:
-        """From the share of members that was learned with to the prior that was asked for."""
-        return np.asarray(prior_log_odds(self.prior, records) - logit(share))
 
     def _rows(self, evidence: Evidence, target: FloatArray, references: NDArray[np.intp]) -> FloatArray:
         """Features [N, F] of a target's losses [N] among the references [R, 1] or [R, N]."""

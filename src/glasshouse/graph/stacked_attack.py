@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
 
 from glasshouse.attacks import Queries
-from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.stacking import Boosted, Linear, warning
 from glasshouse.errors import InputError
@@ -23,8 +21,6 @@ from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 
 __all__ = ["GStacked"]
-
-_SUREST = 36.0  # log-odds; from 37 on a probability is 1, and nothing that was learned is certain
 
 
 @register_graph_attack("g-stacked")
@@ -130,5 +126,4 @@ class GStacked(GraphAttack):
 
     def _scores(self, odds: FloatArray, known: Learned) -> FloatArray:
         """Posteriors by the prior that was asked for in place of the share of members that was learned with."""
-        shift = prior_log_odds(self.prior, int(known.stage.data.num_nodes)) - logit(known.share)
-        return np.asarray(expit(np.clip(odds + shift, -_SUREST, _SUREST)))
+        return learned_posterior(with_prior(odds, share=known.share, prior=self.prior))

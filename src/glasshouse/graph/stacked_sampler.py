@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit
 
+from glasshouse.attacks.prior import with_prior
 from glasshouse.evidence import Mode
 from glasshouse.graph.samplers import SAMPLERS, Request, Samples
 from glasshouse.graph.scene import Scene
@@ -26,7 +27,7 @@ def stacked_samples(scene: Scene, request: Request) -> Samples:
         True
     """
     known = _attack(request.mode, request.seed).learned(scene)
-    odds = known.opinion(scene.target).odds - logit(known.share) + logit(request.prior)
+    odds = with_prior(known.opinion(scene.target).odds, share=known.share, prior=request.prior)
     uniform = generator(request.seed, "stacked").random((request.samples, len(odds)))
     return Samples(np.asarray(uniform < expit(odds)), queries=known.queries.total(len(odds)))
 
