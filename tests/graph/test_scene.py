@@ -79,6 +79,11 @@ def test_a_model_that_is_too_narrow_is_refused() -> None:
         ({"edge_index": torch.tensor([[0], [7]])}, "names nodes outside 0 to 2"),
         ({"y": torch.tensor([0, 1])}, "2 labels for 3 nodes"),
         ({"y": torch.tensor([0, -1, 1])}, "1 nodes have no label"),
+        ({"x": torch.eye(3).to_sparse()}, "to_dense"),
+        ({"x": np.eye(3)}, "torch.as_tensor"),
+        ({"x": torch.ones(3)}, "one row a node"),
+        ({"edge_index": torch.tensor([[0.0], [1.0]])}, "whole numbers in two rows"),
+        ({"edge_index": torch.tensor([[0, 1]])}, "whole numbers in two rows"),
         ({"y": torch.tensor([1, 1, 1])}, "all nodes have one label"),
     ],
 )

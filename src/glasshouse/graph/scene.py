@@ -209,6 +209,13 @@ def checked_graph(data: Any) -> None:
     assert x is not None  # noqa: S101 (for the type checker: said above)
     assert edges is not None  # noqa: S101
     assert y is not None  # noqa: S101
+    loose = [name for name, value in (("x", x), ("edge_index", edges), ("y", y)) if not isinstance(value, Tensor)]
+    if loose:
+        raise InputError(f"data.{loose[0]}: is no torch tensor; say torch.as_tensor(data.{loose[0]}).")
+    if x.layout is not torch.strided or x.ndim != 2:
+        raise InputError("data.x: give a dense matrix, one row a node; say data.x.to_dense() of a sparse one.")
+    if edges.ndim != 2 or len(edges) != 2 or edges.is_floating_point():
+        raise InputError("data.edge_index: give whole numbers in two rows, from where and to where.")
     count, faults = len(x), []
     if not bool(torch.isfinite(x).all()):
         bad = int((~torch.isfinite(x).all(dim=1)).nonzero()[0])
