@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
 import json
 import os
@@ -16,10 +17,12 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.attacks.stacking import Boosted
-from glasshouse.experiments import EXPERIMENTS, reproduce, reproduce_all, runner, settings
+from glasshouse.experiments import EXPERIMENTS, ablation, reproduce, reproduce_all, runner, samplers, settings
 from glasshouse.experiments.rivals import OURS
 from glasshouse.experiments.settings import Preset
+from glasshouse.graph import GStacked
 from glasshouse.graph.attack import make_attack
+from glasshouse.graph.stacking import SIGNALS
 from glasshouse.table import Table
 
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
@@ -91,6 +94,30 @@ def test_our_own_attacks_stand_beside_the_best_of_the_papers(
     page = (tmp_path / "tiny" / "beyond.md").read_text()
     assert "| g-stacked | auc_pct |" in page
     assert "`g-stacked` against the best of the paper's attacks in each of 6 columns" in page
+
+
+SMALL: dict[str, Any] = {"samples": (2,), "boosted": Boosted(rounds=5, fits=1)}
+
+
+def test_our_own_sampler_stands_beside_the_papers(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = functools.cache(lambda mode, seed: GStacked(mode=mode, seed=seed, folds=2, **SMALL))
+    monkeypatch.setattr("glasshouse.graph.stacked_sampler._attack", small)
+    table = reproduce(
+        "beyond-samplers", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False
+    )
+    assert {row["attack"] for row in table.rows() if row["mode"] == "online"} == {*samplers.NAMES, "Stacked"}
+    assert all(0 <= row["mean"] <= 100 for row in table.rows())
+
+
+def test_signals_are_left_out_one_after_the_other(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {name: ablation.LEFT_OUT[name] for name in ("nothing", "sampled training sets")}
+    monkeypatch.setattr("glasshouse.experiments.ablation.LEFT_OUT", few)
+    monkeypatch.setattr("glasshouse.experiments.ablation.GStacked", lambda **options: GStacked(**options | SMALL))
+    table = reproduce("ablation", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
+    found = {row["setting"]: row["mean"] for row in table.rows() if row["metric"] == "auc_pct"}
+    assert list(found) == ["without nothing", "without sampled training sets"]
+    assert found["without nothing"] != found["without sampled training sets"]
+    assert {name for left_out in ablation.LEFT_OUT.values() for name in left_out} <= set(SIGNALS)
 
 
 def column(row: dict[str, Any]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation import auc
 from glasshouse.graph import GBASE, GStacked, Scene
 from glasshouse.graph.run import run_on_scene
+from glasshouse.graph.stacking import SIGNALS
 from glasshouse.population import complementary_halves
 from tests.graph.scenes import trained_scene
 
@@ -123,11 +124,31 @@ def test_the_prior_shifts_the_log_odds() -> None:
     assert np.isfinite(after).all()
 
 
+def test_a_signal_that_is_left_out_is_not_looked_at() -> None:
+    """Without all that comes from the whole graph, what models say of it changes nothing."""
+    scene = trained_scene(shadows=8)
+    attack = GStacked(samples=(2,), boosted=QUICK, without=("whole", "kin"))
+    known = attack.learned(scene)
+    assert known.stage.around.kin == {}
+    heard, told = known.stage.of_shadow(0)
+    references = known.stage.plan.references[0][:, 0]
+    other = heard._replace(whole=heard.whole[:, ::-1])
+    rows = [known.stage.rows(known.stage.view(answers, told, references)) for answers in (heard, other)]
+    assert (rows[0] == rows[1]).all()
+    assert rows[0].shape[1] < quick().learned(scene).stage.rows(known.stage.view(heard, told, references)).shape[1]
+
+
 def test_bad_parameters_are_refused() -> None:
     for wrong in ({"samples": ()}, {"folds": 1}, {"prior": 0.0}):
         with pytest.raises(InputError):
             GStacked(**wrong)
+    with pytest.raises(InputError, match='Did you mean "whole"'):
+        GStacked(without=("hole",))
+    with pytest.raises(InputError, match="give a list of them"):
+        GStacked(without="kin")
     scene = trained_scene()
+    with pytest.raises(InputError, match="leave nothing to learn from"):
+        GStacked(without=SIGNALS).score_scene(scene)
     few = Scene(scene.data, scene.target, scene.shadows[:2], scene.shadow_members[:2])
     with pytest.raises(InputError, match="train 4 or more"):
         GStacked().score_scene(few)

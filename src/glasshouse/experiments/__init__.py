@@ -19,6 +19,8 @@ from glasshouse.experiments import (  # noqa: F401, I001
     dp_bound,
     beyond,
     beyond_iid,
+    beyond_samplers,
+    ablation,
 )
 from glasshouse.experiments.runner import EXPERIMENTS, reproduce, reproduce_all
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -16,9 +16,10 @@ from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.stacking import Learned, learn, set_stage
+from glasshouse.graph.stacking import SIGNALS, Learned, learn, set_stage
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
+from glasshouse.registry import did_you_mean
 
 __all__ = ["GStacked"]
 
@@ -47,6 +48,8 @@ class GStacked(GraphAttack):
         targets: at most so many shadow models play the target.
         speakers: at most so many shadow models are asked about sampled training sets.
         folds: in how many groups of nodes it is learned offline.
+        without: signals that are not looked at, of alone, whole, sampled, kin, gain, g-base, neighbours, degree, label
+            and posterior; to learn what each of them buys. Without ``kin`` graphs with many features take less time.
         boosted: the boosted learner; its parameters.
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
@@ -66,6 +69,7 @@ class GStacked(GraphAttack):
     targets: int = 16
     speakers: int = 32
     folds: int = 4
+    without: Sequence[str] = ()
     boosted: Boosted = field(default_factory=Boosted)
     linear: Linear = field(default_factory=Linear)
     engine: str = "auto"
@@ -79,6 +83,11 @@ class GStacked(GraphAttack):
             raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
         if self.folds < 2 or self.targets < 4:
             raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
+        if isinstance(self.without, str):
+            raise InputError(f'without: "{self.without}" is one name; give a list of them.')
+        unknown = [name for name in self.without if name not in SIGNALS]
+        if unknown:
+            raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes."""
@@ -105,6 +114,7 @@ class GStacked(GraphAttack):
             speakers=self.speakers,
             engine=self.engine,
             seed=self.seed,
+            without=tuple(self.without),
         )
         count = int(scene.data.num_nodes)
         found = learn(

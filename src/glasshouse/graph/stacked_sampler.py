@@ -35,7 +35,7 @@ def stacked_samples(scene: Scene, request: Request) -> Samples:
 @functools.lru_cache(maxsize=2)
 def _attack(mode: Mode, seed: int) -> GStacked:
     """Kept, because it keeps what it learned from the last pool."""
-    return GStacked(mode=mode, seed=seed)
+    return GStacked(mode=mode, seed=seed, jobs=-1)
 
 
 SAMPLERS.add("stacked", stacked_samples)

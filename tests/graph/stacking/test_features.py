@@ -7,7 +7,8 @@ from scipy.special import logit
 from glasshouse.attacks import BASE
 from glasshouse.attacks.stacking import Answers
 from glasshouse.graph import GBASE, Scene
-from glasshouse.graph.stacking import Sampled, Surroundings, View, node_features, sample_signals
+from glasshouse.graph.stacking import SIGNALS, Sampled, Surroundings, View, node_features, sample_signals
+from glasshouse.graph.stacking.features import without_signals
 from glasshouse.population import BoolArray
 from tests.graph.scenes import trained_scene
 
@@ -51,3 +52,12 @@ def test_offline_a_node_is_judged_by_its_out_models_answers_alone() -> None:
     first, second = (node_features(one, around, mode="offline") for one in (view, changed))
     assert all((first[name] == second[name]).all() for name in first)
     assert "gain over inside" not in first
+
+
+def test_every_feature_goes_with_some_signal() -> None:
+    scene = trained_scene()
+    found = node_features(view_of(scene, np.ones((1, 240), dtype=bool)), Surroundings.of(scene.data), mode="online")
+    assert without_signals(found, SIGNALS) == {}
+    for signal in SIGNALS:
+        assert 0 < len(without_signals(found, [signal])) < len(found)
+    assert list(without_signals(found, ["kin"])) == [name for name in found if not name.endswith(" kin")]

@@ -1,11 +1,12 @@
 """What the stacked attack on graphs is made of: answers, features of nodes, and learning in rounds."""
 
 from glasshouse.graph.stacking.answers import Heard, Sampled, hear, sample_signals
-from glasshouse.graph.stacking.features import Surroundings, View, node_features
+from glasshouse.graph.stacking.features import SIGNALS, Surroundings, View, node_features
 from glasshouse.graph.stacking.learned import Learned, learn
 from glasshouse.graph.stacking.stage import Stage, Told, set_stage
 
 __all__ = [
+    "SIGNALS",
     "Heard",
     "Learned",
     "Sampled",

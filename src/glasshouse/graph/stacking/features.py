@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,10 @@ from glasshouse.graph.stacking.kin import Kin
 from glasshouse.numerics import FloatArray, log_mean_exp
 from glasshouse.population import BoolArray
 
-__all__ = ["Surroundings", "View", "gbase_odds", "node_features"]
+__all__ = ["SIGNALS", "Surroundings", "View", "gbase_odds", "node_features", "without_signals"]
+
+# what may be left out, to learn what it buys: a feature goes with any word of its name
+SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,8 @@ class Surroundings:
         degree: [n] of each node.
         labels: [n].
         kin: for each query that does not depend on a sample, whom a node resembles in it: by its features when it is
-            asked about alone, and by its neighbours' mean features as well in the whole graph.
+            asked about alone, and by its neighbours' mean features as well in the whole graph. Empty where kin is not
+            looked at.
 
     Example:
         >>> import torch
@@ -47,7 +51,7 @@ class Surroundings:
     kin: Mapping[str, Kin]
 
     @classmethod
-    def of(cls, data: Data) -> Surroundings:
+    def of(cls, data: Data, *, kin: bool = True) -> Surroundings:
         """Of a graph; an edge counts once, and a node is not its own neighbour."""
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
@@ -56,6 +60,8 @@ class Surroundings:
         adjacency = csr_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(count, count))
         degree = np.bincount(pairs[0], minlength=count).astype(np.float64)
         labels = data.y.cpu().numpy().astype(np.int64)
+        if not kin:
+            return cls(adjacency, degree, labels, {})
         features = data.x.cpu().numpy().astype(np.float64)
         around = (adjacency @ features) / np.maximum(degree, 1)[:, None]
         both = np.concatenate([_of_length_one(features), _of_length_one(around)], axis=1)
@@ -114,6 +120,17 @@ def node_features(view: View, around: Surroundings, *, mode: Mode) -> Features:
         found["posterior"] = view.posterior
         found["neighbours' posterior"] = around.mean(expit(view.posterior), alone=0.5)
     return found
+
+
+def without_signals(features: Features, left_out: Collection[str]) -> Features:
+    """The features that no left-out signal has a part in.
+
+    Example:
+        >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
+        >>> list(without_signals(found, ["kin", "neighbours"]))
+        ['alone base']
+    """
+    return {name: value for name, value in features.items() if not set(name.replace("'", "").split()) & set(left_out)}
 
 
 def gbase_odds(view: View, mode: Mode) -> FloatArray:

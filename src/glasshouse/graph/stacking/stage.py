@@ -15,7 +15,7 @@ from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.question import Model
 from glasshouse.graph.stacking.answers import Heard, Sampled, hear, sample_signals
-from glasshouse.graph.stacking.features import Surroundings, View, node_features
+from glasshouse.graph.stacking.features import Surroundings, View, node_features, without_signals
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 from glasshouse.randomness import generator
@@ -53,6 +53,7 @@ class Stage:
         said: what the speakers say under them.
         mode: ``"online"`` or ``"offline"``.
         engine: see `toggle_losses`.
+        without: signals that are not looked at.
     """
 
     data: Data
@@ -66,6 +67,7 @@ class Stage:
     said: Sampled
     mode: Mode
     engine: str
+    without: tuple[str, ...]
 
     def is_of(self, data: Data, shadows: Sequence[Model], members: BoolArray) -> bool:
         """Whether it was set with these very models on this very graph."""
@@ -107,7 +109,10 @@ class Stage:
 
     def rows(self, view: View) -> FloatArray:
         """Features [n, F] of a target."""
-        return np.stack(list(node_features(view, self.around, mode=self.mode).values()), axis=1)
+        found = without_signals(node_features(view, self.around, mode=self.mode), self.without)
+        if not found:
+            raise InputError(f"without: {', '.join(self.without)} leave nothing to learn from; keep one of them.")
+        return np.stack(list(found.values()), axis=1)
 
 
 def set_stage(
@@ -121,6 +126,7 @@ def set_stage(
     speakers: int,
     engine: str,
     seed: int,
+    without: tuple[str, ...] = (),
 ) -> Stage:
     """Ask a pool all that does not depend on a target.
 
@@ -134,6 +140,7 @@ def set_stage(
         speakers: at most so many shadow models are asked about sampled training sets.
         engine: see `toggle_losses`.
         seed: of every random choice.
+        without: signals that are not looked at.
     """
     plan = plan_targets(members, targets=targets, seed=seed)
     if any(rows.shape[1] != 1 for rows in plan.references):
@@ -147,7 +154,7 @@ def set_stage(
         data=data,
         shadows=tuple(shadows),
         members=members,
-        around=Surroundings.of(data),
+        around=Surroundings.of(data, kin="kin" not in without),
         plan=plan,
         speakers=chosen,
         heard=hear(shadows, data),
@@ -155,4 +162,5 @@ def set_stage(
         said=sample_signals([shadows[k] for k in chosen.tolist()], data, masks, engine=engine),
         mode=mode,
         engine=engine,
+        without=without,
     )
