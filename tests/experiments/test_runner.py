@@ -116,7 +116,11 @@ def test_signals_are_left_out_one_after_the_other(pools: Path, tmp_path: Path, m
     table = reproduce("ablation", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
     found = {row["setting"]: row["mean"] for row in table.rows() if row["metric"] == "auc_pct"}
     assert list(found) == ["without nothing", "without sampled training sets"]
-    assert found["without nothing"] != found["without sampled training sets"]
+    change = found["without sampled training sets"] - found["without nothing"]
+    assert change != 0
+    page = (tmp_path / "tiny" / "ablation.md").read_text()
+    assert f"| Synthetic | sampled training sets | {found['without sampled training sets']:.2f} ±" in page
+    assert f"({change:+.2f})" in page
     assert {name for left_out in ablation.LEFT_OUT.values() for name in left_out} <= set(SIGNALS)
 
 
