@@ -4,50 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
-import zipfile
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from torch_geometric.data import Data
 
 from glasshouse.attacks import Attack
-from glasshouse.evaluation import AttackOutcome
+from glasshouse.experiments.kept_scores import Judged, keep_scores, kept_scores
 from glasshouse.experiments.settings import Preset, Setting
 from glasshouse.graph import GraphAttack, Scene, load_graph
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.trainer import GNNTrainer
-from glasshouse.numerics import FloatArray
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import BoolArray, random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import generator, seed_for
-from glasshouse.store import write_file
 
 __all__ = ["Bench", "Judged", "Name"]
 
 Name = tuple[str, str, str, str]  # mode, K, setting and attack, as the paper's tables name them
 Purpose = Literal["targets", "simulated"]
-
-
-class Judged(NamedTuple):
-    """What came of an attack on a target.
-
-    Args:
-        scores: [nodes] of the audited nodes.
-        truth: [nodes] who of them trained the target.
-        seconds: spent on scoring.
-        thresholds: [rates, 4] wanted rate, threshold and the ends of its FPR's interval, where rates were asked for.
-    """
-
-    scores: FloatArray
-    truth: BoolArray
-    seconds: float
-    thresholds: FloatArray = np.empty((0, 4))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -113,12 +93,13 @@ class Bench:
                 name: self._place(attack, f"{purpose} {number}, {shadows} shadows, {audited}, {fprs or ''}")
                 for name, attack in attacks.items()
             }
+            models = self._checksum(purpose, number, shadows)
             scene: Scene | None = None
             for name, attack in attacks.items():
-                if _recalled(places[name], truth[nodes]) is None:
+                if kept_scores(places[name], truth[nodes], models=models) is None:
                     scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
-                    write_file(places[name], _packed(run_on_scene(attack, scene, fprs=fprs)))
-            found = {name: _recalled(place, truth[nodes]) for name, place in places.items()}
+                    keep_scores(places[name], run_on_scene(attack, scene, fprs=fprs), models=models)
+            found = {name: kept_scores(place, truth[nodes], models=models) for name, place in places.items()}
             yield {name: judged for name, judged in found.items() if judged is not None}
 
     def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:
@@ -129,42 +110,61 @@ class Bench:
 
     def targets(self) -> Iterator[tuple[Any, BoolArray]]:
         """Each target model, and who trained it [n]."""
-        return zip(self._targets("targets"), self._members("targets"), strict=True)
+        return zip(self._models("targets"), self._members("targets"), strict=True)
 
     def _scene(self, purpose: Purpose, number: int, *, shadows: int, nodes: np.ndarray) -> Scene:
-        pool, models = self._shadows(shadows)
-        truth = self._members(purpose)[number]
-        return Scene(self.data, self._targets(purpose)[number], models, pool.members, nodes=nodes, truth=truth)
+        target, truth = self._models(purpose)[number], self._members(purpose)[number]
+        return Scene(self.data, target, self._models(shadows), self._pool(shadows).members, nodes=nodes, truth=truth)
+
+    def _checksum(self, purpose: Purpose, number: int, shadows: int) -> str:
+        """Of a target and the shadow models it is attacked with; scores of others are not taken for theirs.
+
+        The same seed gives the same models on one machine, and only nearly the same on another.
+        """
+        return _hashed(" ".join([self._checksums(purpose)[number], *self._checksums(shadows)]))
 
     @cached_property
     def _memory(self) -> dict[Any, Any]:
         return {}
 
-    def _shadows(self, count: int) -> tuple[ShadowPool, list[Any]]:
-        """The first so many shadow models of the one pool."""
-        if count not in self._memory:
-            place = self._folder(self.trainer) / "shadows"
-            pool = ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, store=place)
-            pool.train(progress=self.progress)
-            self._memory[count] = pool, list(pool)
-        found: tuple[ShadowPool, list[Any]] = self._memory[count]
+    def _pool(self, which: Purpose | int) -> ShadowPool:
+        """Targets of some purpose, or the first so many models of the one pool of shadow models."""
+        if which not in self._memory:
+            self._memory[which] = self._shadow_pool(which) if isinstance(which, int) else self._target_pool(which)
+        found: ShadowPool = self._memory[which]
         return found
 
-    def _targets(self, purpose: Purpose) -> list[Any]:
-        if purpose not in self._memory:
-            trainer = self._shortened(self.setting.target or self.setting.trainer)
-            pool = ShadowPool(
-                population=self.data,
-                trainer=trainer,
-                members=self._members(purpose),
-                seed=seed_for(self.seed, purpose),
-                fraction=self.setting.target_share,
-                store=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
-            )
-            pool.train(progress=self.progress)
-            self._memory[purpose] = list(pool)
-        found: list[Any] = self._memory[purpose]
+    def _checksums(self, which: Purpose | int) -> list[str]:
+        """Those of a pool's models, all of which are trained first."""
+        if ("checksums", which) not in self._memory:
+            pool = self._pool(which)
+            folder = pool.train(progress=self.progress)
+            self._memory["checksums", which] = [str(folder.manifest(index)["sha256"]) for index in range(len(pool))]
+        found: list[str] = self._memory["checksums", which]
         return found
+
+    def _models(self, which: Purpose | int) -> list[Any]:
+        """A pool's models, trained first, and read once."""
+        if ("models", which) not in self._memory:
+            self._pool(which).train(progress=self.progress)
+            self._memory["models", which] = list(self._pool(which))
+        found: list[Any] = self._memory["models", which]
+        return found
+
+    def _shadow_pool(self, count: int) -> ShadowPool:
+        place = self._folder(self.trainer) / "shadows"
+        return ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, store=place)
+
+    def _target_pool(self, purpose: Purpose) -> ShadowPool:
+        trainer = self._shortened(self.setting.target or self.setting.trainer)
+        return ShadowPool(
+            population=self.data,
+            trainer=trainer,
+            members=self._members(purpose),
+            seed=seed_for(self.seed, purpose),
+            fraction=self.setting.target_share,
+            store=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
+        )
 
     def _members(self, purpose: Purpose) -> BoolArray:
         return random_subsets(
@@ -195,25 +195,6 @@ class Bench:
 
 def _hashed(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _packed(outcome: AttackOutcome) -> bytes:
-    cuts = [(cut.wanted, cut.value, cut.interval.low, cut.interval.high) for cut in outcome.thresholds]
-    file = io.BytesIO()
-    np.savez(file, scores=outcome.scores, seconds=outcome.seconds, thresholds=np.reshape(cuts, (-1, 4)))
-    return file.getvalue()
-
-
-def _recalled(place: Path, truth: BoolArray) -> Judged | None:
-    """What was kept; None where it is not there, damaged or about other nodes, so that it is computed again."""
-    try:
-        # opened here: numpy leaves a file that is no archive open
-        with place.open("rb") as file, np.load(file, allow_pickle=False) as found:
-            scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
-            seconds = float(found["seconds"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
-        return None
-    return Judged(scores, truth, seconds, cuts) if scores.shape == truth.shape else None
 
 
 def _balanced(members: BoolArray, share: float, seed: int) -> np.ndarray:

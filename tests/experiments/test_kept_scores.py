@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glasshouse.attacks import BASE
+from glasshouse.evaluation import AttackOutcome
+from glasshouse.experiments.bench import Bench
+from glasshouse.experiments.kept_scores import keep_scores, kept_scores
+from glasshouse.experiments.settings import SETTINGS, Preset
+
+NAME = ("online", "4", "", "BASE")
+TRUTH = np.array([True, False])
+
+
+def outcome() -> AttackOutcome:
+    return AttackOutcome(attack=BASE(), scores=np.array([0.2, 0.8]), thresholds=(), metrics=None, seconds=1.5)
+
+
+def test_scores_come_back_for_the_same_models_and_nodes_alone(tmp_path: Path) -> None:
+    path = tmp_path / "scores.npz"
+    assert kept_scores(path, TRUTH, models="a") is None
+    keep_scores(path, outcome(), models="a")
+    found = kept_scores(path, TRUTH, models="a")
+    assert found is not None
+    assert found.scores.tolist() == [0.2, 0.8]
+    assert kept_scores(path, TRUTH, models="b") is None
+    assert kept_scores(path, np.array([True]), models="a") is None
+
+
+@pytest.mark.parametrize("damage", [b"", b"no archive", b"PK\x03\x04"])
+def test_a_damaged_file_is_as_good_as_none(damage: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "scores.npz"
+    path.write_bytes(damage)
+    assert kept_scores(path, TRUTH, models="a") is None
+
+
+def test_a_target_that_was_trained_again_is_attacked_again(tmp_path: Path) -> None:
+    bench = Bench(
+        setting=SETTINGS.find("synthetic"),
+        preset=Preset(targets=2, datasets=("synthetic",), epochs=0.02),
+        folder=tmp_path,
+        progress=False,
+    )
+    attacks = {NAME: BASE()}
+    first = [one[NAME] for one in bench.judged(attacks, shadows=4)]
+    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("scores/*.npz")}
+    again = [one[NAME] for one in dataclasses.replace(bench).judged(attacks, shadows=4)]
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert all((one.scores == other.scores).all() for one, other in zip(first, again, strict=True))
+    (targets,) = tmp_path.glob("*/targets-*")
+    give_weights(targets, source=1, receiver=0)
+    changed = [one[NAME] for one in dataclasses.replace(bench).judged(attacks, shadows=4)]
+    assert (changed[0].scores != first[0].scores).any()
+    assert (changed[1].scores == first[1].scores).all()
+    assert sum(path.stat().st_mtime_ns != stamp for path, stamp in stamps.items()) == 1
+
+
+def give_weights(folder: Path, *, source: int, receiver: int) -> None:
+    """Put one model's weights in another's place, as if it had been trained elsewhere."""
+    shutil.copy(folder / f"model-{source:05d}.safetensors", folder / f"model-{receiver:05d}.safetensors")
+    told = json.loads((folder / f"model-{receiver:05d}.json").read_text())
+    told["sha256"] = json.loads((folder / f"model-{source:05d}.json").read_text())["sha256"]
+    (folder / f"model-{receiver:05d}.json").write_text(json.dumps(told))
