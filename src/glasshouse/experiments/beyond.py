@@ -13,6 +13,7 @@ from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.lineup import SAMPLERS, Lineup, gbase, modes, singles
 from glasshouse.experiments.measures import at_threshold, collected, ranking
 from glasshouse.experiments.rivals import against_rivals, rivals_page
+from glasshouse.experiments.rivals_picture import rivals_picture
 from glasshouse.experiments.runner import experiment
 from glasshouse.experiments.settings import MISMATCHED
 from glasshouse.graph import GraphAttack
@@ -27,9 +28,10 @@ MANY = 128
 ROUNDS_OF_MANY = (8, 4)  # every round asks 32 of them about each training set; a third one adds little there
 FIRST_ROUND = (8,)  # in which targets of another kind are judged
 WITH_MANY = ("cora", "citeseer")
+SHOWN: dict[str, Any] = {"compare": against_rivals, "page": rivals_page, "overview": rivals_picture}
 
 
-@experiment("beyond", heavy=("citeseer",), compare=against_rivals, page=rivals_page)
+@experiment("beyond", heavy=("citeseer",), **SHOWN)
 def beyond(bench: Bench) -> list[Cell]:
     """K = 8 online and 4 offline, and on small graphs K = 128 and 64."""
     cells = _against(bench, singles(8) | gbase(8, SAMPLERS), shadows=8, rounds=bench.setting.rounds)
@@ -38,7 +40,7 @@ def beyond(bench: Bench) -> list[Cell]:
     return cells
 
 
-@experiment("beyond-mismatch", settings=MISMATCHED, heavy=("citeseer",), compare=against_rivals, page=rivals_page)
+@experiment("beyond-mismatch", settings=MISMATCHED, heavy=("citeseer",), **SHOWN)
 def beyond_mismatch(bench: Bench) -> list[Cell]:
     """The same where shadow models are of another architecture than the target."""
     rivals = singles(8) | gbase(8, {"G-BASE (MIA)": "mia"})

@@ -42,6 +42,7 @@ class Experiment:
         compare: from cells to a table with verdicts; beside the paper's own cell by default.
         page: from that table, a title and notes to Markdown.
         picture: draws one data set's table as an SVG.
+        overview: draws that of all data sets.
     """
 
     run: Run
@@ -52,6 +53,7 @@ class Experiment:
     compare: Callable[[Iterable[Cell]], Table] = compared
     page: Callable[[Table, str, Sequence[str]], str] = markdown
     picture: Callable[[Table], str] | None = None
+    overview: Callable[[Table], str] | None = None
 
 
 # several under one name where graphs and other data share a table of the paper
@@ -75,7 +77,7 @@ def experiment(
         further: more of them.
         settings: where data sets are looked up.
         bench: makes a bench from ``setting``, ``preset``, ``folder``, ``seed`` and ``progress``.
-        **more: ``heavy``, ``compare``, ``page`` and ``picture`` of `Experiment`.
+        **more: ``heavy``, ``compare``, ``page``, ``picture`` and ``overview`` of `Experiment`.
     """
     chosen = tuple(datasets or (TABLE_1 if settings is SETTINGS else settings.names())) + tuple(further)
 
@@ -101,7 +103,8 @@ def reproduce(
 ) -> Table:
     """Run one experiment, data set by data set, and write its CSV, Markdown and provenance under ``out``.
 
-    ``NAME.csv`` and ``NAME.md`` hold all data sets, ``NAME/DATASET.csv`` one, with a ``.json`` on the run beside it.
+    ``NAME.csv`` and ``NAME.md`` (and of some ``NAME.svg``) hold all data sets, ``NAME/DATASET.csv`` one, with a
+    ``.json`` on the run beside it.
 
     A data set that is done is kept and not run again, and of the others every trained model and every target's scores:
     a killed run goes on where it was.
@@ -136,6 +139,8 @@ def reproduce(
     notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
     whole = _read(place, name, [dataset for _, dataset in done])
     write_file(place / f"{name}.csv", whole.to_csv())
+    if parts[0].overview is not None:
+        write_file(place / f"{name}.svg", parts[0].overview(whole))
     write_file(place / f"{name}.md", parts[0].page(whole, f"{name}, preset {preset}", notes))
     return _read(place, name, [dataset for _, dataset in jobs])
 
