@@ -4,6 +4,7 @@ import dataclasses
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,29 @@ def test_scores_come_back_for_the_same_models_and_nodes_alone(tmp_path: Path) ->
 def test_a_damaged_file_is_as_good_as_none(damage: bytes, tmp_path: Path) -> None:
     path = tmp_path / "scores.npz"
     path.write_bytes(damage)
+    assert kept_scores(path, TRUTH, models="a") is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scores": np.array([np.nan, 0.5])},
+        {"scores": np.array(["a", "b"])},
+        {"thresholds": np.zeros(3)},
+        {"seconds": np.zeros(2)},
+    ],
+)
+def test_what_no_attack_gives_is_not_taken_for_scores(wrong: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "scores.npz"
+    right: dict[str, Any] = {
+        "scores": np.zeros(2),
+        "thresholds": np.zeros((0, 4)),
+        "seconds": np.array(1.0),
+        "models": np.array("a"),
+    }
+    np.savez(path, **right)
+    assert kept_scores(path, TRUTH, models="a") is not None
+    np.savez(path, **right | wrong)
     assert kept_scores(path, TRUTH, models="a") is None
 
 

@@ -84,6 +84,9 @@ def test_a_model_that_is_too_narrow_is_refused() -> None:
         ({"x": torch.ones(3)}, "one row a node"),
         ({"edge_index": torch.tensor([[0.0], [1.0]])}, "whole numbers in two rows"),
         ({"edge_index": torch.tensor([[0, 1]])}, "whole numbers in two rows"),
+        ({"edge_index": torch.ones((2, 3), dtype=torch.bool)}, "whole numbers in two rows"),
+        ({"edge_index": torch.tensor([[0], [1]]).to_sparse()}, "whole numbers in two rows"),
+        ({"y": torch.tensor([0.0, 1.5, 1.0])}, "no whole numbers"),
         ({"y": torch.tensor([1, 1, 1])}, "all nodes have one label"),
     ],
 )

@@ -144,8 +144,11 @@ def test_bad_parameters_are_refused() -> None:
             GStacked(**wrong)
     with pytest.raises(InputError, match='Did you mean "whole"'):
         GStacked(without=("hole",))
-    with pytest.raises(InputError, match="give a list of them"):
-        GStacked(without="kin")
+    for loose in ("kin", None):
+        with pytest.raises(InputError, match="is no list"):
+            GStacked(without=loose)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match='no signal is called "1"'):
+        GStacked(without=[1])  # type: ignore[list-item]
     scene = trained_scene()
     with pytest.raises(InputError, match="leave nothing to learn from"):
         GStacked(without=SIGNALS).score_scene(scene)

@@ -54,6 +54,7 @@ def kept_scores(path: Path, truth: BoolArray, *, models: str) -> Judged | None:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
             seconds, owner = float(found["seconds"]), str(found["models"])
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
+    except (OSError, EOFError, TypeError, ValueError, KeyError, zipfile.BadZipFile):
         return None
-    return Judged(scores, truth, seconds, cuts) if owner == models and scores.shape == truth.shape else None
+    whole = scores.shape == truth.shape and cuts.ndim == 2 and cuts.shape[1] == 4 and bool(np.isfinite(scores).all())
+    return Judged(scores, truth, seconds, cuts) if whole and owner == models else None

@@ -25,6 +25,7 @@ from glasshouse.population import BoolArray, as_ids, as_members
 
 __all__ = ["Scene", "checked_graph"]
 
+_WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes
 
 
@@ -214,7 +215,7 @@ def checked_graph(data: Any) -> None:
         raise InputError(f"data.{loose[0]}: is no torch tensor; say torch.as_tensor(data.{loose[0]}).")
     if x.layout is not torch.strided or x.ndim != 2:
         raise InputError("data.x: give a dense matrix, one row a node; say data.x.to_dense() of a sparse one.")
-    if edges.ndim != 2 or len(edges) != 2 or edges.is_floating_point():
+    if edges.layout is not torch.strided or edges.ndim != 2 or len(edges) != 2 or edges.dtype not in _WHOLE:
         raise InputError("data.edge_index: give whole numbers in two rows, from where and to where.")
     count, faults = len(x), []
     if not bool(torch.isfinite(x).all()):
@@ -227,6 +228,8 @@ def checked_graph(data: Any) -> None:
     elif not bool((y >= 0).all()):
         lost = int((~(y >= 0)).sum())
         faults.append(f"data.y: {lost} nodes have no label; leave them out with data.subgraph(data.y >= 0).")
+    elif not bool((y == y.long()).all()):
+        faults.append("data.y: some labels are no whole numbers; give each node the number of its class.")
     elif len(torch.unique(y)) < 2:
         faults.append("data.y: all nodes have one label; a classifier needs two or more.")
     if faults:

@@ -83,9 +83,9 @@ class GStacked(GraphAttack):
             raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
         if self.folds < 2 or self.targets < 4:
             raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
-        if isinstance(self.without, str):
-            raise InputError(f'without: "{self.without}" is one name; give a list of them.')
-        unknown = [name for name in self.without if name not in SIGNALS]
+        if isinstance(self.without, str) or not isinstance(self.without, Sequence):
+            raise InputError(f"without: {self.without!r} is no list; give a list of signals' names.")
+        unknown = [str(name) for name in self.without if name not in SIGNALS]
         if unknown:
             raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
 
