@@ -25,6 +25,8 @@ class Context:
         shadow_seconds: spent on training the shadow models and asking them; None where they were there before.
         settings: whatever else is needed to repeat the run.
         versions: of the libraries.
+        warnings: what is wrong with what was brought, such as swapped members; said before everything else.
+        notes: what was noticed about the model or the data, and how it was handled.
 
     Example:
         >>> Context(shadows=8, mode="online").title
@@ -42,3 +44,5 @@ class Context:
     shadow_seconds: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

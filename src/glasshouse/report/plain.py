@@ -17,7 +17,7 @@ from glasshouse.table import Table
 
 __all__ = ["FORMAT", "metrics_json", "run_json", "summary_from"]
 
-FORMAT = 2
+FORMAT = 3
 
 _ATTACK = AttackFigures
 _AROUND = tuple[Neighbourhood, ...]
@@ -34,6 +34,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
+        "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
         "members": summary.members,
@@ -77,7 +78,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         _adapter(_ATTACK).validate_python(_flat(name, figures) | {"seconds": seconds[name]})
         for name, figures in metrics["attacks"].items()
     )
-    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint")} | dict(metrics["target"])
+    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")} | dict(metrics["target"])
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     rows = list(metrics["top_records"])
     if not attacks or metrics["strongest"] not in metrics["attacks"]:

@@ -22,6 +22,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     """
     context = summary.context
     console.print(f"[bold]{escape(context.title)}[/bold]")
+    for warning in context.warnings:
+        console.print(f"[bold red]WARNING: {escape(warning)}[/bold red]", highlight=False)
     for note in summary.notes:
         console.print(f"• {escape(note)}", highlight=False)
     if context.train_accuracy is not None and context.test_accuracy is not None:

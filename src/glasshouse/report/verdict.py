@@ -49,7 +49,7 @@ def notes(
     attacks: Sequence[AttackFigures], fprs: Sequence[float], context: Context, warning: str = ""
 ) -> tuple[str, ...]:
     """What to beware of, what the data are, which rates the sample cannot resolve, and which thresholds are missing."""
-    found = [said for said in (warning, context.about) if said]
+    found = [said for said in (warning, context.about, *context.notes) if said]
     metrics = attacks[0].metrics
     if metrics is not None:
         others = metrics.curve.non_members
