@@ -15,7 +15,7 @@ import numpy as np
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
 from glasshouse.evaluation import auc, tpr_at_fpr
 from glasshouse.graph import GBASE, GNNTrainer, GraphAttack, HopClassifier, Scene, load_graph
-from glasshouse.graph.accuracy import induced_accuracy
+from glasshouse.graph.accuracy import node_accuracy
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.trainer import adam
 from glasshouse.population import BoolArray, complementary_halves, random_subsets
@@ -65,7 +65,7 @@ def measure(targets: int, *, seed: int = 0, attacks: tuple[str, ...] = tuple(ATT
         target = TRAINER(data, members, seed_for(seed, "target", number))
         nodes = balanced_nodes(members, number)
         scene = Scene(data, target, shadows, shadow_members, nodes=nodes, truth=members)
-        found["accuracy"].append([100 * induced_accuracy(target, data, who) for who in (members, ~members)])
+        found["accuracy"].append([100 * node_accuracy(target, data, who) for who in (members, ~members)])
         for name in attacks:
             scores = run_on_scene(ATTACKS[name], scene, fprs=()).scores
             truth = members[nodes]

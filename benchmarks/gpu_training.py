@@ -17,7 +17,7 @@ import torch
 from glasshouse import Population, TorchTrainer
 from glasshouse.evidence import accuracy, query
 from glasshouse.graph import GNNTrainer, citation_graph
-from glasshouse.graph.accuracy import induced_accuracy
+from glasshouse.graph.accuracy import node_accuracy
 from glasshouse.graph.trainer import adam
 from glasshouse.training import CropAndFlip, WideResNet
 
@@ -69,7 +69,7 @@ def main() -> None:
     started = time.perf_counter()
     gnn = GNNTrainer(epochs=200, optimizer=adam(0.01))(data, half, 0)
     seconds = time.perf_counter() - started
-    cells = f"{seconds:.1f} | {induced_accuracy(gnn, data, half):.3f} | {induced_accuracy(gnn, data, ~half):.3f}"
+    cells = f"{seconds:.1f} | {node_accuracy(gnn, data, half):.3f} | {node_accuracy(gnn, data, ~half):.3f}"
     lines.append(f"| GNNTrainer, GCN 64, 200 epochs, synthetic graph | {cells} |")
     text = "\n".join(lines) + "\n"
     print(text)

@@ -21,6 +21,7 @@ LAYERS = [
     ["evaluation"],
     ["report"],
     ["result", "datasets"],
+    ["audit_steps"],
     ["audit", "track"],
     ["graph"],
     ["experiments"],

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from glasshouse.attacks import Attack
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
+from glasshouse.audit_steps import check_attacks, checked_rates, conclude, library_versions, run_each
 from glasshouse.compute import Compute
 from glasshouse.errors import InputError
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
-from glasshouse.evaluation.metrics import resolvable
+from glasshouse.evaluation import AttackOutcome, PrivacyClaim, run_attack
+from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, Query, accuracy, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import BoolArray, Population, as_members
+from glasshouse.population import Population, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
 from glasshouse.training import Trainer
 
-__all__ = ["audit", "audit_evidence", "checked_rates", "conclude", "library_versions"]
+__all__ = ["audit", "audit_evidence"]
 
 
 def audit(
@@ -99,6 +98,7 @@ def audit(
     pool = ShadowPool.plan(
         population, trainer, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
     )
+    check_attacks(made, pool.members)
     began = time.perf_counter()
     if pool.store is not None:
         pool.train(progress=progress)
@@ -108,6 +108,7 @@ def audit(
     started = time.perf_counter()
     evidence, answers = collect(target, pool, how=how, progress=progress)
     spent = stored + time.perf_counter() - started
+    shared = shared_records(population.digests(), mask)
     context = Context(
         title=title,
         about=about,
@@ -125,13 +126,24 @@ def audit(
             "threshold policy": policy,
         },
         versions=library_versions(),
+        warnings=shared.warnings,
+        notes=shared.notes,
     )
-    labels = population.classes[population.y]
-    outcomes = {
-        name: run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
-        for name, attack in made.items()
-    }
-    return conclude(evidence, outcomes, members=mask, labels=labels, fprs=wanted, context=context, claim=claim)
+
+    def run(attack: Attack) -> AttackOutcome:
+        return run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
+
+    outcomes, failed = run_each(made, run)
+    return conclude(
+        evidence,
+        outcomes,
+        members=mask,
+        labels=population.classes[population.y],
+        fprs=wanted,
+        context=context,
+        claim=claim,
+        left_out=failed,
+    )
 
 
 def audit_evidence(
@@ -175,6 +187,7 @@ def audit_evidence(
     counted = evidence.shadow_members[0] if mask is None else mask
     wanted = checked_rates(fprs, counted)
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
+    shared = Finding() if mask is None else shared_losses(evidence, mask)
     context = Context(
         title=title,
         shadows=evidence.models,
@@ -182,54 +195,21 @@ def audit_evidence(
         seed=seed,
         settings={"prior": prior, "threshold policy": policy},
         versions=library_versions(),
+        warnings=shared.warnings,
+        notes=shared.notes,
     )
-    outcomes = {
-        name: run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
-        for name, attack in made.items()
-    }
-    return conclude(evidence, outcomes, members=mask, labels=evidence.labels, fprs=wanted, context=context, claim=claim)
 
+    def run(attack: Attack) -> AttackOutcome:
+        return run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
 
-def conclude(
-    evidence: Evidence,
-    outcomes: Mapping[str, AttackOutcome],
-    *,
-    members: BoolArray | None,
-    labels: np.ndarray | None,
-    fprs: tuple[float, ...],
-    context: Context,
-    claim: PrivacyClaim | None,
-) -> AuditResult:
-    """A result from outcomes: what all attacks together say about ε is added here."""
-    privacy = None
-    if members is not None:
-        guesses = [some for outcome in outcomes.values() for some in outcome.guesses(members)]
-        privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))
-    return AuditResult(
-        evidence=evidence,
-        outcomes=outcomes,
-        members=members,
-        labels=labels,
-        fprs=fprs,
-        privacy=privacy,
+    outcomes, failed = run_each(made, run)
+    return conclude(
+        evidence,
+        outcomes,
+        members=mask,
+        labels=evidence.labels,
+        fprs=wanted,
         context=context,
+        claim=claim,
+        left_out=failed,
     )
-
-
-def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:
-    """The false-positive rates to evaluate at, refused before the long work where they cannot be measured."""
-    if members.all() or not members.any():
-        raise InputError("members: rates need both members and non-members among the records.")
-    return resolvable(fprs, int((~members).sum()))
-
-
-def library_versions(*more: str) -> dict[str, str]:
-    """Versions of Python, of the libraries behind every figure, and of some more."""
-    packages = ("glasshouse", "numpy", "scipy", "scikit-learn", "torch", *more)
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:  # run from a source tree that is not installed
-            found[package] = "not installed"
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
     "complementary_halves",
     "random_subsets",
     "record_count",
+    "row_digests",
     "select",
 ]
 
@@ -98,6 +100,41 @@ class Population:
         x = self.x.to_numpy() if hasattr(self.x, "to_numpy") else self.x
         parts = [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
         return _digest([*parts, self.y, self.ids])
+
+    def digests(self) -> NDArray[np.bytes_]:
+        """[N] a short hash of each record's features and label: equal records have equal ones.
+
+        Example:
+            >>> first, second, third = Population([[0.0], [1.0], [0.0]], [0, 1, 0]).digests()
+            >>> first == third, first == second
+            (np.True_, np.False_)
+        """
+        return row_digests(self.x, self.y)
+
+
+def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.bytes_]:
+    """[N] a short hash of each row of anything a population may hold, with its label.
+
+    Example:
+        >>> len(set(row_digests(np.zeros((3, 2)), np.array([0, 0, 1])).tolist()))
+        2
+    """
+    if hasattr(x, "tocsr"):
+        rows = x.tocsr()
+        rows.sort_indices()
+        parts = [
+            rows.indices[start:stop].tobytes() + rows.data[start:stop].tobytes()
+            for start, stop in itertools.pairwise(rows.indptr)
+        ]
+    else:
+        array = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
+        array = array.astype(str) if array.dtype == object else array
+        parts = [row.tobytes() for row in np.ascontiguousarray(array)]
+    return np.array([_short_hash(part, label) for part, label in zip(parts, y.tolist(), strict=True)])
+
+
+def _short_hash(content: bytes, label: int) -> bytes:
+    return hashlib.blake2b(content + str(label).encode(), digest_size=8).hexdigest().encode()
 
 
 def fingerprint_of(population: Any) -> str:

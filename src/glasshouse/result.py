@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ class AuditResult:
         privacy: what the attacks say about ε; None where the members are not known.
         context: what was audited, and how.
         surroundings: of the records, where they are nodes of a graph.
+        left_out: attacks that gave no outcome, by name, each with the reason.
     """
 
     evidence: Evidence
@@ -47,6 +48,7 @@ class AuditResult:
     privacy: PrivacyVerdict | None
     context: Context
     surroundings: Surroundings | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> Table:
         """One row an attack: AUC and TPR at each FPR with their intervals, thresholds and whom they call members."""
@@ -96,7 +98,8 @@ class AuditResult:
             fprs=self.fprs,
             privacy=self.privacy,
             surroundings=self.surroundings,
-            warning=strange_target(self.evidence),
+            warning=strange_target(self.evidence, advice=self._advice()),
+            left_out=self.left_out,
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:
@@ -125,6 +128,12 @@ class AuditResult:
     def report(self, path: Path | str) -> Path:
         """Write the HTML report, one file that needs no network."""
         return write_file(path, render_html(self.summary()))
+
+    def _advice(self) -> str:
+        """What else may be the reason where the target is unlike its shadow models."""
+        if self.context.settings.get("setting") != "inductive":
+            return ""
+        return 'Or it was trained on the whole graph with a mask of members: then say setting="transductive".'
 
     def _rows(self) -> list[dict[str, object]]:
         rows = []

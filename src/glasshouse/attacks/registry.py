@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.rehearsal import rehearse
 from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
@@ -41,6 +42,15 @@ class Attack(abc.ABC):
         A threshold belongs to one setting: simulated targets and the target must be scored with the same one.
         """
         return self
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse, before anything is trained, a pool that it cannot judge by; one that takes long says it otherwise.
+
+        Args:
+            members: [K, N] who will train which shadow model.
+        """
+        if not self.needs_logits:
+            rehearse(self, members)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] of each simulated target and who trained it [N]: what thresholds and picks are made from.

@@ -12,7 +12,7 @@ from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.population import BoolArray
 
-__all__ = ["SimulatedTarget", "reference_rows", "simulated_targets"]
+__all__ = ["SimulatedTarget", "check_simulation", "reference_rows", "simulated_targets"]
 
 
 class SimulatedTarget(NamedTuple):
@@ -38,10 +38,7 @@ def simulated_targets(evidence: Evidence) -> Iterator[SimulatedTarget]:
         >>> first.evidence.target_loss, first.members
         (array([1., 2.]), array([ True, False]))
     """
-    if evidence.models < 4:
-        raise InputError(
-            f"shadows: {evidence.models} shadow models are too few to simulate targets with; train 4 or more."
-        )
+    check_simulation(evidence.models)
     members = evidence.shadow_members
     columns = np.arange(evidence.records)
     for k in range(evidence.models):
@@ -59,6 +56,18 @@ def simulated_targets(evidence: Evidence) -> Iterator[SimulatedTarget]:
             ),
             members[k],
         )
+
+
+def check_simulation(models: int) -> None:
+    """Refuse a pool of so few models that none can play the target.
+
+    Example:
+        >>> check_simulation(2)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: shadows: 2 shadow models are too few to simulate targets with; train 4 or more.
+    """
+    if models < 4:
+        raise InputError(f"shadows: {models} shadow models are too few to simulate targets with; train 4 or more.")
 
 
 def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:

@@ -15,6 +15,7 @@ from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.regression import record_folds
+from glasshouse.attacks.simulation import check_simulation
 from glasshouse.attacks.stacking import (
     LARGEST_MISMATCH,
     Answers,
@@ -140,6 +141,10 @@ class Stacked(Attack):
             if strange:
                 odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
         return with_prior(odds, share=known.share, prior=self.prior)
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool of too few models to simulate targets."""
+        check_simulation(len(members))
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its posterior learned from this pool; the target's losses are not looked at."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from glasshouse.attacks.prior import check_prior
 from glasshouse.attacks.registry import Attack, attack_names, create, register
+from glasshouse.attacks.simulation import check_simulation
 from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
 from glasshouse.evaluation.roc import auc, tpr_at_fpr
@@ -99,6 +100,10 @@ class Best(Attack):
             raise InputError("candidates: best cannot be one of its own candidates.")
         shared = {"mode": self.mode, "prior": self.prior, "seed": self.seed}
         return {name: create(name, shared=shared) for name in self.candidates}
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool of too few models to simulate targets; a candidate that cannot run is left out later."""
+        check_simulation(len(members))
 
     def pick(self, evidence: Evidence) -> Pick[Attack]:
         """The best candidate for this pool; the target's losses are not looked at."""

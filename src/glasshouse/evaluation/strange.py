@@ -12,13 +12,14 @@ _MOST = 100_000  # records; more tell no more of how sure a model is, and take s
 _FEWEST = 6  # of fewer models nobody can tell how much their like differ
 
 
-def strange_target(evidence: Evidence) -> str:
+def strange_target(evidence: Evidence, *, advice: str = "") -> str:
     """What a reader must know where the target answers unlike all shadow models; empty where it is like them.
 
     Looked at are its margins over the records (every other, third … of very many), never who trained it.
 
     Args:
         evidence: losses of the target and of the shadow models.
+        advice: what else may be the reason, said at the end.
 
     Example:
         >>> import numpy as np
@@ -40,5 +41,6 @@ def strange_target(evidence: Evidence) -> str:
     return (
         f"The target answers unlike every shadow model (mismatch {mismatch:.1f}; its like stay below "
         f"{LARGEST_MISMATCH:.0f}), so thresholds and probabilities, which come from these, do not hold for it. Train "
-        f"shadow models as the target was trained: the same architecture, optimizer, epochs and share of the records."
-    )
+        f"shadow models as the target was trained: the same architecture, optimizer, epochs and share of the records. "
+        f"{advice}"
+    ).strip()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.runner import experiment
-from glasshouse.graph.accuracy import induced_accuracy
+from glasshouse.graph.accuracy import node_accuracy
 
 __all__ = ["accuracy"]
 
@@ -16,6 +16,6 @@ def accuracy(bench: Bench) -> list[Cell]:
     found: dict[str, list[float]] = {"train_accuracy_pct": [], "test_accuracy_pct": []}
     for target, members in bench.targets():
         for metric, who in zip(found, (members, ~members), strict=True):
-            found[metric].append(100 * induced_accuracy(target, bench.data, who))
+            found[metric].append(100 * node_accuracy(target, bench.data, who))
     names = ("accuracy", bench.setting.paper_name, "", "", "", "")
     return [Cell(*names, metric, tuple(values)) for metric, values in found.items()]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from glasshouse.audit import library_versions
+from glasshouse.audit_steps import library_versions
 from glasshouse.errors import InputError
 from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell, compared, markdown

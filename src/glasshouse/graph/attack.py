@@ -48,6 +48,14 @@ class GraphAttack(abc.ABC):
     name: ClassVar[str]
     posterior: ClassVar[bool] = False
 
+    @property
+    def toggles(self) -> bool:
+        """Whether it computes the rule through a fast engine, which an audit then holds against the rule as written."""
+        return getattr(self, "engine", "reference") != "reference"
+
+    def check(self, members: BoolArray) -> None:  # noqa: B027 (most attacks can judge by any pool)
+        """Refuse, before anything is trained, a pool [K, nodes] that it cannot judge by."""
+
     @abc.abstractmethod
     def judge(self, scene: Scene) -> Judgement:
         """Scores of the scene's audited nodes, and figures of its own to report beside them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,23 @@ from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, is_undirected
 
 from glasshouse.attacks import Attack
-from glasshouse.attacks.choices import AttackChoice, named_attacks
-from glasshouse.audit import checked_rates, conclude, library_versions
+from glasshouse.attacks.choices import AttackChoice
+from glasshouse.audit_steps import check_attacks, checked_rates, conclude, library_versions, run_each
 from glasshouse.compute import Compute
-from glasshouse.evaluation import PrivacyClaim
+from glasshouse.errors import InputError
+from glasshouse.evaluation import AttackOutcome, PrivacyClaim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
-from glasshouse.graph.accuracy import induced_accuracy
-from glasshouse.graph.attack import GRAPH_ATTACKS, GraphAttack, make_attack
+from glasshouse.graph.accuracy import node_accuracy
+from glasshouse.graph.attack import GraphAttack
+from glasshouse.graph.chosen import chosen_graph_attacks
+from glasshouse.graph.gnn import GNN
 from glasshouse.graph.question import Model
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.scene import Scene, checked_graph
+from glasshouse.graph.self_check import check_engine
+from glasshouse.graph.setting import Setting, check_setting, looks_transductive
+from glasshouse.graph.toggle.stacking import shape_of
 from glasshouse.graph.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
@@ -53,6 +59,7 @@ def audit(
     mode: Mode = "online",
     nodes: ArrayLike | None = None,
     known_graph: Data | None = None,
+    setting: Setting = "inductive",
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | None = None,
@@ -70,9 +77,11 @@ def audit(
 
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others.
-        model: the target, ``(x, edge_index) -> logits``; a black box will do. None trains one on ``members``.
-        members: [n] who trained the target, for evaluation alone; a random half where None.
-        trainer: ``(data, members, seed) -> model``, as the target was trained; `GNNTrainer` by default.
+        model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box will do. None trains one on
+            ``members``. A model that is given needs its ``members`` and the ``trainer`` that it was trained by.
+        members: [n] who trained the target, for evaluation alone. Where no model is given, a random half by default.
+        trainer: ``(data, members, seed) -> model``, as the target was trained; where no model is given, `GNNTrainer` by
+            default.
         shadow_trainer: how the attacker trains, where it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
         attacks: i.i.d. attacks by name (they look at zero-hop queries), ``"g-base"``, ``"g-regressed"``,
@@ -82,6 +91,9 @@ def audit(
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         nodes: ids of the nodes to audit; all by default.
         known_graph: the graph as the attacker knows it, such as `noisy_edges` of ``data``; ``data`` by default.
+        setting: how training saw the graph: ``"inductive"``, the members and the edges between them alone; or
+            ``"transductive"``, the whole graph with the members' labels, as in the usual Planetoid script. All queries
+            are then of the whole graph, and attacks that toggle nodes are left out.
         fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve.
         prior: λ, the share of members that the attacker expects: one number, or one a node.
         claim: a stated (ε, δ) to judge.
@@ -104,26 +116,23 @@ def audit(
         array(['base'], dtype='<U4')
     """
     checked_graph(data)
+    check_setting(setting)
     count = int(data.num_nodes)
+    owner = _owner(data, model, members, trainer, setting)
     if members is None:
         members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
     truth = as_members(members, (count,), place="members")
     seen = data if known_graph is None else known_graph
     # a first scene without models checks nodes and ids before the long work
     scene = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, truth=truth, ids=ids)
-    # i.i.d. attacks know only the audited nodes, graph attacks all of them
-    own = prior if np.ndim(prior) == 0 else np.asarray(prior)[scene.nodes]
-
-    def make(name: str, parameters: Mapping[str, Any]) -> Attack | GraphAttack:
-        expected = prior if name in GRAPH_ATTACKS.names() else own
-        return make_attack(name, parameters, mode=mode, prior=expected, seed=seed, fprs=wanted)
-
     wanted = checked_rates(fprs, truth[scene.nodes])
-    made = named_attacks(attacks, make)
-    owner: Trainer = GNNTrainer() if trainer is None else trainer
+    made, left_out = chosen_graph_attacks(
+        attacks, setting=setting, nodes=scene.nodes, mode=mode, prior=prior, seed=seed, fprs=wanted
+    )
     pool = ShadowPool.plan(
         seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
     )
+    check_attacks(made, pool.members[:, scene.nodes])
     began = time.perf_counter()
     if pool.store is not None:
         pool.train(progress=progress)
@@ -132,37 +141,87 @@ def audit(
     started = time.perf_counter()
     trained = list(track(pool, total=len(pool), label="Shadow models", unit="models", show=progress))
     spent = stored + time.perf_counter() - started
-    scene = Scene(seen, target, trained, pool.members, nodes=nodes, truth=truth, ids=ids)
+    scene = Scene(seen, target, trained, pool.members, nodes=nodes, truth=truth, ids=ids, setting=setting)
+    scene.meet_models()
+    toggling = any(isinstance(attack, GraphAttack) and attack.toggles for attack in made.values())
+    checked = check_engine(scene, seed=seed).sentence() if toggling else "no attack of this audit toggles nodes"
     context = Context(
         title=title,
         about=" ".join([about, *_oddities(data)]).strip(),
         shadows=shadows,
         mode=mode,
         seed=seed,
-        train_accuracy=induced_accuracy(target, data, truth),
-        test_accuracy=induced_accuracy(target, data, ~truth),
+        train_accuracy=node_accuracy(target, data, truth, setting=setting),
+        test_accuracy=node_accuracy(target, data, ~truth, setting=setting),
         fingerprint=fingerprint_of(data),
         shadow_seconds=spent,
         settings={
             "trainer": described(owner),
             "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
+            "setting": setting,
             "attacker's graph": "the owner's" if known_graph is None else fingerprint_of(seen),
             "prior": prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} nodes",
             "training share": fraction,
             "threshold policy": policy,
+            "engine": checked,
         },
         versions=library_versions("torch-geometric", "numba"),
+        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer, data, model),
+        notes=scene.notes,
     )
-    outcomes = {
-        name: run_on_scene(attack, scene, fprs=wanted, policy=policy, progress=progress)
-        for name, attack in made.items()
-    }
-    labels = data.y.cpu().numpy()[scene.nodes]
-    evidence = scene.of_nodes(scene.zero_hop)
-    shown = truth[scene.nodes]
-    found = conclude(evidence, outcomes, members=shown, labels=labels, fprs=wanted, context=context, claim=claim)
+
+    def run(attack: Attack | GraphAttack) -> AttackOutcome:
+        return run_on_scene(attack, scene, fprs=wanted, policy=policy, progress=progress)
+
+    outcomes, failed = run_each(made, run)
+    found = conclude(
+        scene.record_evidence,
+        outcomes,
+        members=truth[scene.nodes],
+        labels=data.y.cpu().numpy()[scene.nodes],
+        fprs=wanted,
+        context=context,
+        claim=claim,
+        left_out=left_out | failed,
+    )
     around = Surroundings(data.edge_index.cpu().numpy(), members=truth, labels=data.y.cpu().numpy(), nodes=scene.nodes)
     return dataclasses.replace(found, surroundings=around)
+
+
+def _owner(data: Data, model: Model | None, members: Any, trainer: Trainer | None, setting: Setting) -> Trainer:
+    """The trainer of the target, where what is given belongs together."""
+    if model is not None and members is None:
+        raise InputError(
+            "members: missing; a model that is given needs to be told who trained it. Pass members=mask, one True or "
+            "False per node."
+        )
+    if trainer is None:
+        ours = GNNTrainer(setting=setting)
+        if model is not None and not (type(model) is GNN and shape_of(model) == shape_of(ours.untrained(data))):
+            raise InputError(
+                "trainer: missing; shadow models must be trained as the given model was. Pass "
+                "trainer=GNNTrainer(model=MyNet, epochs=…), or a function (data, members, seed) -> model."
+            )
+        return ours
+    if isinstance(trainer, GNNTrainer) and trainer.setting != setting:
+        raise InputError(
+            f'setting: the audit says "{setting}", but the trainer trains in the {trainer.setting} setting. Say '
+            f'setting="{trainer.setting}" to audit, or GNNTrainer(setting="{setting}").'
+        )
+    return trainer
+
+
+def _doubts(scene: Scene, trainer: Trainer, data: Data, model: Model | None) -> tuple[str, ...]:
+    """Whether models that are not trained by us look as if they had been trained in another setting."""
+    if scene.setting == "transductive" or isinstance(trainer, GNNTrainer):
+        return ()
+    if not looks_transductive(scene.shadows, scene.data, scene.shadow_members):
+        return ()
+    return (
+        "All shadow models fit their members better in the whole graph than in the graph of the members alone, so they "
+        "seem to have been trained on the whole graph with a mask. The audit takes them as inductive, and its figures "
+        'are then wrong: say setting="transductive".',
+    )
 
 
 def _oddities(data: Data) -> list[str]:

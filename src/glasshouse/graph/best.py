@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.prior import check_prior
+from glasshouse.attacks.simulation import check_simulation
 from glasshouse.errors import InputError
 from glasshouse.evaluation.best import Pick, Scored, candidate_names, pick_best
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
@@ -60,12 +61,21 @@ class GraphBest(GraphAttack):
     candidates: Sequence[str] = dataclasses.field(default_factory=graph_candidate_names)
     seed: int = 0
 
+    @property
+    def toggles(self) -> bool:
+        """Whether one of its candidates may use a fast engine."""
+        return any(name in GRAPH_ATTACKS.names() for name in self.candidates)
+
     def __post_init__(self) -> None:
         check_prior(self.prior)
         if "best" in self.candidates:
             raise InputError("candidates: best cannot be one of its own candidates.")
         for name in self.candidates:  # a misspelt candidate is refused before the long work
             make_attack(name, {})
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool of too few models to simulate targets; a candidate that cannot run is left out later."""
+        check_simulation(len(members))
 
     def pick(self, scene: Scene) -> Pick[Attack | GraphAttack]:
         """The best candidate for this pool; neither the target nor the scene's truth is looked at."""
@@ -80,7 +90,7 @@ class GraphBest(GraphAttack):
         attack = self.pick(scene).attack
         if isinstance(attack, GraphAttack):
             return attack.judge(scene)
-        evidence = scene.of_nodes(scene.zero_hop)
+        evidence = scene.record_evidence
         return Judgement(attack.score(evidence), {}, attack.queries(evidence), attack.warning(evidence))
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
@@ -94,6 +104,6 @@ class GraphBest(GraphAttack):
         attack = make_attack(name, {}, mode=self.mode, prior=prior, seed=self.seed)
         if isinstance(attack, GraphAttack):
             return attack, list(attack.simulated_scores(scene))
-        evidence = scene.of_nodes(scene.zero_hop)
+        evidence = scene.record_evidence
         settled = attack.tuned(evidence)
         return settled, list(settled.simulated_scores(evidence))

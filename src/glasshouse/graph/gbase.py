@@ -82,6 +82,14 @@ class GBASE(GraphAttack):
         """Its name in tables, which tells samplers apart."""
         return f"{self.name}-{self.sampler if isinstance(self.sampler, str) else 'own'}"
 
+    def check(self, members: BoolArray) -> None:
+        """Refuse a node that no shadow model is without, where only those speak."""
+        lost = members.all(axis=0)
+        if self.mode == "offline" and lost.any():
+            raise InputError(
+                f"shadow_members: {int(lost.sum())} nodes have no out-model. Train more shadow models, in pairs."
+            )
+
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and how its sampler did."""
         asked = None

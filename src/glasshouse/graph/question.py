@@ -9,7 +9,9 @@ from typing import Any, Literal, Protocol
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Hops", "Model", "Question", "ask", "model_device", "model_hops"]
+from glasshouse.graph.edge_values import refuse_edge_values
+
+__all__ = ["Hops", "Model", "Question", "ask", "model_device"]
 
 Hops = Literal["model", "affected"]
 
@@ -75,6 +77,7 @@ def ask(
     x, edge_index, labels = (getattr(data, name, None) for name in ("x", "edge_index", "y"))
     if x is None or edge_index is None or labels is None:
         raise ValueError("data: x, edge_index and y are all needed. Set those that are None.")
+    refuse_edge_values(data)
     masks = torch.as_tensor(masks)
     masks = masks.unsqueeze(0) if masks.dim() == 1 else masks
     nodes = torch.as_tensor(nodes)
@@ -138,16 +141,6 @@ def check_width(logits: Tensor, question: Question) -> Tensor:
             f"models: logits have {logits.shape[-1]} columns for {classes} classes. Pass models of these labels."
         )
     return logits
-
-
-def model_hops(model: Model) -> int:
-    """L of a model: its ``hops`` attribute where it has one, else 2.
-
-    Example:
-        >>> model_hops(lambda x, edge_index: x)
-        2
-    """
-    return int(getattr(model, "hops", 2))
 
 
 def model_device(models: Sequence[Model]) -> torch.device | None:

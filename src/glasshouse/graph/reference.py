@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,10 +10,11 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, SGConv
 from torch_geometric.utils import k_hop_subgraph
 
-from glasshouse.graph.question import Hops, Model, Question, ask, check_width, model_device, model_hops
+from glasshouse.graph.asking import ask_model, manners_of, meet, quiet
+from glasshouse.graph.question import Hops, Model, Question, ask, check_width, model_device
 from glasshouse.graph.signal import losses
 
-__all__ = ["ego_losses", "reference_losses"]
+__all__ = ["ego_losses", "induced_losses", "reference_losses"]
 
 
 def reference_losses(
@@ -26,7 +26,7 @@ def reference_losses(
     mask with v added, *out* the same without v.
 
     Args:
-        models: modules or callables ``(x, edge_index) -> logits``; L is their ``hops`` attribute, else 2.
+        models: modules or callables ``(x, edge_index) -> logits``; how far they see (L) is measured.
         data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``.
         masks: bool [masks, n].
         nodes: target node ids [nodes].
@@ -41,6 +41,7 @@ def reference_losses(
         tensor([[[0.6931]]], dtype=torch.float64)
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
+    meet(models, question.x, question.edge_index)
     with quiet(models):
         rows = [
             [[_signal(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
@@ -74,6 +75,7 @@ def ego_losses(
         tensor([[[0.6931]]], dtype=torch.float64)
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
+    meet(models, question.x, question.edge_index)
     shape = (len(models), len(question.masks), len(question.nodes))
     answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if radius is None:
@@ -110,18 +112,35 @@ def _signal(model: Model, question: Question, mask: Tensor, node: int) -> float:
     with_node[node], without_node[node] = True, False
     loss_in, edges_in = _losses_on(model, question, with_node)
     loss_out, _ = _losses_on(model, question, without_node)
-    if question.hops == "model":
-        summed = neighbourhood(node, edges_in, hops=model_hops(model), size=question.size) & without_node
+    manners = manners_of(model)
+    if question.hops == "model" and not manners.everywhere:
+        summed = neighbourhood(node, edges_in, hops=manners.hops, size=question.size) & without_node
     else:
         summed = without_node  # a member whose prediction does not change adds nothing
     return float(loss_in[node] + (loss_in - loss_out)[summed].sum())
 
 
 def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tensor, Tensor]:
-    """Losses [n] and edges of the graph induced by the present nodes; those absent stay as isolated nodes."""
+    """Losses [n] and edges of the graph induced by the present nodes.
+
+    Those absent stay as isolated nodes, which no answer depends on; where a model looks at the whole graph they are
+    taken out, and their losses are 0.
+    """
     edges = question.edge_index[:, present[question.edge_index].all(0)]
-    logits = check_width(model(question.x, edges), question)
+    if manners_of(model).everywhere:
+        return induced_losses(model, question, present), edges
+    logits = check_width(ask_model(model, question.x, edges), question)
     return losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), edges
+
+
+def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
+    """Losses [n] on the graph that holds the present nodes alone, numbered anew; 0 for the others."""
+    position = present.long().cumsum(0) - 1
+    edges = position[question.edge_index[:, present[question.edge_index].all(0)]]
+    logits = check_width(ask_model(model, question.x[present], edges), question)
+    found = torch.zeros(question.size, dtype=torch.float64, device=question.x.device)
+    found[present] = losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
+    return found
 
 
 def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
@@ -143,22 +162,8 @@ def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
 
 def _radius(model: Model, hops: Hops) -> int:
     """How far from v an ego-net must reach so that every summed loss is the full graph's own."""
-    reach = model_hops(model)
+    reach = manners_of(model).hops
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     divides_by_degree = not modules or any(isinstance(module, GCNConv | SGConv) for module in modules)
     summed = reach + int(divides_by_degree and hops == "affected")
     return summed + reach + int(divides_by_degree)
-
-
-@contextmanager
-def quiet(models: Sequence[Model]) -> Iterator[None]:
-    """No gradients, and no dropout: modules are put in evaluation mode and back afterwards."""
-    training = [model for model in models if isinstance(model, nn.Module) and model.training]
-    for model in training:
-        model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for model in training:
-            model.train()

@@ -14,7 +14,7 @@ from glasshouse.attacks import Queries
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.regressed import mean_margins
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.simulation import simulated_targets
+from glasshouse.attacks.simulation import check_simulation, simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attack import GraphAttack, Judgement, register_graph_attack
@@ -58,6 +58,10 @@ class GRegressed(GraphAttack):
         check_prior(self.prior)
         if self.folds < 2:
             raise InputError(f"folds: {self.folds} is too few; a node's numbers come from other folds. Use 5.")
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool of too few models to simulate targets."""
+        check_simulation(len(members))
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors, [nodes]."""

@@ -29,7 +29,7 @@ def run_on_scene(
     progress: bool | None = False,
     simulated: Scored | None = None,
 ) -> AttackOutcome:
-    """One attack against one target on a graph; i.i.d. attacks look at zero-hop evidence.
+    """One attack against one target on a graph; attacks on records look at the scene's evidence for them.
 
     Args:
         attack: of either kind; `GraphBest` picks one first, and the outcome is of that one.
@@ -57,7 +57,7 @@ def run_on_scene(
         return dataclasses.replace(outcome, note=" ".join([pick.reason, outcome.note]).strip())
     members = None if scene.truth is None else scene.truth[scene.nodes]
     if isinstance(attack, Attack):
-        evidence = scene.of_nodes(scene.zero_hop)
+        evidence = scene.record_evidence
         return run_attack(
             attack,
             evidence,

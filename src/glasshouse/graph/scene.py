@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.attacks.simulation import reference_rows
+from glasshouse.attacks.simulation import check_simulation, reference_rows
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
+from glasshouse.graph.asking import ask_model, manners_of, meet, quiet
+from glasshouse.graph.edge_values import refuse_edge_values
 from glasshouse.graph.question import Hops, Model, model_device
-from glasshouse.graph.reference import quiet
+from glasshouse.graph.setting import Setting, check_setting
 from glasshouse.graph.toggle import toggle_losses
 from glasshouse.numerics import FloatArray, losses_from_logits
 from glasshouse.population import BoolArray, as_ids, as_members
@@ -41,6 +43,8 @@ class Scene:
         nodes: ids of the audited nodes; all by default.
         truth: [n] who trained the target. Only the sampler of that name and reports look at it.
         ids: [n] names of the nodes; their numbers by default.
+        setting: ``"inductive"``, or ``"transductive"`` where models were trained on the whole graph with the members'
+            labels; models are then asked about the whole graph only.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
@@ -56,6 +60,7 @@ class Scene:
     nodes: NDArray[np.int64]
     truth: BoolArray | None
     ids: NDArray[np.str_]
+    setting: Setting
 
     def __init__(
         self,
@@ -67,8 +72,10 @@ class Scene:
         nodes: ArrayLike | None = None,
         truth: ArrayLike | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
+        setting: Setting = "inductive",
     ) -> None:
         checked_graph(data)
+        check_setting(setting)
         count = int(data.num_nodes)
         chosen = np.arange(count) if nodes is None else np.asarray(nodes)
         if chosen.dtype == np.bool_:
@@ -86,6 +93,7 @@ class Scene:
             "nodes": chosen.astype(np.int64),
             "truth": None if truth is None else as_members(truth, (count,), place="truth"),
             "ids": as_ids(ids, count, place="ids"),
+            "setting": setting,
         }.items():
             object.__setattr__(self, name, value)
 
@@ -96,6 +104,20 @@ class Scene:
     def models(self) -> list[Model]:
         """The target first, then the shadow models."""
         return [self.target, *self.shadows]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was noticed about the models, each thing once."""
+        return tuple(dict.fromkeys(note for model in self.models for note in manners_of(model).notes))
+
+    @property
+    def record_evidence(self) -> Evidence:
+        """Evidence about the audited nodes for attacks on records: zero-hop queries, or, transductive, whole-graph."""
+        return self.of_nodes(self.zero_hop if self.setting == "inductive" else self.whole_graph)
+
+    def meet_models(self) -> None:
+        """Measure how the models want to be asked, where that is not known yet."""
+        meet(self.models, self.data.x, self.data.edge_index, parts=self.setting == "inductive")
 
     @cached_property
     def zero_hop(self) -> Evidence:
@@ -151,8 +173,7 @@ class Scene:
     def simulated(self) -> Iterator[tuple[Scene, BoolArray]]:
         """Each shadow model in turn as the target, judged by the rest less its complement; and who trained it."""
         count = len(self.shadows)
-        if count < 4:
-            raise InputError(f"shadows: {count} shadow models are too few to simulate targets with; train 4 or more.")
+        check_simulation(count)
         for k in range(count):
             rows = reference_rows(self.shadow_members, k)
             if rows.shape[1] != 1:
@@ -166,12 +187,14 @@ class Scene:
                 nodes=self.nodes,
                 truth=self.shadow_members[k],
                 ids=self.ids,
+                setting=self.setting,
             )
             yield scene, self.shadow_members[k][self.nodes]
 
     def _evidence(self, edge_index: Tensor) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the given edges."""
         labels = self.data.y.cpu().numpy().astype(np.int64)
+        self.meet_models()
         with quiet(self.models):
             answers = [_asked(model, self.data, edge_index) for model in self.models]
         narrow = [answer.shape for answer in answers if answer.ndim != 2 or answer.shape[1] <= labels.max()]
@@ -191,7 +214,7 @@ class Scene:
 
 def _asked(model: Model, data: Data, edge_index: Tensor) -> NDArray[np.float64]:
     device = model_device([model]) or data.x.device
-    answer: NDArray[np.float64] = model(data.x.to(device), edge_index.to(device)).double().cpu().numpy()
+    answer: NDArray[np.float64] = ask_model(model, data.x.to(device), edge_index.to(device)).double().cpu().numpy()
     return answer
 
 
@@ -217,6 +240,7 @@ def checked_graph(data: Any) -> None:
         raise InputError("data.x: give a dense matrix, one row a node; say data.x.to_dense() of a sparse one.")
     if edges.layout is not torch.strided or edges.ndim != 2 or len(edges) != 2 or edges.dtype not in _WHOLE:
         raise InputError("data.edge_index: give whole numbers in two rows, from where and to where.")
+    refuse_edge_values(data)
     count, faults = len(x), []
     if not bool(torch.isfinite(x).all()):
         bad = int((~torch.isfinite(x).all(dim=1)).nonzero()[0])

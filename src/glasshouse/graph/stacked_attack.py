@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from glasshouse.attacks import Queries
 from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.regression import record_folds
+from glasshouse.attacks.simulation import check_simulation
 from glasshouse.attacks.stacking import Boosted, Linear, warning
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
@@ -88,6 +89,10 @@ class GStacked(GraphAttack):
         unknown = [str(name) for name in self.without if name not in SIGNALS]
         if unknown:
             raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool of too few models to simulate targets."""
+        check_simulation(len(members))
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from glasshouse.errors import InputError, MissingExtraError, raise_faults
+from glasshouse.graph.edge_values import refuse_edge_values
 from glasshouse.population import BoolArray, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.registry import did_you_mean
@@ -19,8 +21,9 @@ from glasshouse.training.threads import fitting_threads
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-__all__ = ["GNNTrainer", "InducedGraph", "OptimizerFactory", "adam", "check_architecture", "induced", "sgd"]
+__all__ = ["GNNTrainer", "InducedGraph", "OptimizerFactory", "Setting", "adam", "check_architecture", "induced", "sgd"]
 
+Setting = Literal["inductive", "transductive"]
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 
@@ -51,9 +54,9 @@ _ADAM = adam()
 class GNNTrainer:
     """Trains a fresh GNN on the graph of the members, in full batches; same seed, same weights.
 
-    Inductive: the model sees the members, their features, their labels and the edges between two members, and nothing
-    else of the graph but the number of its features and classes. Members without a label (below 0) pass on their
-    features but have no loss.
+    Inductive, the model sees the members, their features, their labels and the edges between two members, and nothing
+    else of the graph but the number of its features and classes. Transductive, it sees the whole graph, and of the
+    labels only the members'. Members without a label (below 0) pass on their features but have no loss.
 
     Args:
         architecture: one of ``glasshouse.graph.gnn.ARCHITECTURES``, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
@@ -65,6 +68,7 @@ class GNNTrainer:
         epochs: steps, each over all members.
         optimizer: makes an optimizer from parameters, such as `adam` or `sgd` with its settings.
         device: where to train; the GPU where there is one.
+        setting: ``"inductive"`` or ``"transductive"``.
 
     Example:
         >>> import numpy as np
@@ -83,6 +87,7 @@ class GNNTrainer:
     epochs: int = 200
     optimizer: OptimizerFactory = _ADAM
     device: str | None = None
+    setting: Setting = "inductive"
 
     def __post_init__(self) -> None:
         faults = [
@@ -92,6 +97,8 @@ class GNNTrainer:
         ]
         if not 0.0 <= self.dropout < 1.0:
             faults.append(f"dropout: {self.dropout} is not a share below 1; use a number such as 0.5.")
+        if self.setting not in ("inductive", "transductive"):
+            faults.append(f'setting: "{self.setting}" is not known. Use "inductive" or "transductive".')
         raise_faults(faults)
 
     @property
@@ -115,8 +122,11 @@ class GNNTrainer:
 
         It may ask the model in evaluation mode; it must not draw from torch's random stream.
         """
-        graph = induced(data, members, device=self.place)
+        transductive = self.setting == "transductive"
+        graph = induced(data, np.ones_like(members) if transductive else members, device=self.place)
         labelled = graph.y >= 0
+        if transductive:
+            labelled &= torch.from_numpy(members).to(self.place)
         if not bool(labelled.any()):
             raise InputError("members: no member has a label, so there is nothing to train on.")
         with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
@@ -143,11 +153,11 @@ class GNNTrainer:
         return model.to(self.place).eval()
 
     def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
-        """Accuracy on the graph of the members and on that of the others, for a pool's manifest."""
-        from glasshouse.graph.accuracy import induced_accuracy  # it stands on this module
+        """Accuracy on members and on others, for a pool's manifest."""
+        from glasshouse.graph.accuracy import node_accuracy  # it stands on this module
 
         sides = {"train_accuracy": members, "test_accuracy": ~members}
-        return {name: induced_accuracy(model, data, who) for name, who in sides.items() if who.any()}
+        return {name: node_accuracy(model, data, who, setting=self.setting) for name, who in sides.items() if who.any()}
 
     def train_many(self, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
         """Like one call for each row of ``members`` [K, n] with its seed, in a fraction of the time.
@@ -220,6 +230,7 @@ def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu")
     x, edge_index, y = data.x, data.edge_index, data.y
     if not (isinstance(x, Tensor) and isinstance(edge_index, Tensor) and isinstance(y, Tensor)):
         raise InputError("data: x, edge_index and y are all needed; set those that are missing.")
+    refuse_edge_values(data)
     count = int(x.shape[0])
     if y.shape != (count,):
         raise InputError(f"data.y: shape {tuple(y.shape)} does not fit {count} nodes; give one class a node, [n].")

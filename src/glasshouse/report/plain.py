@@ -24,6 +24,7 @@ _AROUND = tuple[Neighbourhood, ...]
 _PRIVACY = PrivacyVerdict
 _STRINGS = tuple[str, ...]
 _RATES = tuple[float, ...]
+_REASONS = dict[str, str]
 _CONTEXT = Context
 
 
@@ -45,6 +46,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "seed": context.seed,
         "fingerprint": context.fingerprint,
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
+        "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": _dumped(_AROUND, summary.neighbourhoods),
@@ -78,7 +80,8 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         _adapter(_ATTACK).validate_python(_flat(name, figures) | {"seconds": seconds[name]})
         for name, figures in metrics["attacks"].items()
     )
-    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")} | dict(metrics["target"])
+    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")}
+    told |= dict(metrics["target"])
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     rows = list(metrics["top_records"])
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
@@ -97,6 +100,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         notes=_adapter(_STRINGS).validate_python(metrics["notes"]),
         top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
         neighbourhoods=_adapter(_AROUND).validate_python(metrics["neighbourhoods"]),
+        left_out=_adapter(_REASONS).validate_python(metrics["left_out"]),
     )
 
 

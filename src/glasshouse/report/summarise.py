@@ -36,6 +36,7 @@ class Summary:
         notes: what a reader has to know beside the verdict.
         top_records: the records most at risk by the strongest attack.
         neighbourhoods: of the first of them, in their order; empty where there is no graph.
+        left_out: attacks that gave no outcome, by name, each with the reason.
     """
 
     context: Context
@@ -49,6 +50,7 @@ class Summary:
     notes: tuple[str, ...]
     top_records: Table
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def attack(self, name: str) -> AttackFigures:
         """The figures of one attack."""
@@ -64,6 +66,7 @@ def summarise(
     privacy: PrivacyVerdict | None = None,
     surroundings: Surroundings | None = None,
     warning: str = "",
+    left_out: Mapping[str, str] | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -75,6 +78,7 @@ def summarise(
         privacy: what the attacks say about ε.
         surroundings: of the records, where they are nodes of a graph.
         warning: why not to believe the figures; mostly empty.
+        left_out: attacks that gave no outcome, each with the reason.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -104,4 +108,5 @@ def summarise(
         notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
         neighbourhoods=drawn,
+        left_out=dict(left_out or {}),
     )

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.attacks.simulation import reference_rows
-from glasshouse.errors import InputError
+from glasshouse.attacks.simulation import check_simulation, reference_rows
 from glasshouse.population import BoolArray
 from glasshouse.randomness import generator
 
@@ -50,8 +49,7 @@ def plan_targets(members: BoolArray, *, targets: int, seed: int) -> Plan:
         (array([0, 1, 2, 3]), [[2], [3]], array([0, 0, 1, 1]))
     """
     count = len(members)
-    if count < 4:
-        raise InputError(f"shadows: {count} shadow models are too few to simulate targets with; train 4 or more.")
+    check_simulation(count)
     order = np.arange(count) if count <= targets else generator(seed, "simulated").permutation(count)
     sets: dict[bytes, list[int]] = {}  # targets by their references: a model and its complement have the same
     rows = {}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.graph.reference import quiet
+from glasshouse.graph.asking import ask_model, quiet
 from glasshouse.graph.signal import losses
 
 __all__ = ["WholeLosses", "forward_losses"]
@@ -31,6 +31,6 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
         members = torch.from_numpy(mask)
         edges = data.edge_index[:, members[data.edge_index].all(0)]
         with quiet(models):
-            return torch.stack([losses(model(data.x, edges), data.y) for model in models]).numpy()
+            return torch.stack([losses(ask_model(model, data.x, edges), data.y) for model in models]).numpy()
 
     return ask

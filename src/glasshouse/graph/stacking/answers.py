@@ -11,8 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
+from glasshouse.graph.asking import ask_model, quiet
 from glasshouse.graph.question import Model, model_device
-from glasshouse.graph.reference import quiet
 from glasshouse.graph.toggle import toggle_losses
 from glasshouse.numerics import FloatArray, losses_from_logits
 from glasshouse.population import BoolArray
@@ -88,7 +88,7 @@ def _losses(models: Sequence[Model], data: Data, edge_index: Tensor) -> FloatArr
     with quiet(models):
         for number, model in enumerate(models):
             device = model_device([model]) or data.x.device
-            logits = model(data.x.to(device), edge_index.to(device)).double().cpu().numpy()
+            logits = ask_model(model, data.x.to(device), edge_index.to(device)).double().cpu().numpy()
             if logits.ndim != 2 or logits.shape[1] <= labels.max():
                 raise InputError(f"models: one answers with shape {logits.shape}, but labels go up to {labels.max()}.")
             found[number] = losses_from_logits(logits, labels)

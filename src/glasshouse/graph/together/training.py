@@ -37,6 +37,8 @@ def stacking_obstacle(trainer: GNNTrainer, data: Data) -> str | None:
         >>> stacking_obstacle(GNNTrainer(optimizer=torch.optim.LBFGS), data)
         'the optimizer LBFGS mixes entries of the weights, so models would mix'
     """
+    if trainer.setting == "transductive":
+        return "in the transductive setting each of them sees the whole graph"
     with torch.random.fork_rng():
         model = trainer.untrained(data)
     if type(model) is not GNN:

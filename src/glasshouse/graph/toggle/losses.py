@@ -8,8 +8,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from glasshouse.graph.asking import meet, quiet
 from glasshouse.graph.question import Hops, Model, Question, ask, model_device
-from glasshouse.graph.reference import quiet, reference_losses
+from glasshouse.graph.reference import reference_losses
 from glasshouse.graph.toggle.plan import default_memory
 from glasshouse.graph.toggle.registry import engines
 from glasshouse.graph.toggle.stacking import shape_of
@@ -32,8 +33,8 @@ def toggle_losses(
     """S_L of the paper's eq. (6) for every model, mask and node, float64 [models, masks, nodes].
 
     Args:
-        models: modules or callables ``(x, edge_index) -> logits``; a callable of more than two layers says so in an
-            attribute ``hops``.
+        models: modules or callables ``(x, edge_index) -> logits``. How far a model that is not ours sees along the
+            edges is measured; one that looks at the whole graph is asked about whole graphs.
         data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``. Directed and duplicated edges and
             self-loops mean what they mean to PyTorch Geometric's layers.
         masks: sampled members, bool [masks, n].
@@ -62,6 +63,7 @@ def toggle_losses(
     )
     if answer.numel() == 0:
         return answer
+    meet(models, question.x, question.edge_index)
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, model in enumerate(models):
         groups.setdefault(shape_of(model), []).append(number)

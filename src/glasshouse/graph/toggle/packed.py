@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glasshouse.graph.question import Model, Question, check_width, model_hops
+from glasshouse.graph.asking import ask_model, manners_of
+from glasshouse.graph.question import Model, Question, check_width
 from glasshouse.graph.signal import losses
 from glasshouse.graph.toggle.balls import Rings, draw_rings
 from glasshouse.graph.toggle.masked_graph import Edges, MaskedGraph, coalesce, mask_graph
@@ -41,7 +42,7 @@ class Packed:
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """See :class:`~glasshouse.graph.toggle.registry.Engine`."""
         edges = coalesce(question.edge_index, question.size, torch.float32)
-        hops = max(model_hops(model) for model in models)
+        hops = max(1, *(manners_of(model).hops for model in models))  # a model without edges changes nothing at 1 hop
         rows = [_under_mask(models, question, edges, mask, hops=hops, memory=memory) for mask in question.masks]
         return torch.stack(rows, dim=1)
 
@@ -89,7 +90,7 @@ def _under_mask(
 
 def _losses(model: Model, x: Tensor, edge_index: Tensor, labels: Tensor, question: Question) -> Tensor:
     """One query: losses [rows]."""
-    logits = check_width(model(x, edge_index), question)
+    logits = check_width(ask_model(model, x, edge_index), question)
     return losses(logits, labels.clamp(0, logits.shape[-1] - 1))
 
 

@@ -57,7 +57,7 @@ def engines() -> dict[str, Engine]:
         'packed'
     """
     # Each module registers itself; the compiled one needs numba, which is an extra.
-    from glasshouse.graph.toggle import layered, packed  # noqa: F401
+    from glasshouse.graph.toggle import layered, packed, whole  # noqa: F401
 
     if importlib.util.find_spec("numba"):
         from glasshouse.graph.toggle import compiled_engine  # noqa: F401

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
+from glasshouse.graph.asking import manners_of
 from glasshouse.graph.gnn import GNN
-from glasshouse.graph.question import Model, model_hops
+from glasshouse.graph.question import Model
 from glasshouse.graph.toggle.layers.attention import Attention
 from glasshouse.graph.toggle.layers.base import Layer
 from glasshouse.graph.toggle.layers.maximum import Maximum
@@ -66,7 +67,8 @@ def shape_of(model: Model) -> tuple[object, ...]:
         'GCNConv(2, 4)'
     """
     if not can_stack(model):
-        return ("black box", model_hops(model))
+        manners = manners_of(model)
+        return ("black box", manners.hops, manners.everywhere)
     module = cast("nn.Module", model)
     shapes = [(name, tuple(value.shape), value.dtype) for name, value in module.state_dict().items()]
     layers = list(cast("GNN", model).convolutions)

@@ -1,0 +1,105 @@
+"""Whether members and others look swapped or mixed up: an auditor would read the figures of such an audit as safe."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.evaluation.intervals import delong
+from glasshouse.evaluation.roc import auc
+from glasshouse.evidence import Evidence
+from glasshouse.numerics import FloatArray
+from glasshouse.population import BoolArray
+
+__all__ = ["Finding", "shared_losses", "shared_records", "swapped_members"]
+
+_SURE = 0.999  # of an AUC below one half: one audit in two thousand is warned without a cause
+_CLEARLY_BELOW = 0.47  # members may be a little harder than others; this is more
+_MANY = 0.01  # of the non-members; fewer that equal a member change no figure that is shown
+
+
+class Finding(NamedTuple):
+    """What was found: warnings come first in a report, notes beside the figures."""
+
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def swapped_members(
+    target_loss: FloatArray, members: BoolArray, train_accuracy: float | None, test_accuracy: float | None
+) -> tuple[str, ...]:
+    """A warning where the target fits the others clearly better than its members.
+
+    Args:
+        target_loss: [N] losses of the target.
+        members: [N] who is said to have trained it.
+        train_accuracy: of the target on these members; None where not known.
+        test_accuracy: on the others.
+
+    Example:
+        >>> loss = np.linspace(0, 1, 100)
+        >>> swapped_members(loss, loss > 0.5, 0.8, 1.0)[0].split(":")[0]
+        'Members and others look swapped'
+        >>> swapped_members(loss, loss < 0.5, 1.0, 0.8)
+        ()
+    """
+    area = auc(-target_loss, members)
+    if area > _CLEARLY_BELOW or delong(-target_loss, members, confidence=_SURE).high >= 0.5:
+        return ()
+    told = ""
+    if train_accuracy is not None and test_accuracy is not None:
+        told = f"accuracy {100 * train_accuracy:.1f} % on members and {100 * test_accuracy:.1f} % on others; "
+    return (
+        f"Members and others look swapped: the target fits the others better ({told}the loss alone gives AUC "
+        f"{area:.3f}). Check the mask (is it inverted?) and the order of the records; the figures below mean nothing "
+        f"until that is right.",
+    )
+
+
+def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
+    """A finding where non-members equal members.
+
+    Args:
+        digests: [N] equal for records that are equal.
+        members: [N] who trained the target.
+
+    Example:
+        >>> shared_records(np.array(["a", "b", "a", "c"]), np.array([True, True, False, False])).warnings[0][:27]
+        '1 of 2 non-members have the'
+    """
+    return _said(
+        np.isin(digests[~members], digests[members]),
+        "have the same features and label as a member, so the model was trained on them too",
+    )
+
+
+def shared_losses(evidence: Evidence, members: BoolArray) -> Finding:
+    """The same from losses alone: records that all models answer exactly alike are the same record.
+
+    Args:
+        evidence: losses of the target and of the shadow models.
+        members: [N] who trained the target.
+    """
+    losses = np.ascontiguousarray(np.vstack([evidence.target_loss, evidence.shadow_loss]).T)
+    keys = np.array([row.tobytes() for row in losses], dtype=object)
+    _, counts = np.unique(evidence.target_loss, return_counts=True)
+    if counts.max(initial=1) > 1 + len(members) // 20:  # answers in coarse steps are equal by chance
+        return Finding()
+    inside = set(keys[members].tolist())
+    return _said(
+        np.array([key in inside for key in keys[~members].tolist()], dtype=np.bool_),
+        "have exactly the losses of a member under all models, so they seem to be the same records",
+    )
+
+
+def _said(equal: BoolArray, what: str) -> Finding:
+    count = int(equal.sum())
+    if not count:
+        return Finding()
+    line = (
+        f"{count} of {len(equal)} non-members {what}. They count as wrongly accused and hide what leaks: leave records "
+        f"that are in both groups out of the audit."
+    )
+    return Finding(warnings=(line,)) if count >= _MANY * len(equal) else Finding(notes=(line,))

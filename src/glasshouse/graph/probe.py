@@ -1,0 +1,225 @@
+"""How far a model sees along the edges: measured by changing one node or one edge and looking where answers change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from glasshouse.errors import InputError
+
+__all__ = ["Reach", "counted_layers", "reach_on_graph", "reach_on_path"]
+
+Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
+
+_TRIALS = 4
+_LONGEST = 200  # nodes of the path; a model that sees further is asked about the whole graph
+_ASIDE = 6  # nodes beside the path that no edge connects to it: five in a row, and one alone
+_ROUNDING = {torch.float64: 1e-11}  # of the largest answer; a smaller change is no change
+_ROUNDING_ELSE = 2e-6
+_UNSTEADY = 1e-3  # of the largest answer: two answers to one query that differ by more differ not by rounding
+_STEPS = ("K", "num_layers")  # what PyTorch Geometric's layers of several steps call their number
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a node's answer depends on.
+
+    Args:
+        hops: from so many steps along the edges a change arrives: L of the paper.
+        everywhere: whether a change arrives where no path leads, as through GraphNorm or a virtual node.
+
+    Example:
+        >>> Reach(hops=2, everywhere=False).hops
+        2
+    """
+
+    hops: int
+    everywhere: bool = False
+
+
+def counted_layers(module: nn.Module) -> int:
+    """Steps of all message-passing layers of a module; a layer that is used twice counts once.
+
+    Example:
+        >>> from torch_geometric.nn import GCN, SGConv
+        >>> counted_layers(GCN(4, 8, num_layers=3, out_channels=2)), counted_layers(SGConv(4, 2, K=5))
+        (3, 5)
+    """
+    if not isinstance(module, MessagePassing):
+        return sum(counted_layers(child) for child in module.children())
+    if type(module).__name__ == "ChebConv":  # it keeps one linear map per power of the Laplacian, the first for power 0
+        return max(len(getattr(module, "lins", ())) - 1, 1)
+    steps = [getattr(module, name, None) for name in _STEPS]
+    return max([step for step in steps if isinstance(step, int) and step > 0], default=1)
+
+
+def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> Reach:
+    """The reach of a model on a long path made of the graph's own feature rows, where distances are plain.
+
+    One node's features are replaced, then one edge is removed. Beside the path stand nodes that no edge connects to it:
+    where their answers change, the model looks at the whole graph.
+
+    Args:
+        ask: the model.
+        x: [n, features] rows that the path is made of.
+        both_ways: whether the edges of the graph go both ways.
+        expected: a first guess of the reach, which decides how long the path is.
+        seed: of the rows.
+
+    Example:
+        >>> from torch_geometric.nn import SGConv
+        >>> layer = SGConv(3, 2, K=4)
+        >>> reach_on_path(lambda x, edges: layer(x, edges).detach(), torch.randn(9, 3), both_ways=True, expected=1)
+        Reach(hops=4, everywhere=False)
+    """
+    source = torch.Generator().manual_seed(seed)
+    length = 2 * expected + 10
+    while True:
+        trials = [_Path(x, length, both_ways, source) for _ in range(_TRIALS)]
+        found = [trial.reach(ask) for trial in trials]
+        hops, everywhere = max(reach.hops for reach in found), any(reach.everywhere for reach in found)
+        if everywhere or hops < length - 4:
+            break
+        if length >= _LONGEST:
+            return Reach(hops, everywhere=True)
+        length = min(4 * length, _LONGEST)
+    if hops and not any(trial.edges_matter for trial in trials):
+        raise InputError(
+            "model: its answers depend on neighbours but do not change when an edge is removed. A layer with "
+            "cached=True answers every query with the edges that it saw first; set cached=False."
+        )
+    return Reach(hops, everywhere)
+
+
+def reach_on_graph(
+    ask: Ask, x: Tensor, edge_index: Tensor, *, hops: int, base: Tensor | None = None, seed: int = 0
+) -> Reach:
+    """The reach on the graph itself, where a few nodes get other features and an edge is removed.
+
+    It confirms ``hops`` or finds more: models that treat this graph in a special way show it here only.
+
+    Args:
+        ask: the model.
+        x: [n, features].
+        edge_index: [2, edges].
+        hops: what is believed so far.
+        base: [n, classes] the model's answers on this graph, where they are already there.
+        seed: of the choice of nodes.
+
+    Example:
+        >>> from torch_geometric.nn import SGConv
+        >>> layer, edges = SGConv(3, 2, K=2), torch.tensor([[0, 1, 2], [1, 2, 3]])
+        >>> reach_on_graph(lambda x, edges: layer(x, edges).detach(), torch.randn(5, 3), edges, hops=1)
+        Reach(hops=2, everywhere=False)
+    """
+    source = torch.Generator().manual_seed(seed)
+    base = ask(x, edge_index) if base is None else base
+    limit = _limit(ask, x, edge_index, base)
+    found = [hops]
+    for node in torch.randint(len(x), (2,), generator=source).tolist():
+        changed = _differs(ask(_replaced(x, node, source), edge_index), base, limit)
+        found.append(_farthest(edge_index, [node], changed))
+    if edge_index.shape[1]:
+        place = int(torch.randint(edge_index.shape[1], (1,), generator=source))
+        ends = edge_index[:, place].tolist()
+        changed = _differs(ask(x, _without(edge_index, ends)), base, limit)
+        found.append(_farthest(edge_index, ends, changed))
+    return Reach(max(found), everywhere=min(found) < 0)
+
+
+class _Path:
+    """A path of ``length`` nodes, from node 0, beside others that it does not touch."""
+
+    def __init__(self, x: Tensor, length: int, both_ways: bool, source: torch.Generator) -> None:
+        rows = torch.randint(len(x), (length + _ASIDE,), generator=source)
+        self.x = x[rows.to(x.device)]
+        one = torch.cat([torch.arange(length - 1), length + torch.arange(_ASIDE - 2)])
+        edges = torch.stack([one, one + 1]).to(x.device)
+        self.edges = torch.cat([edges, edges.flip(0)], dim=1) if both_ways else edges
+        self.source = source
+        self.edges_matter = False
+
+    def reach(self, ask: Ask) -> Reach:
+        """How far the change of node 1, and of the edge between nodes 2 and 3, can be seen.
+
+        Not of node 0: where edges go one way it receives nothing, and a layer may then silence it altogether.
+        """
+        base = ask(self.x, self.edges)
+        limit = _limit(ask, self.x, self.edges, base)
+        self._check_order(ask, base, limit)
+        moved = _differs(ask(_replaced(self.x, 1, self.source), self.edges), base, limit)
+        unlinked = _differs(ask(self.x, _without(self.edges, [2, 3])), base, limit)
+        self.edges_matter = bool(unlinked.any())
+        features, edges = _farthest(self.edges, [1], moved), _farthest(self.edges, [2, 3], unlinked)
+        if min(features, edges) < 0:
+            return Reach(max(features, edges, 0), everywhere=True)
+        if features == 0 and self.edges_matter:  # it looks at edges alone: a node's own are the first step
+            edges += 1
+        return Reach(max(features, edges))
+
+    def _check_order(self, ask: Ask, base: Tensor, limit: float) -> None:
+        """Refuse a model that knows nodes by their places: a part of the graph, numbered anew, means nothing to it."""
+        order = torch.randperm(len(self.x), generator=self.source).to(self.x.device)
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order), device=order.device)
+        apart = (ask(self.x[order], place[self.edges]) - base[order]).abs().max()
+        if float(apart) > max(limit, _UNSTEADY * float(base.abs().max())):
+            raise InputError(
+                "model: its answers depend on the order of the nodes or edges, as with one parameter per node, so it "
+                'cannot be asked about a part of the graph. Say setting="transductive" if it was trained on this graph.'
+            )
+
+
+def _limit(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
+    """The largest change that is rounding; a model that answers the same query in two ways is refused."""
+    largest = float(base.abs().max()) if base.numel() else 0.0
+    noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
+    if noise > _UNSTEADY * largest:
+        raise InputError(
+            "model: it answers the same query in two ways. Its dropout is on: write "
+            "F.dropout(x, p, training=self.training), and give the model in evaluation mode."
+        )
+    return 10 * noise + _ROUNDING.get(base.dtype, _ROUNDING_ELSE) * largest
+
+
+def _differs(answers: Tensor, base: Tensor, limit: float) -> Tensor:
+    """Bool [n], whose answers changed."""
+    return (answers - base).abs().amax(dim=1) > limit
+
+
+def _replaced(x: Tensor, node: int, source: torch.Generator) -> Tensor:
+    """The features with one row replaced by another that is unlike it."""
+    other = x.clone()
+    row = x[int(torch.randint(len(x), (1,), generator=source))]
+    if not x.is_floating_point():  # names or codes: only those that occur
+        unlike = (x != x[node]).any(dim=1).nonzero()
+        other[node] = x[int(unlike[0])] if len(unlike) else row
+        return other
+    spread = float(x.std()) if x.numel() > 1 else 0.0
+    noise = torch.randn(row.shape, generator=source, dtype=torch.float64).to(row)
+    other[node] = row + 3 * (spread or 1.0) * noise
+    return other
+
+
+def _without(edge_index: Tensor, ends: list[int]) -> Tensor:
+    """The edges but those between two nodes, in either direction."""
+    link = edge_index.new_tensor(ends).unsqueeze(1)
+    return edge_index[:, ~((edge_index == link).all(0) | (edge_index.flip(0) == link).all(0))]
+
+
+def _farthest(edge_index: Tensor, starts: list[int], changed: Tensor) -> int:
+    """Steps from the starts to the farthest changed node; -1 where a changed node cannot be reached."""
+    reached = torch.zeros_like(changed)
+    reached[starts] = True
+    left, steps = changed & ~reached, 0
+    while bool(left.any()):
+        grown = reached.index_fill(0, edge_index[1, reached[edge_index[0]]], True)
+        if bool((grown == reached).all()):
+            return -1
+        reached, steps = grown, steps + 1
+        left = left & ~reached
+    return steps

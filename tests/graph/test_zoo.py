@@ -1,0 +1,181 @@
+"""Users' own modules: signals equal to the rule as written, or a refusal in one line; never silently different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import erdos_renyi_graph
+
+from glasshouse.errors import InputError
+from glasshouse.graph import toggle_losses
+from glasshouse.graph.asking import manners_of, meet
+from glasshouse.graph.signal import losses
+from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, ZOO
+
+
+def graph(seed: int, *, directed: bool = False, dtype: torch.dtype = torch.float32) -> Data:
+    torch.manual_seed(seed)
+    nodes = 24
+    edges = erdos_renyi_graph(nodes, 0.11, directed=directed)
+    return Data(x=torch.randn(nodes, FEATURES, dtype=dtype), edge_index=edges, y=torch.randint(CLASSES, (nodes,)))
+
+
+def made(make: Callable[[], Any], seed: int, dtype: torch.dtype) -> Any:
+    """A model whose every parameter and statistic is random, so that no path is closed by its starting values."""
+    torch.manual_seed(seed)
+    model = make()
+    if isinstance(model, nn.Module):
+        for name, value in model.state_dict().items():
+            if value.is_floating_point():
+                value.copy_(
+                    torch.rand_like(value) + 0.5 if name.endswith("running_var") else torch.randn_like(value) * 0.5
+                )
+        model = model.to(dtype).eval()
+    return model
+
+
+def answered(model: Any, x: Tensor, edges: Tensor) -> Tensor:
+    """Logits of any animal of the zoo, by hand."""
+    try:
+        answer = model(x, edges)
+    except TypeError:
+        answer = model(Data(x=x, edge_index=edges))["logits"].log()
+    return torch.as_tensor(answer).detach()
+
+
+def rule_as_written(model: Any, data: Data, mask: Tensor, node: int, hops: int | None) -> float:
+    """Eq. (6), with nothing of Glasshouse's engines: induced graphs, numbered anew, and a search along the edges."""
+
+    def losses_of(present: Tensor) -> Tensor:
+        position = present.long().cumsum(0) - 1
+        edges = data.edge_index[:, present[data.edge_index].all(0)]
+        found = torch.zeros(len(present), dtype=torch.float64)
+        found[present] = losses(answered(model, data.x[present], position[edges]), data.y[present])
+        return found
+
+    inside, outside = mask.clone(), mask.clone()
+    inside[node], outside[node] = True, False
+    change = losses_of(inside) - losses_of(outside)
+    near = {node}
+    links = [edge for edge in data.edge_index.T.tolist() if inside[edge[0]] and inside[edge[1]]]
+    for _ in range(len(mask) if hops is None else hops):
+        near |= {b for a, b in links if a in near}
+    summed = [u for u in range(len(mask)) if u != node and outside[u] and (hops is None or u in near)]
+    return float(losses_of(inside)[node] + change[summed].sum())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
+@pytest.mark.parametrize("directed", [False, True], ids=["both ways", "one way"])
+@pytest.mark.parametrize("name", ZOO)
+def test_a_users_module_is_toggled_as_the_rule_says(name: str, directed: bool, dtype: torch.dtype) -> None:
+    make, hops = ZOO[name]
+    data = graph(len(name), directed=directed, dtype=dtype)
+    models = [made(make, seed, dtype) for seed in (1, 2)]
+    if not isinstance(models[0], nn.Module) and dtype is torch.float64:
+        data.x = data.x.double()
+    torch.manual_seed(5)
+    masks = torch.rand(2, 24) < 0.6
+    nodes = torch.randperm(24)[:7]
+    found = toggle_losses(models, data, masks, nodes)
+    assert [manners_of(model).hops for model in models] == [hops, hops]
+    for k, model in enumerate(models):
+        for i, mask in enumerate(masks):
+            for j, node in enumerate(nodes.tolist()):
+                wanted = rule_as_written(model, data, mask, node, hops)
+                assert float(found[k, i, j]) == pytest.approx(wanted, abs=1e-5 if dtype is torch.float64 else 1e-4)
+
+
+@pytest.mark.parametrize("name", EVERYWHERE)
+def test_a_model_that_looks_at_the_whole_graph_is_asked_about_the_whole_graph(name: str) -> None:
+    data = graph(3, dtype=torch.float64)
+    model = made(EVERYWHERE[name], 1, torch.float64)
+    masks, nodes = torch.rand(2, 24) < 0.6, torch.tensor([0, 5, 11])
+    found = toggle_losses([model], data, masks, nodes)
+    assert manners_of(model).everywhere
+    assert "whole graph" in manners_of(model).notes[0]
+    for i, mask in enumerate(masks):
+        for j, node in enumerate(nodes.tolist()):
+            assert float(found[0, i, j]) == pytest.approx(rule_as_written(model, data, mask, node, None), abs=1e-5)
+
+
+def test_the_rule_as_written_of_ours_agrees_with_the_one_written_here() -> None:
+    data = graph(1, dtype=torch.float64)
+    masks, nodes = torch.rand(2, 24) < 0.6, torch.tensor([0, 5])
+    for make, hops in [ZOO["three GCNConv"], (EVERYWHERE["GraphNorm"], None)]:
+        model = made(make, 1, torch.float64)
+        found = toggle_losses([model], data, masks, nodes, engine="reference")
+        wanted = [[rule_as_written(model, data, mask, node, hops) for node in nodes.tolist()] for mask in masks]
+        torch.testing.assert_close(found[0], torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
+
+
+def test_a_stated_reach_that_is_too_short_is_replaced_by_the_measured_one_and_said() -> None:
+    model = made(lambda: ZOO["three GCNConv"][0](), 1, torch.float32)
+    model.hops = 2
+    data = graph(1)
+    meet([model], data.x, data.edge_index)
+    assert manners_of(model).hops == 3
+    assert manners_of(model).notes == (
+        "The model says hops = 2, but its answers change up to 3 steps away; 3 is used.",
+    )
+
+
+def test_models_of_one_shape_have_one_reach_although_one_of_them_is_dead() -> None:
+    """Target and shadow models must be asked the same; a model without weights tells nothing of its reach."""
+    alive, dead = (made(ZOO["three GCNConv"][0], seed, torch.float32) for seed in (1, 2))
+    for value in dead.state_dict().values():
+        value.zero_()
+    data = graph(1)
+    meet([dead, alive], data.x, data.edge_index)
+    assert (manners_of(dead).hops, manners_of(alive).hops) == (3, 3)
+
+
+class Noisy(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = ZOO["two GCNConv"][0]()
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return nn.functional.dropout(
+            self.net(x, edge_index), 0.5
+        )  # as in the tutorials: training=self.training is missing
+
+
+class Numbered(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net, self.own = ZOO["two GCNConv"][0](), nn.Parameter(torch.randn(24, CLASSES))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        answers: Tensor = self.net(x, edge_index)
+        return answers + self.own[torch.arange(len(x)) % 24]
+
+
+def _cached() -> nn.Module:
+    model: nn.Module = ZOO["two GCNConv"][0]()
+    model.convs[0].cached = True  # type: ignore[index, union-attr]
+    return model
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (Noisy(), "answers the same query in two ways. Its dropout is on"),
+        (Numbered(), "depend on the order of the nodes or edges"),
+        (_cached(), "convs.0 is a GCNConv with cached=True"),
+        (lambda x, edge_index, edge_type: x, "cannot be called as model(x, edge_index): TypeError"),
+        (lambda x, edge_index: x[:3], "answered 24 nodes with shape [3, 5]"),
+    ],
+)
+def test_what_cannot_be_toggled_is_refused_in_one_line(model: Any, said: str) -> None:
+    if isinstance(model, nn.Module):
+        model.eval()
+    data = graph(2)
+    with pytest.raises(InputError) as refusal:
+        toggle_losses([model], data, torch.ones(1, 24, dtype=torch.bool), torch.tensor([0]))
+    assert said in str(refusal.value)
+    assert len(refusal.value.faults) == 1
