@@ -78,6 +78,7 @@ def audit(
         progress: whether to show bars; by default on a terminal only.
 
     Example:
+        >>> import numpy as np
         >>> from glasshouse.training import SklearnTrainer
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> rng = np.random.default_rng(0)

@@ -107,7 +107,7 @@ class Population:
         Example:
             >>> first, second, third = Population([[0.0], [1.0], [0.0]], [0, 1, 0]).digests()
             >>> first == third, first == second
-            (np.True_, np.False_)
+            (True, False)
         """
         return row_digests(self.x, self.y)
 

@@ -51,9 +51,13 @@ class AuditResult:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> Table:
-        """One row an attack: AUC and TPR at each FPR with their intervals, thresholds and whom they call members."""
+        """One row per attack: AUC and TPR at each FPR with their intervals, thresholds and whom they call members.
+
+        Where scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
+        ``tpr@first_fpr`` have the first rate that can be reached.
+        """
         rows = self._rows()
-        names = max(rows, key=len)  # an attack without thresholds has fewer columns than the others
+        names = dict.fromkeys(name for row in rows for name in row)  # attacks without thresholds have fewer columns
         return Table({name: np.array([row.get(name, np.nan) for row in rows]) for name in names})
 
     def records(self) -> Table:
@@ -144,7 +148,12 @@ class AuditResult:
                 row["balanced_accuracy"] = metrics.balanced_accuracy
                 for rate in metrics.rates:
                     key = f"tpr@{rate.wanted:g}"
-                    row |= {key: rate.tpr, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
+                    if rate.first is None:
+                        row |= {key: rate.tpr, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
+                        continue
+                    # tied scores: nobody measured anything there; what can be reached stands in columns of its own
+                    row |= {key: np.nan, f"{key}_low": np.nan, f"{key}_high": np.nan}
+                    row |= {"first_fpr": rate.first.fpr, "tpr@first_fpr": rate.first.tpr}
             for threshold in outcome.thresholds:
                 row[f"threshold@{threshold.wanted:g}"] = threshold.value
                 row[f"called@{threshold.wanted:g}"] = int(threshold.decide(outcome.scores).sum())

@@ -51,7 +51,8 @@ def _metrics(figures: dict[str, Any]) -> dict[str, float]:
     for name, attack in figures["attacks"].items():
         if "auc" in attack:
             found[f"{name}/auc"] = attack["auc"]
-            found |= {f"{name}/tpr_at_{rate['wanted']:g}": rate["tpr"] for rate in attack["rates"]}
+            for rate in attack["rates"]:
+                found[f"{name}/tpr_at_{rate['wanted'] if rate['reached'] else rate['fpr']:g}"] = rate["tpr"]
     if figures["privacy"] is not None:
         found["epsilon_lower_bound"] = figures["privacy"]["epsilon_lower_bound"]
     return found

@@ -13,16 +13,26 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
 from glasshouse.evaluation.roc import ROC, auc, checked, roc
 
-__all__ = ["DEFAULT_FPRS", "AcrossTargets", "Metrics", "Rate", "across_targets", "evaluate", "resolvable"]
+__all__ = ["DEFAULT_FPRS", "AcrossTargets", "FirstRate", "Metrics", "Rate", "across_targets", "evaluate", "resolvable"]
 
 DEFAULT_FPRS = (0.01, 0.001)
+
+
+class FirstRate(NamedTuple):
+    """The smallest false-positive rate that any threshold reaches, and the true-positive rate there."""
+
+    fpr: float
+    tpr: float
+    interval: Interval
 
 
 class Rate(NamedTuple):
     """A true-positive rate at a wanted false-positive rate.
 
     ``fpr`` is the largest achievable rate not above ``wanted``; ``threshold`` is where it is reached on the target
-    itself (an evaluator's view: an attacker has to estimate it).
+    itself (an evaluator's view: an attacker has to estimate it). Where the highest score is shared by more than
+    ``wanted`` of the non-members, no threshold reaches it: both rates are then 0 because nobody is called a member,
+    which is no measurement, and ``first`` has the rate that can be reached.
     """
 
     wanted: float
@@ -30,6 +40,7 @@ class Rate(NamedTuple):
     tpr: float
     interval: Interval
     threshold: float
+    first: FirstRate | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +154,14 @@ def across_targets(several: Sequence[Metrics]) -> Mapping[str, AcrossTargets]:
 
 def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
     point = curve.point_at(fpr)
-    tpr = float(curve.tpr[point])
-    interval = clopper_pearson(round(tpr * curve.members), curve.members, confidence=confidence)
-    return Rate(fpr, float(curve.fpr[point]), tpr, interval, float(curve.thresholds[point]))
+
+    def at(place: int) -> tuple[float, float, Interval]:
+        tpr = float(curve.tpr[place])
+        interval = clopper_pearson(round(tpr * curve.members), curve.members, confidence=confidence)
+        return float(curve.fpr[place]), tpr, interval
+
+    first = FirstRate(*at(1)) if point == 0 else None  # point 0 calls nobody a member
+    return Rate(fpr, *at(point), float(curve.thresholds[point]), first)
 
 
 def _balanced_interval(curve: ROC, point: int, confidence: float) -> Interval:

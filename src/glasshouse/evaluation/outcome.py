@@ -17,7 +17,7 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation.best import Best, Scored
 from glasshouse.evaluation.metrics import Metrics, evaluate
 from glasshouse.evaluation.privacy import Guesses
-from glasshouse.evaluation.thresholds import Policy, Threshold, estimate_thresholds, threshold_from
+from glasshouse.evaluation.thresholds import Policy, Threshold, estimate_thresholds, thresholds_from
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
@@ -38,11 +38,12 @@ class AttackOutcome:
     Args:
         attack: with its parameters, tuned ones as they were settled; a graph's attacks are of another kind.
         scores: [N], higher means member.
-        thresholds: one for each wanted FPR, from simulated targets; empty where there are too few shadow models.
+        thresholds: one for each wanted FPR, from simulated targets; one more for the first rate that can be reached,
+            where tied scores let none of these be; empty where there are too few shadow models.
         note: why there are none, why this attack was picked, or why not to believe it; mostly empty.
         details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None where they are not known.
-        seconds: spent on scoring the target.
+        seconds: spent on scoring the target, and on tuning and learning from simulated targets before.
         queries: how often models were asked for it; None where nobody counted.
     """
 
@@ -117,7 +118,7 @@ def run_attack(
     thresholds: tuple[Threshold, ...] = ()
     note = attack.warning(evidence)
     if simulated is not None:
-        thresholds = tuple(threshold_from(simulated, fpr, policy=policy, confidence=confidence) for fpr in fprs)
+        thresholds = thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
     elif fprs:
         try:
             thresholds = estimate_thresholds(

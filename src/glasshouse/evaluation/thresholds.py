@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +18,7 @@ from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 from glasshouse.progress import track
 
-__all__ = ["Policy", "Threshold", "estimate_thresholds", "threshold_from"]
+__all__ = ["Policy", "Threshold", "estimate_thresholds", "threshold_from", "thresholds_from"]
 
 Policy = Literal["mean", "max"]
 
@@ -33,6 +34,7 @@ class Threshold:
         expected_fpr: mean rate over simulated targets, each cut by the threshold of all the others.
         interval: where the rate on one more target is expected to lie (a prediction interval).
         simulated: how many targets were simulated.
+        first: whether it aims at the first rate that can be reached, since tied scores let none of those wanted be.
     """
 
     wanted: float
@@ -41,6 +43,7 @@ class Threshold:
     expected_fpr: float
     interval: Interval
     simulated: int
+    first: bool = False
 
     def decide(self, scores: FloatArray) -> BoolArray:
         """Who is called a member, [N]."""
@@ -81,7 +84,37 @@ def estimate_thresholds(
             show=progress,
         )
     )
-    return tuple(threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in fprs)
+    return thresholds_from(scored, fprs, policy=policy, confidence=confidence)
+
+
+def thresholds_from(
+    scored: Sequence[tuple[FloatArray, BoolArray]],
+    fprs: Sequence[float],
+    *,
+    policy: Policy = "mean",
+    confidence: float = 0.95,
+) -> tuple[Threshold, ...]:
+    """A threshold for each wanted rate; and one for the first rate that can be reached, where ties let none be.
+
+    Args:
+        scored: simulated targets: pairs of scores [N] and members [N].
+        fprs: wanted false-positive rates.
+        policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
+        confidence: of every interval.
+
+    Example:
+        >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members share the top
+        >>> [(threshold.wanted, threshold.value) for threshold in thresholds_from([pair, pair], [0.01])]
+        [(0.01, 1.0000000000000002), (0.5, 1.0)]
+    """
+    found = [threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in fprs]
+    curves = [roc(scores, members) for scores, members in scored]
+    lost = [all(curve.point_at(fpr) == 0 for curve in curves) for fpr in fprs]
+    if fprs and all(lost):
+        first = max(float(curve.fpr[1]) for curve in curves)
+        threshold = threshold_from(scored, first, policy=policy, confidence=confidence)
+        found.append(dataclasses.replace(threshold, first=True))
+    return tuple(found)
 
 
 def threshold_from(

@@ -10,7 +10,7 @@ from glasshouse.attacks import Attack
 from glasshouse.errors import InputError
 from glasshouse.evaluation import AttackOutcome, Threshold, evaluate, run_attack
 from glasshouse.evaluation.best import Scored
-from glasshouse.evaluation.thresholds import Policy, threshold_from
+from glasshouse.evaluation.thresholds import Policy, thresholds_from
 from glasshouse.graph.attack import GraphAttack
 from glasshouse.graph.best import GraphBest
 from glasshouse.graph.scene import Scene
@@ -45,7 +45,7 @@ def run_on_scene(
         >>> from torch_geometric.data import Data
         >>> from glasshouse.attacks import BASE
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> scene = Scene(data, lambda x, edges: 2 * x, [lambda x, edges: x], [[1, 0]])
+        >>> scene = Scene(data, lambda x, edges: 2 * x, [lambda x, edges: x - 1], [[1, 0]])
         >>> run_on_scene(BASE(), scene, fprs=[]).scores.round(3)
         array([0.546, 0.546])
     """
@@ -73,7 +73,7 @@ def run_on_scene(
     seconds = time.perf_counter() - started
     thresholds: tuple[Threshold, ...] = ()
     if simulated is not None:
-        thresholds = tuple(threshold_from(simulated, fpr, policy=policy, confidence=confidence) for fpr in fprs)
+        thresholds = thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
     elif fprs:
         try:
             thresholds = _thresholds(attack, scene, fprs, policy=policy, confidence=confidence, progress=progress)
@@ -101,4 +101,4 @@ def _thresholds(
             show=progress,
         )
     )
-    return tuple(threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in fprs)
+    return thresholds_from(scored, fprs, policy=policy, confidence=confidence)

@@ -48,7 +48,7 @@ class Scene:
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> scene = Scene(data, lambda x, edges: x, [lambda x, edges: x], [[1, 0]])
+        >>> scene = Scene(data, lambda x, edges: x - 1, [lambda x, edges: x - 1], [[1, 0]])
         >>> scene.zero_hop.target_loss.round(3)
         array([0.313, 0.313])
     """

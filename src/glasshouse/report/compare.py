@@ -87,7 +87,7 @@ def compare(summaries: Mapping[str, Summary]) -> Comparison:
 def _compared(number: int, name: str, summary: Summary, fpr: float) -> ComparedRun:
     reached = [(attack, attack.metrics.rate_at(fpr)) for attack in summary.attacks if attack.metrics is not None]
     strongest, found = max(
-        ((attack, figure) for attack, figure in reached if figure is not None), key=lambda pair: pair[1].tpr
+        ((attack, figure) for attack, figure in reached if figure is not None), key=lambda pair: pair[1].strength
     )
     accuracy, interval = summary.context.test_accuracy, None
     if accuracy is not None and summary.members is not None:
@@ -98,7 +98,7 @@ def _compared(number: int, name: str, summary: Summary, fpr: float) -> ComparedR
 
 def _verdict(runs: tuple[ComparedRun, ...], fpr: float) -> str:
     """The most private run against the first, and whether the difference is more than chance."""
-    first, best = runs[0], min(runs, key=lambda run: run.rate.tpr)
+    first, best = runs[0], min(runs, key=lambda run: run.rate.strength)
     base = f"{first.name} lets {percent(first.rate.tpr)} of its members be found at {rate(fpr)} false accusations"
     if best is first:
         return f"{base}, and no other run less."
@@ -113,7 +113,12 @@ def _verdict(runs: tuple[ComparedRun, ...], fpr: float) -> str:
 
 def _notes(runs: tuple[ComparedRun, ...]) -> tuple[str, ...]:
     contexts = [run.summary.context for run in runs]
-    found = []
+    found = [
+        f"In {run.name} scores are tied, and no threshold of {run.strongest.name} accuses fewer than "
+        f"{percent(run.rate.fpr)} of the non-members; that rate is shown."
+        for run in runs
+        if not run.rate.reached
+    ]
     if len({context.fingerprint for context in contexts}) > 1:
         found.append("The runs are of different data, so differences between them are not a defence's alone.")
     if len({(context.shadows, context.mode) for context in contexts}) > 1:

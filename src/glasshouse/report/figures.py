@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.evaluation import AttackOutcome, Interval, Metrics
+from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
 from glasshouse.population import BoolArray
 from glasshouse.report.calibration import Calibration, calibration_of
 from glasshouse.report.curves import Curve, curve_of
@@ -23,12 +23,26 @@ _LISTED = 20
 
 @dataclass(frozen=True)
 class RateFigure:
-    """A true-positive rate at a wanted false-positive rate; ``fpr`` is the achievable one."""
+    """A true-positive rate at a wanted false-positive rate.
+
+    Args:
+        wanted: the false-positive rate that was asked for.
+        fpr: the largest achievable one not above it; the first that any threshold reaches where ``reached`` is False.
+        tpr: the true-positive rate at ``fpr``.
+        tpr_interval: of it.
+        reached: False where tied scores let no threshold keep the wanted rate: ``fpr`` is then above it.
+    """
 
     wanted: float
     fpr: float
     tpr: float
     tpr_interval: Interval
+    reached: bool = True
+
+    @property
+    def strength(self) -> float:
+        """Members found for each non-member that may be accused: orders attacks that reach different rates."""
+        return self.tpr / max(self.fpr, self.wanted)
 
 
 @dataclass(frozen=True)
@@ -42,6 +56,7 @@ class ThresholdFigure:
         expected_fpr: mean rate over simulated targets.
         interval: where the rate on one more target is expected.
         simulated: how many targets were simulated.
+        first: whether it aims at the first rate that can be reached, since tied scores let none of those wanted be.
         called: records that it calls members here.
         correct: how many of those are; None where the members are not known.
         false_alarms: the share of non-members that it calls members here; None likewise.
@@ -53,6 +68,7 @@ class ThresholdFigure:
     expected_fpr: float
     interval: Interval
     simulated: int
+    first: bool
     called: int
     correct: int | None
     false_alarms: float | None
@@ -91,7 +107,7 @@ class AttackFigures:
         queries_per_record: queries that one record takes; None where nobody counted.
         queries: in all.
         metrics: None where the members are not known.
-        seconds: spent on scoring the target.
+        seconds: spent on scoring the target, and on tuning and learning from simulated targets before.
     """
 
     name: str
@@ -141,12 +157,19 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
         balanced_accuracy=metrics.balanced_accuracy,
         balanced_accuracy_interval=metrics.balanced_accuracy_interval,
         confidence=level,
-        rates=tuple(RateFigure(rate.wanted, rate.fpr, rate.tpr, rate.interval) for rate in metrics.rates),
+        rates=tuple(_rate(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
         calibration=(
             calibration_of(outcome.scores, members, confidence=level) if posterior and members is not None else None
         ),
     )
+
+
+def _rate(rate: Rate) -> RateFigure:
+    """What a reader may be told of a rate: the first that can be reached in place of a 0 that nobody measured."""
+    if rate.first is None:
+        return RateFigure(rate.wanted, rate.fpr, rate.tpr, rate.interval)
+    return RateFigure(rate.wanted, rate.first.fpr, rate.first.tpr, rate.first.interval, reached=False)
 
 
 def _thresholds(outcome: AttackOutcome, members: BoolArray | None) -> tuple[ThresholdFigure, ...]:

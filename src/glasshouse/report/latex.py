@@ -3,6 +3,7 @@ r"""The attacks as a LaTeX table, for a paper: ``\input{table.tex}`` with bookta
 from __future__ import annotations
 
 from glasshouse.evaluation import Interval
+from glasshouse.report.figures import RateFigure
 from glasshouse.report.summarise import Summary
 
 __all__ = ["latex_table"]
@@ -33,9 +34,14 @@ def latex_table(summary: Summary) -> str:
         cells = [_escaped(attack.name)]
         if attack.metrics is not None:
             cells.append(_cell(attack.metrics.auc, attack.metrics.auc_interval, 1.0, 3))
-            cells += [_cell(rate.tpr, rate.tpr_interval, 100.0, 1) for rate in attack.metrics.rates]
+            cells += [_rate(rate) for rate in attack.metrics.rates]
         lines.append(" & ".join(cells) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _rate(rate: RateFigure) -> str:
+    cell = _cell(rate.tpr, rate.tpr_interval, 100.0, 1)
+    return cell if rate.reached else rf"{cell} (at {100 * rate.fpr:.1f}\,\%)"
 
 
 def _cell(value: float, interval: Interval, factor: float, digits: int) -> str:

@@ -52,6 +52,12 @@ class Summary:
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
     left_out: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def unreached(self) -> bool:
+        """Whether tied scores keep some attack from a wanted rate."""
+        measured = [attack.metrics for attack in self.attacks if attack.metrics is not None]
+        return any(not rate.reached for metrics in measured for rate in metrics.rates)
+
     def attack(self, name: str) -> AttackFigures:
         """The figures of one attack."""
         return next(attack for attack in self.attacks if attack.name == name)

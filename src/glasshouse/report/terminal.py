@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from glasshouse.evaluation import Interval
+from glasshouse.report.figures import RateFigure
 from glasshouse.report.summarise import Summary
 from glasshouse.report.words import percent
 
@@ -53,11 +54,18 @@ def _attacks(summary: Summary) -> RichTable:
         cells = [row.name]
         if row.metrics is not None:
             cells.append(f"{row.metrics.auc:.3f} {_bracket(row.metrics.auc_interval, 1.0, 3)}")
-            cells += [f"{percent(rate.tpr)} {_bracket(rate.tpr_interval, 100.0, 1)}" for rate in row.metrics.rates]
-        called = [str(threshold.called) for threshold in row.thresholds]
+            cells += [_rate(rate) for rate in row.metrics.rates]
+        called = [str(threshold.called) for threshold in row.thresholds if not threshold.first]
         cells += called or ["–"] * len(summary.fprs)
         table.add_row(*map(escape, cells))
+    for name, reason in summary.left_out.items():
+        table.add_row(escape(name), escape(reason))
     return table
+
+
+def _rate(rate: RateFigure) -> str:
+    cell = f"{percent(rate.tpr)} {_bracket(rate.tpr_interval, 100.0, 1)}"
+    return cell if rate.reached else f"at {percent(rate.fpr)}: {cell}"
 
 
 def _records(summary: Summary) -> RichTable:

@@ -13,13 +13,13 @@ __all__ = ["notes", "strongest", "verdict"]
 
 
 def strongest(attacks: Sequence[AttackFigures]) -> AttackFigures:
-    """By TPR at the smallest rate, then by AUC; the first attack where nothing is known."""
+    """By TPR at the smallest rate (or at the first that its ties let it reach), then by AUC."""
 
     def strength(attack: AttackFigures) -> tuple[float, float]:
         if attack.metrics is None:
             return (0.0, 0.0)
         lowest = min(attack.metrics.rates, key=lambda rate: rate.wanted, default=None)
-        return (lowest.tpr if lowest else 0.0, attack.metrics.auc)
+        return (lowest.strength if lowest else 0.0, attack.metrics.auc)
 
     return max(attacks, key=strength)
 
@@ -36,11 +36,16 @@ def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Cont
     if not metrics.rates:
         return f"The strongest of {count}, {best.name}, reaches {area}. {attacker}."
     rate = min(metrics.rates, key=lambda rate: rate.wanted)
+    others = metrics.curve.non_members
+    price = f"{percent(rate.fpr)} and at most {percent(rate.wanted)} of {others} non-members are wrongly accused"
+    if not rate.reached:
+        price = (
+            f"{percent(rate.fpr)} and as many of {others} non-members are wrongly accused; scores are tied, and no "
+            f"threshold accuses fewer, so nothing can be measured at {percent(rate.wanted)}"
+        )
     return (
         f"The strongest of {count}, {best.name}, finds {percent(rate.tpr)} of {metrics.curve.members} members: "
-        f"{level} {percent(rate.tpr_interval.low)} to {percent(rate.tpr_interval.high)}, where chance gives "
-        f"{percent(rate.fpr)} and at most {percent(rate.wanted)} of {metrics.curve.non_members} non-members are "
-        f"wrongly accused. "
+        f"{level} {percent(rate.tpr_interval.low)} to {percent(rate.tpr_interval.high)}, where chance gives {price}. "
         f"{attacker}; over all thresholds it reaches {area}."
     )
 

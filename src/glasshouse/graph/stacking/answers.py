@@ -68,7 +68,7 @@ def sample_signals(models: Sequence[Model], data: Data, masks: BoolArray, *, eng
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> found = sample_signals([lambda x, edges: x], data, np.array([[True, False]]))
+        >>> found = sample_signals([lambda x, edges: x - 1], data, np.array([[True, False]]))
         >>> found.signal.round(3), found.gain.round(3)  # a model that sees no edges: nobody's presence does anything
         (array([[[0.313, 0.313]]]), array([[0., 0.]]))
     """
