@@ -11,6 +11,7 @@ SOURCE = Path(glasshouse.__file__).parent
 LAYERS = [
     ["errors"],
     ["numerics", "randomness", "progress", "registry", "store", "table"],
+    ["model_outputs"],
     ["population"],
     ["training", "compute"],
     ["queries"],

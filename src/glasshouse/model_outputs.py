@@ -1,0 +1,108 @@
+"""What a model returns, brought to one form: unwrapped, checked, and told apart as logits or probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glasshouse.errors import InputError
+
+__all__ = ["looks_like_probabilities", "looks_like_probability_column", "unwrapped"]
+
+_TOLERANCE = 1e-3  # of a row's sum: float32 over a thousand classes stays below 1e-4
+_HALF_TOLERANCE = 2e-2  # of a row's sum in float16 or bfloat16
+_NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # by which models name their answer
+
+
+def unwrapped(answer: Any) -> Any:
+    """The tensor or array in what a model returned: a dict, a tuple, a ``ModelOutput``, or the answer itself.
+
+    An object or a mapping with ``logits`` gives these; a tuple gives its first entry, as torchvision's and many
+    others' do. Lists of numbers and anything else that numpy reads stay as they are.
+
+    Example:
+        >>> unwrapped({"logits": np.zeros((2, 3)), "hidden": None}).shape
+        (2, 3)
+        >>> unwrapped((torch.zeros(2, 3), "more")).shape
+        torch.Size([2, 3])
+    """
+    if isinstance(answer, Tensor | np.ndarray):
+        return answer
+    if isinstance(answer, Mapping):
+        for name in _NAMES:
+            if answer.get(name) is not None:
+                return answer[name]
+        arrays = [value for value in answer.values() if isinstance(value, Tensor | np.ndarray)]
+        if len(arrays) == 1:
+            return arrays[0]
+        keys = ", ".join(map(repr, answer)) or "nothing"
+        raise InputError(f"model: it answered with a mapping of {keys}; expected a key 'logits'.")
+    for name in _NAMES:
+        if (found := getattr(answer, name, None)) is not None:
+            return found
+    if isinstance(answer, tuple | list) and len(answer):
+        first = answer[0]
+        # a list of rows is an array in the making; a list or tuple that opens with a whole batch is not
+        if isinstance(first, Tensor | np.ndarray) and (isinstance(answer, tuple) or first.ndim > 1):
+            return first
+        if isinstance(first, Mapping):
+            return unwrapped(first)
+    return answer
+
+
+def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
+    """Whether all rows [N, C], C >= 2, are not negative and sum to 1, as no logits do; NaN rows are not looked at.
+
+    Example:
+        >>> looks_like_probabilities(np.array([[0.2, 0.8], [1.0, 0.0]])), looks_like_probabilities(np.eye(2) - 1)
+        (True, False)
+    """
+    if rows.ndim != 2 or rows.shape[1] < 2:
+        return False
+    tolerance = _HALF_TOLERANCE if str(rows.dtype).removeprefix("torch.") in ("float16", "bfloat16") else _TOLERANCE
+    values = _double(rows)
+    values = values[~np.isnan(values).any(axis=1)]
+    if not len(values):
+        return False
+    return bool((values >= 0).all() and (np.abs(values.sum(axis=1) - 1) < tolerance).all())
+
+
+def looks_like_probability_column(column: Tensor | NDArray[Any], labels: NDArray[np.int64]) -> bool:
+    """Whether a binary model's single answers [N] are probabilities of class 1 and not logits.
+
+    All lie between 0 and 1, and they fit the labels better as probabilities: a threshold at 0.5 is right more often
+    than one at 0, which calls every record class 1. Where both are right as often, the smaller squared error decides:
+    weak logits of a model that always says class 1 lie between 0 and 1 too.
+
+    Args:
+        column: [N] or [N, 1].
+        labels: [N], 0 or 1.
+
+    Example:
+        >>> looks_like_probability_column(np.array([0.1, 0.9, 0.7]), np.array([0, 1, 1]))
+        True
+        >>> looks_like_probability_column(np.array([0.1, 2.0, 0.7]), np.array([0, 1, 1]))
+        False
+    """
+    values = _double(column).reshape(-1)
+    known = ~np.isnan(values)
+    values, labels = values[known], labels[known]
+    if not len(values) or (values < 0).any() or (values > 1).any():
+        return False
+    right = ((values > 0.5) == labels).mean()
+    right_as_logits = (labels == 1).mean()
+    if right != right_as_logits:
+        return bool(right > right_as_logits)
+    sure = 1 / (1 + np.exp(-values))
+    return bool(((values - labels) ** 2).mean() < ((sure - labels) ** 2).mean())
+
+
+def _double(values: Tensor | NDArray[Any]) -> NDArray[np.float64]:
+    if isinstance(values, torch.Tensor):
+        return np.asarray(values.detach().double().cpu().numpy())
+    return np.asarray(values, dtype=np.float64)

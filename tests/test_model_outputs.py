@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from glasshouse import InputError
+from glasshouse.model_outputs import looks_like_probabilities, looks_like_probability_column, unwrapped
+
+LOGITS = torch.tensor([[1.0, -1.0, 0.0], [0.0, 2.0, 0.5]])
+
+
+class Outputs(NamedTuple):
+    logits: torch.Tensor
+    auxiliary: torch.Tensor
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        LOGITS,
+        (LOGITS, torch.zeros(3)),
+        [LOGITS, torch.zeros(3)],
+        {"loss": None, "logits": LOGITS},
+        {"out": LOGITS},
+        OrderedDict(logits=LOGITS, hidden=torch.zeros(2)),
+        SimpleNamespace(logits=LOGITS),
+        Outputs(LOGITS, torch.zeros(2, 3)),
+        ({"logits": LOGITS},),
+    ],
+)
+def test_an_answer_is_found_in_what_models_wrap_around_it(answer: Any) -> None:
+    assert unwrapped(answer) is LOGITS
+
+
+def test_rows_in_a_list_stay_rows() -> None:
+    rows = [np.zeros(3), np.ones(3)]
+    assert unwrapped(rows) is rows
+    assert unwrapped([[0.0, 1.0]]) == [[0.0, 1.0]]
+
+
+def test_a_mapping_without_logits_is_refused_with_its_keys() -> None:
+    with pytest.raises(InputError, match="'hidden', 'embedding'; expected a key 'logits'"):
+        unwrapped({"hidden": LOGITS, "embedding": LOGITS})
+
+
+@given(hnp.arrays(np.float64, (7, 4), elements=st.floats(-80, 80)))
+def test_softmax_rows_are_probabilities_and_their_logarithms_are_not(logits: np.ndarray) -> None:
+    tensor = torch.from_numpy(logits)
+    for kind in (torch.float64, torch.float32, torch.float16):
+        assert looks_like_probabilities(tensor.to(kind).softmax(dim=1))
+    assert not looks_like_probabilities(tensor.log_softmax(dim=1))
+
+
+def test_one_row_that_is_no_distribution_decides() -> None:
+    rows = np.full((5, 2), 0.5)
+    assert looks_like_probabilities(rows)
+    rows[3] = (0.5, 0.6)
+    assert not looks_like_probabilities(rows)
+    assert not looks_like_probabilities(np.full((2, 2), np.nan))
+
+
+def test_a_column_is_read_by_what_fits_the_labels() -> None:
+    random = np.random.default_rng(0)
+    labels = (np.arange(200) < 140).astype(np.int64)
+    clear = np.clip(np.where(labels == 1, 0.8, 0.3) + random.normal(scale=0.2, size=200), 0, 1)
+    assert looks_like_probability_column(clear, labels)
+    votes = np.where(random.random(200) < 0.7, labels, 1 - labels)  # a hard vote that is often wrong
+    assert looks_like_probability_column(votes.astype(float), labels)
+    weak = np.full(200, np.log(0.7 / 0.3))  # of a model that learned the share of class 1 and nothing else
+    assert not looks_like_probability_column(weak, labels)
+    assert looks_like_probability_column(np.full(200, 0.7), labels)
+    assert not looks_like_probability_column(random.normal(size=200), labels)
