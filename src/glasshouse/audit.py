@@ -125,6 +125,7 @@ def audit(
             "threshold policy": policy,
         },
         versions=library_versions(),
+        notes=evidence.notes,
     )
     labels = population.classes[population.y]
     outcomes = {
@@ -182,6 +183,7 @@ def audit_evidence(
         seed=seed,
         settings={"prior": prior, "threshold policy": policy},
         versions=library_versions(),
+        notes=evidence.notes,
     )
     outcomes = {
         name: run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)

@@ -16,11 +16,13 @@ __all__ = [
     "loss_to_margin",
     "losses_from_logits",
     "margin_to_loss",
+    "probabilities_from_logits",
 ]
 
 FloatArray = NDArray[np.float64]
 
 _BLOCK = 1 << 14  # columns handled at once, so that temporaries stay small beside a [K, N] matrix
+_ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
 
 
@@ -90,6 +92,22 @@ def logits_from_probabilities(probabilities: ArrayLike) -> FloatArray:
     step = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
     values = given.astype(np.float64)
     return np.asarray(np.log(np.where(values > 0, values, float(step))), dtype=np.float64)
+
+
+def probabilities_from_logits(logits: FloatArray) -> FloatArray | None:
+    """The way back from `logits_from_probabilities`, with its exact zeros; None for logits that it did not give.
+
+    Example:
+        >>> probabilities_from_logits(logits_from_probabilities([[0.25, 0.75], [1.0, 0.0]]))
+        array([[0.25, 0.75],
+               [1.  , 0.  ]])
+        >>> probabilities_from_logits(np.array([[3.0, 2.0]])) is None
+        True
+    """
+    if not (logits <= 0).all():
+        return None
+    values = np.where(np.isin(logits, _ZERO_MARKS), 0.0, np.exp(logits))
+    return values if (np.abs(values.sum(axis=-1) - 1) < 1e-3).all() else None
 
 
 def loss_to_margin(loss: FloatArray) -> FloatArray:

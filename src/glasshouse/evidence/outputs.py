@@ -9,6 +9,13 @@ from numpy.typing import NDArray
 
 from glasshouse.errors import InputError
 from glasshouse.numerics import logits_from_probabilities, losses_from_logits
+from glasshouse.resolution import (
+    StepFinder,
+    clipped_log_probabilities,
+    clipped_losses,
+    common_resolution,
+    resolution_note,
+)
 
 __all__ = ["Arrays", "outputs_to_losses"]
 
@@ -22,7 +29,9 @@ def outputs_to_losses(
     labels: NDArray[Any] | None,
     ids: NDArray[np.str_],
 ) -> dict[str, Any]:
-    """The loss, label and logit arguments of `Evidence` from one kind of output.
+    """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
+
+    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, for all models alike.
 
     Args:
         kind: ``"loss"``, ``"logits"`` or ``"probabilities"``.
@@ -42,11 +51,13 @@ def outputs_to_losses(
     if labels is None:
         raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
     codes = _whole(labels, ids)
+    step = None
     if kind == "probabilities":
         if target.ndim == 1:  # one number a record: the probability of class 1
             target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
         for name, values in (("target_probabilities", target[None]), ("shadow_probabilities", shadow)):
             _check_probabilities(name, values, ids)
+        step = common_resolution(_step(target), [_step(one) for one in shadow])
         target, shadow = logits_from_probabilities(target), logits_from_probabilities(shadow)
     target, shadow = _two_columns(target, len(ids)), _two_columns(shadow, len(shadow) * len(ids), len(shadow))
     if target.shape != shadow.shape[1:]:
@@ -58,12 +69,19 @@ def outputs_to_losses(
             f"{target.shape[1] - 1}."
         )
     return {
-        "target_loss": losses_from_logits(target, codes),
-        "shadow_loss": np.stack([losses_from_logits(one, codes) for one in shadow]),
+        "target_loss": clipped_losses(losses_from_logits(target, codes), step),
+        "shadow_loss": clipped_losses(np.stack([losses_from_logits(one, codes) for one in shadow]), step),
         "labels": codes,
-        "target_logits": target,
-        "shadow_logits": shadow,
+        "target_logits": clipped_log_probabilities(target, step),
+        "shadow_logits": clipped_log_probabilities(shadow, step),
+        "notes": resolution_note(step),
     }
+
+
+def _step(probabilities: NDArray[Any]) -> float | None:
+    finder = StepFinder()
+    finder.add(probabilities)
+    return finder.resolution()
 
 
 def _coded(labels: NDArray[Any] | None) -> bool:
