@@ -120,16 +120,19 @@ def resolution_note(resolution: float | None) -> tuple[str, ...]:
     """What a report says of it: one sentence, or none.
 
     Example:
-        >>> resolution_note(0.01)
-        ("The model's answers come in steps of 0.01, so confidences are clipped to between 0.005 and 0.995.",)
+        >>> resolution_note(0.01)[0]
+        'The model gives exact 0 and 1 and nothing closer to them than 0.01, so confidences are clipped to between \
+0.005 and 0.995.'
+        >>> resolution_note(1.0)[0]
+        'The model gives exact 0 and 1 and nothing between them, so confidences are clipped to between 0.25 and 0.75.'
     """
     if resolution is None:
         return ()
     clip = _clip(resolution)
-    return (
-        f"The model's answers come in steps of {resolution:.3g}, so confidences are clipped to between {clip:.3g} and "
-        f"{float(f'{1 - clip:.15g}'):.{max(3, 1 - int(np.floor(np.log10(clip))))}g}.",
-    )
+    between = "nothing between them" if resolution > 0.5 else f"nothing closer to them than {resolution:.3g}"
+    digits = 2 - int(np.floor(np.log10(clip)))  # as many decimals as three digits of the clip take
+    low, high = (f"{value:.{digits}f}".rstrip("0") for value in (clip, 1 - clip))
+    return (f"The model gives exact 0 and 1 and {between}, so confidences are clipped to between {low} and {high}.",)
 
 
 def _clip(resolution: float) -> float:
