@@ -77,11 +77,16 @@ def losses_from_logits(logits: ArrayLike, labels: NDArray[np.int64], *, temperat
         return np.asarray(np.logaddexp(0.0, others - own), dtype=np.float64)
 
 
-def logits_from_probabilities(probabilities: ArrayLike) -> FloatArray:
+def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = False) -> FloatArray:
     """Log-probabilities [N, C], usable wherever logits are.
 
     An exact 0 says no more than the precision of the number it is written in (a forest whose trees all agree, a
     float32 that ran out of digits); it counts as the smallest step of that precision, so that its loss is finite.
+
+    Args:
+        probabilities: [N, C].
+        underflows: whether the model gives far smaller numbers too, as naive Bayes does. A 0 is then smaller than all
+            of them, and counts as the smallest number that there is.
 
     Example:
         >>> logits_from_probabilities(np.array([[0.5, 0.5], [1.0, 0.0]])).round(2)
@@ -89,7 +94,8 @@ def logits_from_probabilities(probabilities: ArrayLike) -> FloatArray:
                [  0.  , -36.04]])
     """
     given = np.asarray(probabilities)
-    step = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
+    precision = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64)
+    step = precision.smallest_subnormal if underflows else precision.eps
     values = given.astype(np.float64)
     return np.asarray(np.log(np.where(values > 0, values, float(step))), dtype=np.float64)
 

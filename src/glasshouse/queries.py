@@ -144,10 +144,14 @@ class _NotProbabilitiesError(Exception):
 
 def _decided(model: Any, population: Population, how: Query, read: Callable[[_Source], Read]) -> Read:
     """What ``read`` makes of the logits; all batches are read alike, so a wrong guess by the first begins anew."""
+    source = _Source(model, population, how)
     try:
-        return read(_Source(model, population, how))
+        found = read(source)
     except _NotProbabilitiesError:
         return read(_Source(model, population, how, kind="logits"))
+    if source.steps.underflows():  # seen too late for the first batches
+        return read(_Source(model, population, how, underflows=True))
+    return found
 
 
 class _Source:
@@ -159,14 +163,17 @@ class _Source:
         how: batches and device.
         kind: what modules and callables answer with; by default the first batch decides, and a later one that is no
             probability raises `_NotProbabilitiesError`.
+        underflows: whether a probability of 0 is one that is too small for its type.
 
     Attributes:
         steps: has looked at all probabilities that came by.
         notes: what was noticed, once all batches have been read.
     """
 
-    def __init__(self, model: Any, population: Population, how: Query, kind: Kind | None = None) -> None:
-        self.population, self.how, self.kind = population, how, kind
+    def __init__(
+        self, model: Any, population: Population, how: Query, *, kind: Kind | None = None, underflows: bool = False
+    ) -> None:
+        self.population, self.how, self.kind, self.underflows = population, how, kind, underflows
         self.steps = StepFinder()
         self.notes: tuple[str, ...] = ()
         # of a model whose answers were kept, and nothing else
@@ -181,7 +188,7 @@ class _Source:
             if self.estimator:
                 check_probabilities(answer, "model: predict_proba")
                 self.steps.add(answer)
-                yield rows, logits_from_probabilities(answer)
+                yield rows, logits_from_probabilities(answer, underflows=self.underflows)
             elif classes == 2 and answer.size == len(rows):
                 column.append(answer.reshape(-1))  # one number says little; all of them are looked at together
             else:
@@ -204,7 +211,7 @@ class _Source:
         if likely:
             self.notes = (_ROWS_NOTE,)
             self.steps.add(answer)
-            return logits_from_probabilities(answer)
+            return logits_from_probabilities(answer, underflows=self.underflows)
         if self.kept is not None and (known := probabilities_from_logits(answer)) is not None:
             self.steps.add(known)
         return answer.astype(np.float64)
@@ -221,7 +228,7 @@ class _Source:
             self.notes = (_COLUMN_NOTE,)
             both = np.stack([1 - column, column], axis=1)
             self.steps.add(both)
-            return logits_from_probabilities(both)
+            return logits_from_probabilities(both, underflows=self.underflows)
         wide = column.astype(np.float64)
         return np.stack([np.zeros(len(wide)), wide], axis=1)
 

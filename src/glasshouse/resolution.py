@@ -57,6 +57,10 @@ class StepFinder:
         self._smallest = min(self._smallest, values.min(where=positive, initial=np.inf))
         self._smallest_above_noise = min(self._smallest_above_noise, values.min(where=above, initial=np.inf))
 
+    def underflows(self) -> bool:
+        """Whether answers go on far below the precision of 1 and are 0 only where the numbers end."""
+        return bool((self._zeros & self._known).any() and self._smallest < self._precision / 4)
+
     def resolution(self) -> float | None:
         """The step, or None where answers have none."""
         step = float(self._smallest_above_noise)
@@ -116,7 +120,7 @@ def clipped_log_probabilities(logits: NDArray[Any], resolution: float | None) ->
     return np.asarray(np.maximum(logits - total, np.log(_clip(resolution))).astype(logits.dtype))
 
 
-def resolution_note(resolution: float | None) -> tuple[str, ...]:
+def resolution_note(resolution: float | None, *, who: str = "The model gives") -> tuple[str, ...]:
     """What a report says of it: one sentence, or none.
 
     Example:
@@ -132,7 +136,7 @@ def resolution_note(resolution: float | None) -> tuple[str, ...]:
     between = "nothing between them" if resolution > 0.5 else f"nothing closer to them than {resolution:.3g}"
     digits = 2 - int(np.floor(np.log10(clip)))  # as many decimals as three digits of the clip take
     low, high = (f"{value:.{digits}f}".rstrip("0") for value in (clip, 1 - clip))
-    return (f"The model gives exact 0 and 1 and {between}, so confidences are clipped to between {low} and {high}.",)
+    return (f"{who} exact 0 and 1 and {between}, so confidences are clipped to between {low} and {high}.",)
 
 
 def _clip(resolution: float) -> float:

@@ -55,6 +55,7 @@ def collect(
         answers = answers._replace(logits=clipped_log_probabilities(answers.logits, step))
         for index, one in enumerate(logits):
             logits[index] = clipped_log_probabilities(one, step)
+    who = "The model gives" if answers.resolution else "The shadow models give"
     odd = [note.replace("The model answers", "Shadow models answer") for note in dict.fromkeys(noticed)]
     evidence = Evidence(
         target_loss=answers.loss,
@@ -64,6 +65,6 @@ def collect(
         labels=population.y,
         target_logits=answers.logits,
         shadow_logits=logits,
-        notes=(*answers.notes, *(() if answers.notes else odd), *resolution_note(step)),
+        notes=(*answers.notes, *(() if answers.notes else odd), *resolution_note(step, who=who)),
     )
     return evidence, answers

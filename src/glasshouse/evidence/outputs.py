@@ -47,7 +47,13 @@ def outputs_to_losses(
         array([0.693, 0.693])
     """
     if kind == "loss":
-        return {"target_loss": target, "shadow_loss": shadow, "labels": _whole(labels, ids) if _coded(labels) else None}
+        step = common_resolution(*_loss_steps(target, shadow))
+        return {
+            "target_loss": clipped_losses(target, step),
+            "shadow_loss": clipped_losses(shadow, step),
+            "labels": _whole(labels, ids) if _coded(labels) else None,
+            "notes": resolution_note(step),
+        }
     if labels is None:
         raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
     codes = _whole(labels, ids)
@@ -57,8 +63,10 @@ def outputs_to_losses(
             target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
         for name, values in (("target_probabilities", target[None]), ("shadow_probabilities", shadow)):
             _check_probabilities(name, values, ids)
-        step = common_resolution(_step(target), [_step(one) for one in shadow])
-        target, shadow = logits_from_probabilities(target), logits_from_probabilities(shadow)
+        found = [_looked_at(one) for one in (target, *shadow)]
+        step = common_resolution(found[0].resolution(), [one.resolution() for one in found[1:]])
+        small = any(one.underflows() for one in found)
+        target, shadow = (logits_from_probabilities(values, underflows=small) for values in (target, shadow))
     target, shadow = _two_columns(target, len(ids)), _two_columns(shadow, len(shadow) * len(ids), len(shadow))
     if target.shape != shadow.shape[1:]:
         raise InputError(f"shadow_{kind}: {shadow.shape[-1]} classes, but the target has {target.shape[-1]}.")
@@ -78,10 +86,19 @@ def outputs_to_losses(
     }
 
 
-def _step(probabilities: NDArray[Any]) -> float | None:
+def _loss_steps(target: NDArray[Any], shadow: NDArray[Any]) -> tuple[float | None, list[float | None]]:
+    """Steps of the confidences behind losses: a loss of exactly 0 is of a model, or a precision, that has some."""
+    found = []
+    for loss in (target, *shadow):
+        right = np.exp(-np.abs(loss.astype(np.float64)))
+        found.append(_looked_at(np.stack([right, -np.expm1(-np.abs(loss.astype(np.float64)))], axis=-1)).resolution())
+    return found[0], found[1:]
+
+
+def _looked_at(probabilities: NDArray[Any]) -> StepFinder:
     finder = StepFinder()
     finder.add(probabilities)
-    return finder.resolution()
+    return finder
 
 
 def _coded(labels: NDArray[Any] | None) -> bool:
