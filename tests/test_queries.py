@@ -138,6 +138,8 @@ def test_one_probability_per_record_is_told_from_one_logit() -> None:
     np.testing.assert_allclose(query(sigmoids, binary).loss, query(logits, binary).loss, rtol=1e-5)
     assert "one probability per record" in query(sigmoids, binary).notes[0]
     assert query(logits, binary).notes == ()
+    weak = query(lambda x: np.full(len(x), np.log(0.7 / 0.3)), Population(POPULATION.x, np.arange(50) % 10 > 2))
+    assert "used as logits. If they are probabilities" in weak.notes[0]
 
 
 def test_all_batches_decide_what_a_model_answers_with() -> None:

@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from glasshouse.errors import InputError
 
-__all__ = ["array_of", "check_probabilities", "looks_like_probabilities", "looks_like_probability_column", "unwrapped"]
+__all__ = [
+    "array_of",
+    "check_probabilities",
+    "ends_in_sigmoid",
+    "looks_like_probabilities",
+    "looks_like_probability_column",
+    "unwrapped",
+]
 
 _TOLERANCE = 1e-3  # of a row's sum: float32 over a thousand classes stays below 1e-4
 _HALF_TOLERANCE = 2e-2  # of a row's sum in float16 or bfloat16
@@ -138,6 +145,19 @@ negative and sum to 1. Check its wrapper, or calibrate it (sklearn.calibration.C
             f"{place} gave a row that {said}; probabilities are not negative and sum to 1. Check its wrapper, or "
             f"calibrate it (sklearn.calibration.CalibratedClassifierCV)."
         )
+
+
+def ends_in_sigmoid(model: Any) -> bool:
+    """Whether the last layer of a torch module is a sigmoid.
+
+    Example:
+        >>> ends_in_sigmoid(nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())), ends_in_sigmoid(nn.Linear(2, 1))
+        (True, False)
+    """
+    if not isinstance(model, nn.Module):
+        return False
+    layers = [module for module in model.modules() if not any(True for _ in module.children())]
+    return isinstance(layers[-1], nn.Sigmoid)
 
 
 def _double(values: Tensor | NDArray[Any]) -> NDArray[np.float64]:

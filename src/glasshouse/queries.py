@@ -15,6 +15,7 @@ from glasshouse.errors import InputError
 from glasshouse.model_outputs import (
     array_of,
     check_probabilities,
+    ends_in_sigmoid,
     looks_like_probabilities,
     looks_like_probability_column,
     unwrapped,
@@ -35,8 +36,12 @@ _ROWS_NOTE = (
     "logits."
 )
 _COLUMN_NOTE = (
-    "The model answers with one probability per record (all are between 0 and 1, and fit the labels as such), so they "
-    "are used as such, not as logits."
+    "The model answers with one probability per record (all are between 0 and 1), so they are used as such, not as "
+    "logits."
+)
+_UNSURE_NOTE = (
+    "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
+    "probabilities, and are used as logits. If they are probabilities, answer with those of both classes."
 )
 
 
@@ -174,6 +179,7 @@ class _Source:
         self, model: Any, population: Population, how: Query, *, kind: Kind | None = None, underflows: bool = False
     ) -> None:
         self.population, self.how, self.kind, self.underflows = population, how, kind, underflows
+        self.sigmoid = ends_in_sigmoid(model)
         self.steps = StepFinder()
         self.notes: tuple[str, ...] = ()
         # of a model whose answers were kept, and nothing else
@@ -224,11 +230,14 @@ class _Source:
                 "model: it answered every record with exactly 0 or 1, as class numbers are. Give logits, or "
                 "probabilities of both classes, [N, 2]."
             )
-        if column.any() and looks_like_probability_column(column, labels):
+        inside = bool(column.any() and ((column >= 0) & (column <= 1)).all())
+        if inside and (self.sigmoid or looks_like_probability_column(column, labels)):
             self.notes = (_COLUMN_NOTE,)
             both = np.stack([1 - column, column], axis=1)
             self.steps.add(both)
             return logits_from_probabilities(both, underflows=self.underflows)
+        if inside:
+            self.notes = (_UNSURE_NOTE,)
         wide = column.astype(np.float64)
         return np.stack([np.zeros(len(wide)), wide], axis=1)
 

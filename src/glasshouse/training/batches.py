@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.errors import InputError
-from glasshouse.model_outputs import looks_like_probabilities, unwrapped
+from glasshouse.model_outputs import ends_in_sigmoid, looks_like_probabilities, unwrapped
 from glasshouse.training.stack import say_once
 
 __all__ = ["batch_count", "batches", "classification_loss", "logits_of", "tensor_of"]
@@ -62,15 +62,10 @@ def logits_of(model: nn.Module, x: Tensor) -> Callable[[Any], Tensor]:
     if answer.ndim == 2 and looks_like_probabilities(answer):
         say_once(_SOFTMAX)
         return lambda given: (unwrapped(given).float() + _TINY).log()
-    if isinstance(_last_layer(model), nn.Sigmoid) and bool(((answer >= 0) & (answer <= 1)).all()):
+    if ends_in_sigmoid(model) and bool(((answer >= 0) & (answer <= 1)).all()):
         say_once(_SOFTMAX)
         return lambda given: torch.logit(unwrapped(given).float(), eps=_TINY)
     return lambda given: unwrapped(given).float()
-
-
-def _last_layer(model: nn.Module) -> nn.Module | None:
-    leaves = [module for module in model.modules() if not any(module.children())]
-    return leaves[-1] if leaves else None
 
 
 def tensor_of(x: Any) -> Tensor:
