@@ -11,7 +11,7 @@ SOURCE = Path(glasshouse.__file__).parent
 LAYERS = [
     ["errors"],
     ["numerics", "randomness", "progress", "registry", "store", "table"],
-    ["model_outputs"],
+    ["model_outputs", "resolution"],
     ["population"],
     ["training", "compute"],
     ["queries"],

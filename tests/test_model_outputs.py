@@ -72,7 +72,7 @@ def test_a_column_is_read_by_what_fits_the_labels() -> None:
     labels = (np.arange(200) < 140).astype(np.int64)
     clear = np.clip(np.where(labels == 1, 0.8, 0.3) + random.normal(scale=0.2, size=200), 0, 1)
     assert looks_like_probability_column(clear, labels)
-    votes = np.where(random.random(200) < 0.7, labels, 1 - labels)  # a hard vote that is often wrong
+    votes = np.where(random.random(200) < 0.85, labels, 1 - labels)  # a hard vote that is often wrong
     assert looks_like_probability_column(votes.astype(float), labels)
     weak = np.full(200, np.log(0.7 / 0.3))  # of a model that learned the share of class 1 and nothing else
     assert not looks_like_probability_column(weak, labels)

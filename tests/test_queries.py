@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from torch import nn
@@ -77,3 +82,109 @@ def test_outputs_of_the_wrong_width_are_refused() -> None:
         query(3, POPULATION)
     with pytest.raises(InputError, match="temperature"):
         Query(temperature=0.0)
+
+
+class Wrapped(nn.Module):
+    """A network with something around its answer."""
+
+    def __init__(self, network: nn.Module, wrap: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.network, self.wrap = network, wrap
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.wrap(self.network(x))
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda logits: {"loss": None, "logits": logits},
+        lambda logits: (logits, logits.mean()),
+        lambda logits: SimpleNamespace(logits=logits),
+    ],
+    ids=["dict", "tuple", "ModelOutput"],
+)
+def test_answers_in_a_dict_a_tuple_or_a_model_output_are_those_inside(wrap: Callable[[torch.Tensor], Any]) -> None:
+    torch.manual_seed(0)
+    network = mlp(3, 3)()
+    expected = query(network, POPULATION)
+    found = query(Wrapped(network, wrap), POPULATION)
+    assert (found.loss == expected.loss).all()
+    assert found.notes == ()
+    assert (query(lambda x: wrap(network(torch.from_numpy(x))), POPULATION).loss == expected.loss).all()
+
+
+@pytest.mark.parametrize("batch_size", [50, 7])
+def test_a_module_that_ends_in_softmax_is_asked_for_probabilities(batch_size: int) -> None:
+    torch.manual_seed(0)
+    network = mlp(3, 3)()
+    how = Query(batch_size=batch_size, keep_logits=True)
+    expected, found = (query(model, POPULATION, how=how) for model in (network, nn.Sequential(network, nn.Softmax(1))))
+    np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-5)
+    assert (found.correct == expected.correct).all()
+    assert found.notes == (
+        "The model answers with probabilities (rows are not negative and sum to 1), so they are used as such, not as "
+        "logits.",
+    )
+    assert expected.notes == ()
+    assert query(nn.Sequential(network, nn.LogSoftmax(1)), POPULATION).notes == ()
+
+
+def test_one_probability_per_record_is_told_from_one_logit() -> None:
+    labels = (POPULATION.x[:, 0] > 0).astype(int)
+    binary = Population(POPULATION.x, labels)
+    logits = lambda x: 4 * x[:, :1]  # noqa: E731
+    sigmoids = lambda x: 1 / (1 + np.exp(-4 * x[:, :1].astype(np.float64)))  # noqa: E731
+    np.testing.assert_allclose(query(sigmoids, binary).loss, query(logits, binary).loss, rtol=1e-5)
+    assert "one probability per record" in query(sigmoids, binary).notes[0]
+    assert query(logits, binary).notes == ()
+    weak = query(lambda x: np.full(len(x), np.log(0.7 / 0.3)), Population(POPULATION.x, np.arange(50) % 10 > 2))
+    assert "used as logits. If they are probabilities" in weak.notes[0]
+
+
+def test_all_batches_decide_what_a_model_answers_with() -> None:
+    """Logits may happen to sum to 1 over the first records."""
+    logits = RANDOM.normal(size=(50, 3))
+    logits[:10] = (0.2, 0.3, 0.5)
+    rows = Population(np.arange(50)[:, None], POPULATION.y)
+    whole, parts = (query(lambda x: logits[x[:, 0]], rows, how=Query(batch_size=size)) for size in (50, 10))
+    np.testing.assert_allclose(parts.loss, whole.loss)
+    assert parts.notes == ()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_class_numbers_are_refused(kind: type) -> None:
+    with pytest.raises(InputError, match="answered with class numbers; an audit needs logits or probabilities"):
+        query(lambda x: (x[:, 0] > 0).astype(kind), POPULATION)
+    binary = Population(POPULATION.x, POPULATION.y > 0)
+    with pytest.raises(InputError, match="exactly 0 or 1, as class numbers are"):
+        query(lambda x: (x[:, 0] > 0).astype(kind), binary)
+
+
+def test_a_predict_proba_that_gives_no_probabilities_is_refused() -> None:
+    model = LogisticRegression().fit(POPULATION.x, POPULATION.classes[POPULATION.y])
+    model.predict_proba = model.decision_function
+    with pytest.raises(InputError, match="predict_proba gave a row that holds -.* not negative and sum to 1"):
+        query(model, POPULATION)
+    model.predict_proba = lambda x: np.full((len(x), 3), 0.9)
+    with pytest.raises(InputError, match="a row that sums to 2.7"):
+        query(model, POPULATION)
+    model.predict_proba = lambda x: np.full((len(x), 2), 0.5)
+    with pytest.raises(InputError, match="one column per class"):
+        query(model, POPULATION)
+
+
+def test_a_forest_tells_its_step_and_a_network_has_none() -> None:
+    forest = RandomForestClassifier(20, random_state=0).fit(POPULATION.x, POPULATION.classes[POPULATION.y])
+    assert query(forest, POPULATION).resolution == pytest.approx(0.05)
+    assert query(mlp(3, 3)(), POPULATION).resolution is None
+
+
+def test_a_probability_of_zero_is_smaller_than_every_other() -> None:
+    """Naive Bayes gives 1e-200 and, where the numbers end, 0."""
+    exponents = np.array([-2.0, -200.0, -np.inf])
+    small = 10.0**exponents
+    model = GaussianNB().fit(POPULATION.x, POPULATION.y > 0)
+    model.predict_proba = lambda x: np.stack([small, 1 - small], axis=1)
+    loss = query(model, Population(POPULATION.x[:3], [False] * 3, classes=[False, True])).loss
+    assert loss[0] < loss[1] < loss[2] < 1000

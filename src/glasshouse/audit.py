@@ -128,7 +128,7 @@ def audit(
         },
         versions=library_versions(),
         warnings=shared.warnings,
-        notes=shared.notes,
+        notes=(*evidence.notes, *shared.notes),
     )
 
     def run(attack: Attack) -> AttackOutcome:
@@ -197,7 +197,7 @@ def audit_evidence(
         settings={"prior": prior, "threshold policy": policy},
         versions=library_versions(),
         warnings=shared.warnings,
-        notes=shared.notes,
+        notes=(*evidence.notes, *shared.notes),
     )
 
     def run(attack: Attack) -> AttackOutcome:

@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from glasshouse.errors import InputError
 
-__all__ = ["looks_like_probabilities", "looks_like_probability_column", "unwrapped"]
+__all__ = [
+    "array_of",
+    "check_probabilities",
+    "ends_in_sigmoid",
+    "looks_like_probabilities",
+    "looks_like_probability_column",
+    "unwrapped",
+]
 
 _TOLERANCE = 1e-3  # of a row's sum: float32 over a thousand classes stays below 1e-4
 _HALF_TOLERANCE = 2e-2  # of a row's sum in float16 or bfloat16
@@ -102,7 +109,56 @@ def looks_like_probability_column(column: Tensor | NDArray[Any], labels: NDArray
     return bool(((values - labels) ** 2).mean() < ((sure - labels) ** 2).mean())
 
 
+def array_of(answer: Any) -> NDArray[Any]:
+    """An answer as an array on the CPU, in the precision that it came in; bfloat16, which numpy lacks, as float32.
+
+    Example:
+        >>> array_of(torch.zeros(2, dtype=torch.bfloat16)).dtype
+        dtype('float32')
+    """
+    if isinstance(answer, Tensor):
+        whole = answer.detach().cpu()
+        answer = (whole.float() if whole.dtype == torch.bfloat16 else whole).numpy()
+    array = np.asarray(answer)
+    if array.dtype.kind not in "fiub":
+        raise InputError(f"model: it answered with {array.dtype} instead of numbers; expected logits, [N, C].")
+    return array
+
+
+def check_probabilities(rows: NDArray[Any], place: str) -> None:
+    """Refuse rows [B, C] that are no distributions over the classes; NaN is left to be refused with its record.
+
+    Example:
+        >>> check_probabilities(np.array([[0.5, 0.9]]), "model: predict_proba")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: predict_proba gave a row that sums to 1.4; probabilities are not \
+negative and sum to 1. Check its wrapper, or calibrate it (sklearn.calibration.CalibratedClassifierCV).
+    """
+    values = np.asarray(rows, dtype=np.float64)
+    sums = values.sum(axis=1)
+    wrong = (np.abs(sums - 1) > _TOLERANCE) | (values < -1e-6).any(axis=1)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        low = values[first].min()
+        said = f"holds {low:.3g}" if low < 0 else f"sums to {sums[first]:.3g}"
+        raise InputError(
+            f"{place} gave a row that {said}; probabilities are not negative and sum to 1. Check its wrapper, or "
+            f"calibrate it (sklearn.calibration.CalibratedClassifierCV)."
+        )
+
+
+def ends_in_sigmoid(model: Any) -> bool:
+    """Whether the last layer of a torch module is a sigmoid.
+
+    Example:
+        >>> ends_in_sigmoid(nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())), ends_in_sigmoid(nn.Linear(2, 1))
+        (True, False)
+    """
+    if not isinstance(model, nn.Module):
+        return False
+    layers = [module for module in model.modules() if not any(True for _ in module.children())]
+    return isinstance(layers[-1], nn.Sigmoid)
+
+
 def _double(values: Tensor | NDArray[Any]) -> NDArray[np.float64]:
-    if isinstance(values, torch.Tensor):
-        return np.asarray(values.detach().double().cpu().numpy())
-    return np.asarray(values, dtype=np.float64)
+    return np.asarray(array_of(values), dtype=np.float64)

@@ -16,11 +16,13 @@ __all__ = [
     "loss_to_margin",
     "losses_from_logits",
     "margin_to_loss",
+    "probabilities_from_logits",
 ]
 
 FloatArray = NDArray[np.float64]
 
 _BLOCK = 1 << 14  # columns handled at once, so that temporaries stay small beside a [K, N] matrix
+_ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
 
 
@@ -75,11 +77,16 @@ def losses_from_logits(logits: ArrayLike, labels: NDArray[np.int64], *, temperat
         return np.asarray(np.logaddexp(0.0, others - own), dtype=np.float64)
 
 
-def logits_from_probabilities(probabilities: ArrayLike) -> FloatArray:
+def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = False) -> FloatArray:
     """Log-probabilities [N, C], usable wherever logits are.
 
     An exact 0 says no more than the precision of the number it is written in (a forest whose trees all agree, a
     float32 that ran out of digits); it counts as the smallest step of that precision, so that its loss is finite.
+
+    Args:
+        probabilities: [N, C].
+        underflows: whether the model gives far smaller numbers too, as naive Bayes does. A 0 is then smaller than all
+            of them, and counts as the smallest number that there is.
 
     Example:
         >>> logits_from_probabilities(np.array([[0.5, 0.5], [1.0, 0.0]])).round(2)
@@ -87,9 +94,26 @@ def logits_from_probabilities(probabilities: ArrayLike) -> FloatArray:
                [  0.  , -36.04]])
     """
     given = np.asarray(probabilities)
-    step = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64).eps
+    precision = np.finfo(given.dtype if given.dtype.kind == "f" else np.float64)
+    step = precision.smallest_subnormal if underflows else precision.eps
     values = given.astype(np.float64)
     return np.asarray(np.log(np.where(values > 0, values, float(step))), dtype=np.float64)
+
+
+def probabilities_from_logits(logits: FloatArray) -> FloatArray | None:
+    """The way back from `logits_from_probabilities`, with its exact zeros; None for logits that it did not give.
+
+    Example:
+        >>> probabilities_from_logits(logits_from_probabilities([[0.25, 0.75], [1.0, 0.0]]))
+        array([[0.25, 0.75],
+               [1.  , 0.  ]])
+        >>> probabilities_from_logits(np.array([[3.0, 2.0]])) is None
+        True
+    """
+    if not (logits <= 0).all():
+        return None
+    values = np.where(np.isin(logits, _ZERO_MARKS), 0.0, np.exp(logits))
+    return values if (np.abs(values.sum(axis=-1) - 1) < 1e-3).all() else None
 
 
 def loss_to_margin(loss: FloatArray) -> FloatArray:

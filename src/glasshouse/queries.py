@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -12,11 +12,37 @@ from numpy.typing import NDArray
 from torch import nn
 
 from glasshouse.errors import InputError
-from glasshouse.numerics import FloatArray, logits_from_probabilities, losses_from_logits
+from glasshouse.model_outputs import (
+    array_of,
+    check_probabilities,
+    ends_in_sigmoid,
+    looks_like_probabilities,
+    looks_like_probability_column,
+    unwrapped,
+)
+from glasshouse.numerics import FloatArray, logits_from_probabilities, losses_from_logits, probabilities_from_logits
 from glasshouse.population import BoolArray, Population, select
+from glasshouse.resolution import StepFinder
 from glasshouse.training.batches import tensor_of
 
-__all__ = ["Answers", "Query", "accuracy", "model_logits", "query"]
+__all__ = ["Answers", "Query", "accuracy", "population_logits", "query"]
+
+Kind = Literal["logits", "probabilities"]
+Read = TypeVar("Read")
+Batch = tuple[NDArray[np.int64], FloatArray]
+
+_ROWS_NOTE = (
+    "The model answers with probabilities (rows are not negative and sum to 1), so they are used as such, not as "
+    "logits."
+)
+_COLUMN_NOTE = (
+    "The model answers with one probability per record (all are between 0 and 1), so they are used as such, not as "
+    "logits."
+)
+_UNSURE_NOTE = (
+    "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
+    "probabilities, and are used as logits. If they are probabilities, answer with those of both classes."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +71,22 @@ class Query:
 
 
 class Answers(NamedTuple):
-    """A model's answers about a population: losses [N], whether right [N], and logits [N, C] where kept."""
+    """A model's answers about a population.
+
+    Args:
+        loss: [N].
+        correct: [N] whether the likeliest class is the true one.
+        logits: [N, C] where kept.
+        resolution: the step in which its probabilities come, such as 0.01 of a forest of 100 trees; None where it gives
+            logits or has no such step. Losses are not clipped by it yet: all models of an audit are clipped alike.
+        notes: what was noticed about the answers, in sentences for a report.
+    """
 
     loss: FloatArray
     correct: BoolArray
     logits: NDArray[np.float32] | None
+    resolution: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 def query(model: Any, population: Population, *, how: Query | None = None) -> Answers:
@@ -57,7 +94,8 @@ def query(model: Any, population: Population, *, how: Query | None = None) -> An
 
     Args:
         model: a torch module giving logits, an estimator with ``predict_proba``, or a callable ``x -> logits``. One
-            logit a record means a binary model.
+            logit a record means a binary model. Modules and callables may answer with probabilities instead, which is
+            noticed over all records, and may wrap their answer in a dict, a tuple or an object with ``logits``.
         population: the records to ask about.
         how: batches, temperature and device.
 
@@ -70,13 +108,17 @@ def query(model: Any, population: Population, *, how: Query | None = None) -> An
     loss = np.empty(len(population))
     correct = np.empty(len(population), dtype=np.bool_)
     kept = np.empty((len(population), len(population.classes)), dtype=np.float32) if how.keep_logits else None
-    for rows, logits in model_logits(model, population, how=how):
-        labels = population.y[rows]
-        loss[rows] = losses_from_logits(logits, labels, temperature=how.temperature)
-        correct[rows] = logits.argmax(axis=1) == labels
-        if kept is not None:
-            kept[rows] = logits / how.temperature
-    return Answers(loss, correct, kept)
+
+    def read(source: _Source) -> Answers:
+        for rows, logits in source:
+            labels = population.y[rows]
+            loss[rows] = losses_from_logits(logits, labels, temperature=how.temperature)
+            correct[rows] = logits.argmax(axis=1) == labels
+            if kept is not None:
+                kept[rows] = logits / how.temperature
+        return Answers(loss, correct, kept, source.steps.resolution(), source.notes)
+
+    return _decided(model, population, how, read)
 
 
 def accuracy(answers: Answers, who: BoolArray) -> float:
@@ -89,16 +131,115 @@ def accuracy(answers: Answers, who: BoolArray) -> float:
     return float(answers.correct[who].mean()) if who.any() else float("nan")
 
 
-def model_logits(model: Any, population: Population, *, how: Query) -> Iterator[tuple[NDArray[np.int64], FloatArray]]:
-    """Rows and their logits [rows, C], batch by batch, columns in the order of ``population.classes``."""
-    kept = getattr(model, "population_logits", None)  # of a model whose answers were kept, and nothing else
-    ask = None if kept is not None else _asker(model, population, how)
-    for start in range(0, len(population), how.batch_size):
-        rows = np.arange(start, min(start + how.batch_size, len(population)))
-        if ask is None:
-            yield rows, _widened(np.asarray(kept)[rows], len(rows), len(population.classes))
-            continue
-        yield rows, _widened(ask(select(population.x, rows)), len(rows), len(population.classes))
+def population_logits(model: Any, population: Population, *, how: Query | None = None) -> FloatArray:
+    """Logits [N, C] about every record, columns in the order of ``population.classes``.
+
+    Example:
+        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
+        >>> population_logits(lambda x: x[:, 0], population)
+        array([[ 0.,  2.],
+               [ 0., -1.]])
+    """
+    return _decided(model, population, how or Query(), lambda source: np.concatenate([logits for _, logits in source]))
+
+
+class _NotProbabilitiesError(Exception):
+    """A later batch does not hold the probabilities that the first ones seemed to be."""
+
+
+def _decided(model: Any, population: Population, how: Query, read: Callable[[_Source], Read]) -> Read:
+    """What ``read`` makes of the logits; all batches are read alike, so a wrong guess by the first begins anew."""
+    source = _Source(model, population, how)
+    try:
+        found = read(source)
+    except _NotProbabilitiesError:
+        return read(_Source(model, population, how, kind="logits"))
+    if source.steps.underflows():  # seen too late for the first batches
+        return read(_Source(model, population, how, underflows=True))
+    return found
+
+
+class _Source:
+    """Rows and their logits [rows, C], batch by batch, whatever the model answers with.
+
+    Args:
+        model: to ask.
+        population: about which records.
+        how: batches and device.
+        kind: what modules and callables answer with; by default the first batch decides, and a later one that is no
+            probability raises `_NotProbabilitiesError`.
+        underflows: whether a probability of 0 is one that is too small for its type.
+
+    Attributes:
+        steps: has looked at all probabilities that came by.
+        notes: what was noticed, once all batches have been read.
+    """
+
+    def __init__(
+        self, model: Any, population: Population, how: Query, *, kind: Kind | None = None, underflows: bool = False
+    ) -> None:
+        self.population, self.how, self.kind, self.underflows = population, how, kind, underflows
+        self.sigmoid = ends_in_sigmoid(model)
+        self.steps = StepFinder()
+        self.notes: tuple[str, ...] = ()
+        # of a model whose answers were kept, and nothing else
+        self.kept: NDArray[Any] | None = getattr(model, "population_logits", None)
+        self.estimator = self.kept is None and not isinstance(model, nn.Module) and hasattr(model, "predict_proba")
+        self.ask = _asker(model, population, how) if self.kept is None else _nothing_to_ask
+
+    def __iter__(self) -> Iterator[Batch]:
+        classes = len(self.population.classes)
+        column: list[NDArray[Any]] = []
+        for rows, answer in self._answers():
+            if self.estimator:
+                check_probabilities(answer, "model: predict_proba")
+                self.steps.add(answer)
+                yield rows, logits_from_probabilities(answer, underflows=self.underflows)
+            elif classes == 2 and answer.size == len(rows):
+                column.append(answer.reshape(-1))  # one number says little; all of them are looked at together
+            else:
+                yield rows, self._logits(_checked_shape(answer, len(rows), classes))
+        if column:
+            yield np.arange(len(self.population)), self._two_columns(np.concatenate(column))
+
+    def _answers(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+        for start in range(0, len(self.population), self.how.batch_size):
+            rows = np.arange(start, min(start + self.how.batch_size, len(self.population)))
+            answer = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
+            yield rows, array_of(unwrapped(answer))
+
+    def _logits(self, answer: NDArray[Any]) -> FloatArray:
+        likely = self.kind != "logits" and looks_like_probabilities(answer)
+        if self.kind == "probabilities" and not likely and not np.isnan(answer).all():
+            raise _NotProbabilitiesError
+        if self.kind is None:
+            self.kind = "probabilities" if likely else "logits"
+        if likely:
+            self.notes = (_ROWS_NOTE,)
+            self.steps.add(answer)
+            return logits_from_probabilities(answer, underflows=self.underflows)
+        if self.kept is not None and (known := probabilities_from_logits(answer)) is not None:
+            self.steps.add(known)
+        return answer.astype(np.float64)
+
+    def _two_columns(self, column: NDArray[Any]) -> FloatArray:
+        """One logit z a record becomes [0, z], one probability p the logarithms of [1 - p, p]."""
+        labels = self.population.y
+        if np.isin(column, (0, 1)).all() and 0 < np.count_nonzero(column) < len(column):
+            raise InputError(
+                "model: it answered every record with exactly 0 or 1, as class numbers are. Give logits, or "
+                "probabilities of both classes, [N, 2]."
+            )
+        inside = bool(column.any() and ((column >= 0) & (column <= 1)).all())
+        if inside and (self.sigmoid or looks_like_probability_column(column, labels)):
+            self.notes = (_COLUMN_NOTE,)
+            both = np.stack([1 - column, column], axis=1)
+            self.steps.add(both)
+            return logits_from_probabilities(both, underflows=self.underflows)
+        if inside:
+            self.notes = (_UNSURE_NOTE,)
+        wide = column.astype(np.float64)
+        return np.stack([np.zeros(len(wide)), wide], axis=1)
 
 
 def _asker(model: Any, population: Population, how: Query) -> Callable[[Any], Any]:
@@ -108,19 +249,24 @@ def _asker(model: Any, population: Population, how: Query) -> Callable[[Any], An
         device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
         model = model.to(device).eval()
 
-        def ask_module(x: Any) -> FloatArray:
+        def ask_module(x: Any) -> Any:
             with torch.inference_mode():
-                return model(tensor_of(x).to(device)).double().cpu().numpy()  # type: ignore[no-any-return]
+                return model(tensor_of(x).to(device))
 
         return ask_module
     if hasattr(model, "predict_proba"):
         columns = _columns(model, population)
 
         def ask_estimator(x: Any) -> FloatArray:
-            known = model.predict_proba(x)
+            known = np.asarray(model.predict_proba(x))
+            if known.shape != (len(known), len(columns)):
+                raise InputError(
+                    f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
+                    f"per class in classes_."
+                )
             everyone = np.zeros((len(known), len(population.classes)), dtype=known.dtype)
             everyone[:, columns] = known
-            return logits_from_probabilities(everyone)
+            return everyone
 
         return ask_estimator
     if callable(model):
@@ -129,6 +275,10 @@ def _asker(model: Any, population: Population, how: Query) -> Callable[[Any], An
         f"model: {type(model).__name__} cannot be asked. Give a torch module, an estimator with predict_proba, "
         f"or a callable x -> logits."
     )
+
+
+def _nothing_to_ask(x: Any) -> Any:
+    raise AssertionError("a model whose answers were kept is not asked")
 
 
 def _columns(model: Any, population: Population) -> NDArray[np.int64]:
@@ -143,16 +293,14 @@ def _columns(model: Any, population: Population) -> NDArray[np.int64]:
     return np.searchsorted(population.classes, known).astype(np.int64)
 
 
-def _widened(answer: Any, records: int, classes: int) -> FloatArray:
-    """Logits as [records, classes] in float64; a single logit z becomes [0, z]."""
-    if isinstance(answer, torch.Tensor):
-        answer = answer.detach().double().cpu().numpy()
-    logits = np.asarray(answer, dtype=np.float64)
-    if classes == 2 and logits.size == records:
-        return np.stack([np.zeros(records), logits.reshape(records)], axis=1)
-    if logits.shape != (records, classes):
+def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[Any]:
+    if answer.shape == (records, classes):
+        return answer
+    if answer.size == records and np.isin(answer, np.arange(classes)).all():
         raise InputError(
-            f"model: it answered {records} records with shape {logits.shape}; expected [{records}, {classes}], one "
-            f"logit for each of the population's {classes} classes."
+            f"model: it answered with class numbers; an audit needs logits or probabilities, [{records}, {classes}]."
         )
-    return logits
+    raise InputError(
+        f"model: it answered {records} records with shape {answer.shape}; expected [{records}, {classes}], one "
+        f"logit for each of the population's {classes} classes."
+    )

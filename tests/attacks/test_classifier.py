@@ -16,8 +16,8 @@ LABELS = RANDOM.integers(4, size=300)
 LOGITS = RANDOM.normal(size=(6, 300, 4)) * np.where(MEMBERS, 3.0, 1.0)[:, :, None]
 
 
-def evidence(logits: np.ndarray = LOGITS) -> Evidence:
-    loss = np.stack([losses_from_logits(one, LABELS) for one in logits])
+def evidence(logits: np.ndarray = LOGITS, labels: np.ndarray = LABELS) -> Evidence:
+    loss = np.stack([losses_from_logits(one, labels) for one in logits])
     return Evidence(
         target_loss=loss[0],
         shadow_loss=loss[2:],
@@ -36,8 +36,20 @@ def test_it_learns_how_members_are_answered_from_shadow_models_alone() -> None:
 
 def test_the_order_of_the_classes_plays_no_part() -> None:
     """Probabilities are sorted, so a model that names the classes otherwise is judged alike."""
-    turned = LOGITS[:, :, [2, 0, 3, 1]]
-    assert ShadowClassifier().score(evidence(turned)) == pytest.approx(ShadowClassifier().score(evidence()), abs=1e-9)
+    order = np.array([2, 0, 3, 1])
+    turned, labels = LOGITS[:, :, order], np.argsort(order)[LABELS]
+    expected = ShadowClassifier().score(evidence())
+    assert ShadowClassifier().score(evidence(turned, labels)) == pytest.approx(expected, abs=1e-9)
+    blind = ShadowClassifier(true_class=False)  # the labels play no part either
+    assert blind.score(evidence(turned)) == pytest.approx(blind.score(evidence()), abs=1e-9)
+
+
+def test_the_true_class_tells_where_a_model_is_always_sure() -> None:
+    """A full tree gives 1 to some class for every record; sorted, these answers are all the same."""
+    right = np.where(RANDOM.random((6, 300)) < np.where(MEMBERS, 1.0, 0.6), LABELS, (LABELS + 1) % 4)
+    sure = evidence(np.log(0.02 + 0.92 * np.eye(4)[right]))
+    assert auc(ShadowClassifier().score(sure), MEMBERS[0]) > auc(-sure.target_loss, MEMBERS[0]) - 0.02 > 0.65
+    assert auc(ShadowClassifier(true_class=False).score(sure), MEMBERS[0]) == pytest.approx(0.5, abs=0.05)
 
 
 def test_a_large_pool_is_learned_from_in_part() -> None:

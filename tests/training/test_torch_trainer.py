@@ -10,7 +10,8 @@ from torch import nn
 
 from glasshouse import Population, TorchTrainer
 from glasshouse.evidence import accuracy, query
-from glasshouse.training import CropAndFlip, mlp
+from glasshouse.training import CropAndFlip, EarlyStopping, mlp
+from glasshouse.training.stack import say_once
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=120)
@@ -90,3 +91,49 @@ def test_a_compiled_module_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     first, second = (weights(trainer(POPULATION, MEMBERS, 0)) for trainer in (plain, replace(plain, compiled=True)))
     for one, other in zip(first, second, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+class Dressed(nn.Module):
+    """The same network, with its answer in a dict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = mlp(5, 3)()
+
+    def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor | None]:
+        return {"loss": None, "logits": self.network(x)}
+
+
+def test_a_module_that_answers_with_a_dict_trains_like_the_network_in_it() -> None:
+    plain, dressed = (TorchTrainer(module=module, epochs=3) for module in (mlp(5, 3), Dressed))
+    expected = weights(plain(POPULATION, MEMBERS, 0))
+    masks = np.stack([MEMBERS, ~MEMBERS])
+    for found in (dressed(POPULATION, MEMBERS, 0), dressed.train_many(POPULATION, masks, [0, 1])[0]):
+        for one, other in zip(weights(found), expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-6)
+    stopped = replace(dressed, early_stopping=EarlyStopping(patience=1))
+    assert accuracy(query(stopped(POPULATION, MEMBERS, 0), POPULATION), MEMBERS) > 0.3
+
+
+def test_a_module_that_ends_in_softmax_learns_like_one_that_gives_logits(caplog: pytest.LogCaptureFixture) -> None:
+    """Cross-entropy of probabilities as if they were logits cannot come near 0, however long it is trained."""
+    say_once.cache_clear()
+    plain = TorchTrainer(module=mlp(5, 3), epochs=60)
+    soft = replace(plain, module=lambda: nn.Sequential(mlp(5, 3)(), nn.Softmax(dim=1)))
+    with caplog.at_level("INFO", logger="glasshouse"):
+        expected = query(plain(POPULATION, MEMBERS, 0), POPULATION)
+        assert "probabilities" not in caplog.text
+        masks = np.stack([MEMBERS, ~MEMBERS])
+        for found in (soft(POPULATION, MEMBERS, 0), soft.train_many(POPULATION, masks, [0, 1])[0]):
+            np.testing.assert_allclose(query(found, POPULATION).loss, expected.loss, atol=1e-3)
+    assert "trained on their logarithms" in caplog.text
+
+
+def test_a_module_that_ends_in_a_sigmoid_learns_like_one_that_gives_a_logit() -> None:
+    binary = Population(POPULATION.x, POPULATION.y > 0)
+    plain, soft = (
+        TorchTrainer(module=module, epochs=20, device="cpu")
+        for module in (lambda: nn.Linear(5, 1), lambda: nn.Sequential(nn.Linear(5, 1), nn.Sigmoid()))
+    )
+    expected, found = (query(trainer(binary, MEMBERS, 0), binary) for trainer in (plain, soft))
+    np.testing.assert_allclose(found.loss, expected.loss, atol=1e-4)

@@ -18,6 +18,7 @@ from glasshouse.randomness import generator
 __all__ = ["Example", "LinearGaussian", "SidesFit", "fit_sides", "record_folds"]
 
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+_SMALLEST_SIGNAL = 1e-12  # of the largest singular value
 _SMALLEST_SHARE = 1e-9  # of the mean variance: two queries may say the same, and their covariance must stay invertible
 
 
@@ -145,7 +146,8 @@ def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussia
         raise InputError("shadow_members: no simulated target has a member and a non-member to learn from.")
     whole = np.concatenate(triangles)
     signals, answers = whole[:, :width], whole[:, width:]
-    coefficients = np.asarray(np.linalg.lstsq(signals, answers, rcond=None)[0], dtype=np.float64)
+    # a signal that is the same for all records but for rounding says nothing; without a limit it would count 1e12 times
+    coefficients = np.asarray(np.linalg.lstsq(signals, answers, rcond=_SMALLEST_SIGNAL)[0], dtype=np.float64)
     residuals = answers - signals @ coefficients
     covariance = residuals.T @ residuals / max(rows - width, 1)
     floor = _SMALLEST_VARIANCE + _SMALLEST_SHARE * np.trace(covariance) / len(covariance)

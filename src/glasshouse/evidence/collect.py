@@ -10,6 +10,7 @@ from glasshouse.evidence.evidence import Evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.progress import track
 from glasshouse.queries import Answers, Query, query
+from glasshouse.resolution import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
 
 __all__ = ["collect"]
 
@@ -19,7 +20,9 @@ def collect(
 ) -> tuple[Evidence, Answers]:
     """Evidence about every record, and the target's own answers.
 
-    Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C] where ``how`` keeps them).
+    Where answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1, and
+    ``evidence.notes`` says so. Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C]
+    where ``how`` keeps them).
 
     Example:
         >>> from glasshouse.population import Population
@@ -32,6 +35,8 @@ def collect(
     how = how or Query()
     population = pool.population
     answers = query(target, population, how=how)
+    resolutions: list[float | None] = []
+    noticed: list[str] = []  # of shadow models
     shadow_loss = np.empty((len(pool), len(population)))
     logits = None
     if answers.logits is not None:
@@ -42,13 +47,24 @@ def collect(
         shadow_loss[index] = answer.loss
         if logits is not None:
             logits[index] = answer.logits
+        resolutions.append(answer.resolution)
+        noticed += answer.notes
+    step = common_resolution(answers.resolution, resolutions)
+    answers = answers._replace(loss=clipped_losses(answers.loss, step, temperature=how.temperature))
+    if logits is not None and answers.logits is not None and step is not None:
+        answers = answers._replace(logits=clipped_log_probabilities(answers.logits, step))
+        for index, one in enumerate(logits):
+            logits[index] = clipped_log_probabilities(one, step)
+    who = "The model gives" if answers.resolution else "The shadow models give"
+    odd = [note.replace("The model answers", "Shadow models answer") for note in dict.fromkeys(noticed)]
     evidence = Evidence(
         target_loss=answers.loss,
-        shadow_loss=shadow_loss,
+        shadow_loss=clipped_losses(shadow_loss, step, temperature=how.temperature),
         shadow_members=pool.members,
         ids=population.ids,
         labels=population.y,
         target_logits=answers.logits,
         shadow_logits=logits,
+        notes=(*answers.notes, *(() if answers.notes else odd), *resolution_note(step, who=who)),
     )
     return evidence, answers

@@ -30,6 +30,7 @@ class Evidence:
         labels: [N] columns of the true classes, where an attack asks for them.
         target_logits: [N, C], for attacks that look at all classes.
         shadow_logits: [K, N, C], likewise.
+        notes: how the models' answers were handled, in sentences for a report.
 
     Example:
         >>> evidence = Evidence(
@@ -49,6 +50,7 @@ class Evidence:
     labels: NDArray[np.int64] | None
     target_logits: NDArray[np.floating[Any]] | None
     shadow_logits: NDArray[np.floating[Any]] | None
+    notes: tuple[str, ...]
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class Evidence:
         labels: ArrayLike | None = None,
         target_logits: ArrayLike | None = None,
         shadow_logits: ArrayLike | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         target = np.asarray(target_loss, dtype=np.float64)
         shadows = np.asarray(shadow_loss, dtype=np.float64)
@@ -88,6 +91,7 @@ class Evidence:
             "labels": codes,
             "target_logits": target_outputs,
             "shadow_logits": shadow_outputs,
+            "notes": tuple(notes),
         }.items():
             object.__setattr__(self, name, value)
 

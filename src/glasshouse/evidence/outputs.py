@@ -9,6 +9,13 @@ from numpy.typing import NDArray
 
 from glasshouse.errors import InputError
 from glasshouse.numerics import logits_from_probabilities, losses_from_logits
+from glasshouse.resolution import (
+    StepFinder,
+    clipped_log_probabilities,
+    clipped_losses,
+    common_resolution,
+    resolution_note,
+)
 
 __all__ = ["Arrays", "outputs_to_losses"]
 
@@ -22,7 +29,9 @@ def outputs_to_losses(
     labels: NDArray[Any] | None,
     ids: NDArray[np.str_],
 ) -> dict[str, Any]:
-    """The loss, label and logit arguments of `Evidence` from one kind of output.
+    """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
+
+    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, for all models alike.
 
     Args:
         kind: ``"loss"``, ``"logits"`` or ``"probabilities"``.
@@ -38,16 +47,26 @@ def outputs_to_losses(
         array([0.693, 0.693])
     """
     if kind == "loss":
-        return {"target_loss": target, "shadow_loss": shadow, "labels": _whole(labels, ids) if _coded(labels) else None}
+        step = common_resolution(*_loss_steps(target, shadow))
+        return {
+            "target_loss": clipped_losses(target, step),
+            "shadow_loss": clipped_losses(shadow, step),
+            "labels": _whole(labels, ids) if _coded(labels) else None,
+            "notes": resolution_note(step),
+        }
     if labels is None:
         raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
     codes = _whole(labels, ids)
+    step = None
     if kind == "probabilities":
         if target.ndim == 1:  # one number a record: the probability of class 1
             target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
         for name, values in (("target_probabilities", target[None]), ("shadow_probabilities", shadow)):
             _check_probabilities(name, values, ids)
-        target, shadow = logits_from_probabilities(target), logits_from_probabilities(shadow)
+        found = [_looked_at(one) for one in (target, *shadow)]
+        step = common_resolution(found[0].resolution(), [one.resolution() for one in found[1:]])
+        small = any(one.underflows() for one in found)
+        target, shadow = (logits_from_probabilities(values, underflows=small) for values in (target, shadow))
     target, shadow = _two_columns(target, len(ids)), _two_columns(shadow, len(shadow) * len(ids), len(shadow))
     if target.shape != shadow.shape[1:]:
         raise InputError(f"shadow_{kind}: {shadow.shape[-1]} classes, but the target has {target.shape[-1]}.")
@@ -58,12 +77,28 @@ def outputs_to_losses(
             f"{target.shape[1] - 1}."
         )
     return {
-        "target_loss": losses_from_logits(target, codes),
-        "shadow_loss": np.stack([losses_from_logits(one, codes) for one in shadow]),
+        "target_loss": clipped_losses(losses_from_logits(target, codes), step),
+        "shadow_loss": clipped_losses(np.stack([losses_from_logits(one, codes) for one in shadow]), step),
         "labels": codes,
-        "target_logits": target,
-        "shadow_logits": shadow,
+        "target_logits": clipped_log_probabilities(target, step),
+        "shadow_logits": clipped_log_probabilities(shadow, step),
+        "notes": resolution_note(step),
     }
+
+
+def _loss_steps(target: NDArray[Any], shadow: NDArray[Any]) -> tuple[float | None, list[float | None]]:
+    """Steps of the confidences behind losses: a loss of exactly 0 is of a model, or a precision, that has some."""
+    found = []
+    for loss in (target, *shadow):
+        right = np.exp(-np.abs(loss.astype(np.float64)))
+        found.append(_looked_at(np.stack([right, -np.expm1(-np.abs(loss.astype(np.float64)))], axis=-1)).resolution())
+    return found[0], found[1:]
+
+
+def _looked_at(probabilities: NDArray[Any]) -> StepFinder:
+    finder = StepFinder()
+    finder.add(probabilities)
+    return finder
 
 
 def _coded(labels: NDArray[Any] | None) -> bool:

@@ -56,6 +56,6 @@ def gbase(shadows: int, samplers: dict[str, SamplerName], *, samples: int = 8, s
 def classifiers(shadows: int) -> Lineup:
     """The paper's MLP attacks, which are online by their nature."""
     return {
-        ("online", str(shadows), "", "MLP (0-hop)"): ShadowClassifier(),
+        ("online", str(shadows), "", "MLP (0-hop)"): ShadowClassifier(true_class=False),
         ("online", str(shadows), "", "MLP (0+2-hop)"): HopClassifier(),
     }

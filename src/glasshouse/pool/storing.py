@@ -7,7 +7,6 @@ import re
 import zipfile
 from typing import Any, NamedTuple
 
-import numpy as np
 import safetensors.numpy
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 
 from glasshouse.errors import InputError
 from glasshouse.pool.answers import KeptAnswers
-from glasshouse.queries import Query, model_logits
+from glasshouse.queries import population_logits
 
 __all__ = ["StoredModel", "ending", "restored", "stored"]
 
@@ -54,8 +53,8 @@ def stored(model: Any, trainer: Any, population: Any, metrics: dict[str, float])
             "store: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph asks it "
             "again. Give the trainer a method restore(data, tensors), or leave store out."
         )
-    parts = [logits for _, logits in model_logits(model, population, how=Query())]
-    return StoredModel("answers", safetensors.numpy.save({"logits": np.concatenate(parts)}), metrics)
+    logits = population_logits(model, population)
+    return StoredModel("answers", safetensors.numpy.save({"logits": logits}), metrics)
 
 
 def restored(kind: str, content: bytes, trainer: Any, population: Any) -> Any:

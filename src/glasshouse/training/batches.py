@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,16 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.errors import InputError
+from glasshouse.model_outputs import ends_in_sigmoid, looks_like_probabilities, unwrapped
+from glasshouse.training.stack import say_once
 
-__all__ = ["batch_count", "batches", "classification_loss", "tensor_of"]
+__all__ = ["batch_count", "batches", "classification_loss", "logits_of", "tensor_of"]
+
+_LOOK = 64  # records that show what a module answers with
+_TINY = 1e-7  # below this a float32 probability, or what is left to 1, has no digits to learn from
+_SOFTMAX = (
+    "The module gives probabilities, not logits; it is trained on their logarithms, as its own softmax or sigmoid asks."
+)
 
 
 def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -25,6 +33,39 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
     if logits.ndim == 1 or logits.shape[1] == 1:
         return nn.functional.binary_cross_entropy_with_logits(logits.reshape(-1), labels.to(logits.dtype))
     return nn.functional.cross_entropy(logits, labels)
+
+
+def logits_of(model: nn.Module, x: Tensor) -> Callable[[Any], Tensor]:
+    """From what this module returns to logits in float32, decided once, by a look at its answers to some records.
+
+    Answers in a dict, a tuple or an object with ``logits`` are unwrapped. Of a module that ends in softmax (or whose
+    last layer is a sigmoid) the logarithms of its probabilities are trained, not the probabilities as if they were
+    logits; the log ``glasshouse`` says so. The look changes no weights, no statistics and no random numbers.
+
+    Args:
+        model: untrained.
+        x: [B, ...] some of its inputs, on its device.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
+        >>> read = logits_of(model, torch.zeros(3, 4))
+        >>> read(torch.tensor([[0.25, 0.75]])).exp()
+        tensor([[0.2500, 0.7500]])
+    """
+    training = model.training
+    devices = [x.device] if x.device.type == "cuda" else []
+    with torch.random.fork_rng(devices), torch.no_grad():
+        answer = unwrapped(model.eval()(x[:_LOOK]))
+    model.train(training)
+    if not isinstance(answer, Tensor):
+        raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
+    if answer.ndim == 2 and looks_like_probabilities(answer):
+        say_once(_SOFTMAX)
+        return lambda given: (unwrapped(given).float() + _TINY).log()
+    if ends_in_sigmoid(model) and bool(((answer >= 0) & (answer <= 1)).all()):
+        say_once(_SOFTMAX)
+        return lambda given: torch.logit(unwrapped(given).float(), eps=_TINY)
+    return lambda given: unwrapped(given).float()
 
 
 def tensor_of(x: Any) -> Tensor:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from glasshouse.errors import InputError
 from glasshouse.population import BoolArray, Population
@@ -37,7 +38,13 @@ class Stopper:
     """Follows the loss on held-out non-members and remembers the best weights."""
 
     def __init__(
-        self, rule: EarlyStopping, population: Population, members: BoolArray, seed: int, device: torch.device
+        self,
+        rule: EarlyStopping,
+        population: Population,
+        members: BoolArray,
+        seed: int,
+        device: torch.device,
+        read: Callable[[Any], Tensor],  # from what the module returns to logits
     ) -> None:
         outside = np.flatnonzero(~members)
         if not len(outside):
@@ -45,6 +52,7 @@ class Stopper:
         held = torch.from_numpy(generator(seed, "early stopping").permutation(outside)[: rule.records])
         self.x = tensor_of(population.x)[held].to(device)
         self.y = torch.from_numpy(population.y)[held].to(device)
+        self.read = read
         self.patience = rule.patience
         self.best = float("inf")
         self.best_state: dict[str, Any] | None = None
@@ -55,7 +63,7 @@ class Stopper:
         """Look at the model after an epoch; whether to stop."""
         model.eval()
         parts = zip(torch.split(self.x, 1024), torch.split(self.y, 1024), strict=True)
-        loss = sum(float(classification_loss(model(x).float(), y)) * len(y) for x, y in parts) / len(self.y)
+        loss = sum(float(classification_loss(self.read(model(x)), y)) * len(y) for x, y in parts) / len(self.y)
         if loss < self.best:
             self.best, self.waited = loss, 0
             self.best_state = copy.deepcopy(model.state_dict())

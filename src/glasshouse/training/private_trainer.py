@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from glasshouse.errors import InputError, MissingExtraError
 from glasshouse.population import BoolArray, Population
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import classification_loss, tensor_of
+from glasshouse.training.batches import classification_loss, logits_of, tensor_of
 from glasshouse.training.threads import fitting_threads
 
 __all__ = ["PrivateTrainer"]
@@ -65,6 +65,7 @@ class PrivateTrainer:
                 raise InputError(*[f"module: DP-SGD cannot train it: {fault}" for fault in faults])
             inside = torch.from_numpy(members)
             records = TensorDataset(tensor_of(population.x)[inside], torch.from_numpy(population.y)[inside])
+            read = logits_of(model, records.tensors[0])
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
             private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(
                 module=model.train(),
@@ -80,7 +81,7 @@ class PrivateTrainer:
                 for _ in range(self.epochs):
                     for x, y in loader:  # Poisson sampling may draw an empty batch; its step adds noise alone
                         optimizer.zero_grad()
-                        classification_loss(private(x), y).backward()
+                        classification_loss(read(private(x)), y).backward()
                         optimizer.step()
             plain = self.module()  # without Opacus's hooks, so that the result is an ordinary module
             plain.load_state_dict(private._module.state_dict())

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 
 from glasshouse.population import BoolArray, Population
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import batch_count, batches, classification_loss, tensor_of
+from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
 from glasshouse.training.schedules import following
 from glasshouse.training.stack import ModuleStack, optimizer_obstacle, say_once, split, spread
 from glasshouse.training.torch_trainer import TorchTrainer
@@ -95,7 +95,7 @@ def _train(
 ) -> list[nn.Module]:
     """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in an order of its own."""
     stack = ModuleStack(models)
-    step = _Step(trainer, stack)
+    step = _Step(trainer, stack, x)
     optimizer = trainer.optimizer(stack.parameters.values())
     scheduler = trainer.scheduler(optimizer) if trainer.scheduler else None
     rates = following(
@@ -134,14 +134,15 @@ class _WideProducts(TorchFunctionMode):
 
 
 class _Step:
-    """The losses [K] of stacked models on batches [K, B, ...] and labels [K, B]."""
+    """The losses [K] of stacked models on batches [K, B, ...] and labels [K, B]; inputs ``x`` show what they answer."""
 
-    def __init__(self, trainer: TorchTrainer, stack: ModuleStack) -> None:
+    def __init__(self, trainer: TorchTrainer, stack: ModuleStack, x: Tensor) -> None:
         self.parameters: dict[str, Tensor] = {**stack.parameters}
         self.buffers = stack.buffers
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
         # a body of its own: a call puts weights into it for a moment, and stacks may be trained side by side
         self.body = copy.deepcopy(stack.models[0]).train()
+        self.read = logits_of(self.body, x)
         self.losses = vmap(self._loss, randomness="different")
 
     def __call__(self, batch: Tensor, labels: Tensor) -> Tensor:
@@ -151,8 +152,8 @@ class _Step:
 
     def _loss(self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.fast, cache_enabled=False):
-            logits = functional_call(self.body, (parameters, buffers), (x,))
-        return _mean_loss(logits.float(), y)
+            answer = functional_call(self.body, (parameters, buffers), (x,))
+        return _mean_loss(self.read(answer), y)
 
 
 def _mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
@@ -177,7 +178,7 @@ def _probe(trainer: TorchTrainer, population: Population) -> _Probe:
         before = torch.get_rng_state(), _cuda_state(trainer)
         try:
             stack = ModuleStack(models)
-            _Step(trainer, stack)(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
+            _Step(trainer, stack, x)(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
         except Exception as error:
             reason = str(error).strip().splitlines()
             return _Probe(obstacle=f"torch.func cannot stack the module ({reason[0] if reason else type(error)})")
@@ -212,5 +213,5 @@ def _bytes_each(model: nn.Module, x: Tensor, y: Tensor) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        classification_loss(model.train()(x).float(), y)
+        classification_loss(logits_of(model, x)(model.train()(x)), y)
     return kept + 4 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from glasshouse.population import BoolArray, Population, as_members
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import batch_count, batches, classification_loss, tensor_of
+from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
 from glasshouse.training.schedules import Schedule, following
 from glasshouse.training.threads import fitting_threads
@@ -24,7 +24,8 @@ class TorchTrainer:
 
     Args:
         module: makes an untrained module, such as ``lambda: MyNet()`` or ``mlp(64, 10)``. It gives logits [B, C]; or
-            [B] or [B, 1] where there are two classes.
+            [B] or [B, 1] where there are two classes. A dict, a tuple or an object with ``logits`` is unwrapped, and
+            a module that ends in softmax is trained on the logarithms of its probabilities.
         optimizer: makes an optimizer from parameters, such as ``functools.partial(torch.optim.SGD, lr=0.1)``.
         scheduler: makes a learning-rate scheduler from the optimizer, stepped once an epoch.
         schedule: from the share of training that is done to a factor on the learning rate, at every step; such as
@@ -91,7 +92,10 @@ class TorchTrainer:
             optimizer = self.optimizer(model.parameters())
             scheduler = self.scheduler(optimizer) if self.scheduler else None
             rates = following(self.schedule, optimizer, steps=self.epochs * batch_count(len(x), self.batch_size))
-            stopper = Stopper(self.early_stopping, population, members, seed, device) if self.early_stopping else None
+            read = logits_of(model, x)
+            stopper = None
+            if self.early_stopping:
+                stopper = Stopper(self.early_stopping, population, members, seed, device, read)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
             forward = torch.compile(model) if self.compiled else model
@@ -104,8 +108,8 @@ class TorchTrainer:
                             batch = self.augmentation(batch, augmenting)
                         optimizer.zero_grad(set_to_none=True)
                         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
-                            logits = forward(batch)
-                        classification_loss(logits.float(), y[rows]).backward()
+                            answer = forward(batch)
+                        classification_loss(read(answer), y[rows]).backward()
                         optimizer.step()
                         if rates:
                             rates.step()
