@@ -28,7 +28,7 @@ from glasshouse.population import (
     random_subsets,
     record_count,
 )
-from glasshouse.progress import track
+from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.training.trainer import Trainer
 
@@ -110,9 +110,11 @@ class ShadowPool:
     def __iter__(self) -> Iterator[Any]:
         """One model after another: read from the folder where there is one, else trained now."""
         if self.store is None and isinstance(self.compute, ThisProcess):
+            note_work("Shadow models were being trained, and are not kept without a pool.")
             for group in self._groups():
                 yield from train_group(self.population, self.trainer, group)
         elif self.store is None:
+            note_work("Shadow models were being trained, and are not kept without a pool.")
             models: dict[int, StoredModel] = {}
             for _, batch in self._trained(self._groups()):
                 models |= batch
@@ -168,6 +170,8 @@ class ShadowPool:
             # somebody else may have finished a group between the look and the claim
             ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
             left = sum(len(group.indices) for group in ours)
+            if left:
+                note_work(f"Shadow models that were trained are kept in {self.store}.")
             done = (index for batch in self._saved(folder, ours) for index in batch)
             for _ in track(done, total=left, label=label, unit="models", show=progress):
                 pass
