@@ -33,6 +33,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
 from glasshouse.pool import ShadowPool
+from glasshouse.pool.description import digest_of
 from glasshouse.pool.storing import restored, stored
 from glasshouse.pool.trusted import strange_names
 from glasshouse.training import mlp
@@ -85,8 +86,9 @@ def vouch(folder: Path, content: bytes, **manifest: Any) -> None:
     """Put a skops file into a pool as its first model, with the right checksum."""
     (folder / "model-00000.skops").write_bytes(content)
     path = folder / "model-00000.json"
-    known = json.loads(path.read_text())
-    path.write_text(json.dumps(known | {"sha256": hashlib.sha256(content).hexdigest(), **manifest}))
+    known = json.loads(path.read_text()) | {"sha256": hashlib.sha256(content).hexdigest(), **manifest}
+    known.pop("manifest_sha256", None)
+    path.write_text(json.dumps(known | {"manifest_sha256": digest_of(known)}))
 
 
 def attacks(marker: Path) -> dict[str, Schema]:
