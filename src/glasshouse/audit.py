@@ -22,6 +22,7 @@ from glasshouse.evidence import Evidence, Mode, Query, accuracy, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import Population, as_members
+from glasshouse.progress import note_work
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
@@ -104,6 +105,8 @@ def audit(
     if pool.store is not None:
         pool.train(progress=progress)
     stored = time.perf_counter() - began
+    if model is None:
+        note_work("The target was being trained.")
     target = trainer(population, mask, seed_for(seed, "target")) if model is None else model
     how = dataclasses.replace(how or Query(), keep_logits=any(attack.needs_logits for attack in made.values()))
     started = time.perf_counter()

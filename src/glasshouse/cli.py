@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
@@ -16,14 +17,15 @@ from glasshouse.audit import audit_evidence
 from glasshouse.compute import chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, run_audit_file
 from glasshouse.datasets import dataset_names
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
+from glasshouse.progress import work_so_far
 from glasshouse.report import compare as compare_runs
 from glasshouse.report import print_summary, read_run, render_comparison, render_html
 from glasshouse.report.plain import metrics_json
 from glasshouse.result import AuditResult
-from glasshouse.store import check_free, write_file
+from glasshouse.store import check_free, check_page, write_file
 
 __all__ = ["app", "main"]
 
@@ -39,6 +41,7 @@ Next, a real one. Write one of these into audit.yaml and run: glasshouse audit a
   graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
   data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
 
+Found = TypeVar("Found")
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
@@ -58,8 +61,9 @@ def audit(
 ) -> None:
     """Train shadow models, attack the target, and write a report."""
     started = time.perf_counter()
-    check_free(out, overwrite=overwrite)
-    config = AuditFile() if file is None else read_audit_file(file)
+    config = _checked(
+        lambda: AuditFile() if file is None else read_audit_file(file), lambda: check_free(out, overwrite=overwrite)
+    )
     given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
     compute = chosen_compute(workers=workers, cluster=cluster)
@@ -96,9 +100,9 @@ def score(
     started = time.perf_counter()
     if mode not in ("online", "offline"):
         raise InputError(f'--mode: "{mode}" is not a mode; use online or offline.')
-    if out is not None:
-        check_free(out, overwrite=overwrite)
-    found = read_evidence(evidence)
+    found = _checked(
+        lambda: read_evidence(evidence), lambda: None if out is None else check_free(out, overwrite=overwrite)
+    )
     checked: Mode = "online" if mode == "online" else "offline"
     result = audit_evidence(
         found.evidence,
@@ -121,7 +125,9 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder by default.")] = None,
 ) -> None:
     """Render the report of an earlier run again."""
-    place = write_file(out or run / "report.html", render_html(read_run(run)))
+    page = out or run / "report.html"
+    summary = _checked(lambda: read_run(run), lambda: check_page(page))
+    place = write_file(page, render_html(summary))
     typer.echo(f"Report: {place.resolve()}")
 
 
@@ -131,7 +137,8 @@ def compare(
     out: Annotated[Path, typer.Option(help="The page.")] = Path("compare.html"),
 ) -> None:
     """Put runs side by side: what a defence buys, and what it costs."""
-    comparison = compare_runs({name: read_run(run) for name, run in _named(runs).items()})
+    found = _checked(lambda: {name: read_run(run) for name, run in _named(runs).items()}, lambda: check_page(out))
+    comparison = compare_runs(found)
     place = write_file(out, render_comparison(comparison))
     typer.echo(comparison.verdict)
     typer.echo(f"Report: {place.resolve()}")
@@ -171,18 +178,37 @@ def datasets() -> None:
 
 
 def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: bool, seconds: float) -> None:
-    """Save, print, and say where the report is."""
+    """Save, print, and say where the report is; figures that cannot be saved are printed all the same."""
+    fault: InputError | None = None
     if out is not None:
-        result.save(out, overwrite=overwrite)
+        try:
+            result.save(out, overwrite=overwrite)
+        except InputError as error:
+            fault = error
     if as_json:
         typer.echo(json.dumps(metrics_json(result.summary()), ensure_ascii=False))
-        return
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    print_summary(result.summary(), console)
-    console.print()
-    if out is not None:
-        console.print(f"Report: {(out / 'report.html').resolve()}", highlight=False, soft_wrap=True)
-    console.print(f"[dim]{seconds:.1f} s in all[/dim]", highlight=False)
+    else:
+        console = Console(width=None if sys.stdout.isatty() else 140)
+        print_summary(result.summary(), console)
+        console.print()
+        if out is not None and fault is None:
+            console.print(f"Report: {(out / 'report.html').resolve()}", highlight=False, soft_wrap=True)
+        console.print(f"[dim]{seconds:.1f} s in all[/dim]", highlight=False)
+    if fault is not None:
+        raise fault
+
+
+def _checked(read: Callable[[], Found], *checks: Callable[[], object]) -> Found:
+    """What ``read`` gives where every check passes too; else the faults of all of them, those of ``read`` first."""
+    faults: list[str] = []
+    found: list[Found] = []
+    for step in (lambda: found.append(read()), *checks):
+        try:
+            step()
+        except InputError as error:
+            faults.extend(error.faults)
+    raise_faults(faults)
+    return found[0]
 
 
 def _named(runs: list[Path]) -> dict[str, Path]:
@@ -209,7 +235,9 @@ def main() -> NoReturn:
         for fault in error.faults:
             typer.echo(fault, err=True)
         count = len(error.faults)
-        typer.echo(f"{count} problem{'s' if count > 1 else ''}, nothing was run.", err=True)
+        problems = f"{count} problem{'s' if count > 1 else ''}"
+        stopped = "; the run was stopped. " + " ".join(work_so_far()) if work_so_far() else ", nothing was run."
+        typer.echo(problems + stopped, err=True)
         raise SystemExit(2) from None
     raise SystemExit(0)
 

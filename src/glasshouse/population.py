@@ -138,7 +138,7 @@ def _short_hash(content: bytes, label: int) -> bytes:
 
 
 def fingerprint_of(population: Any) -> str:
-    """A short hash of a population: of its features, labels and ids, or of a graph's features, edges and labels.
+    """A short hash of a population: of its features, labels and ids, or of all that a graph holds.
 
     Example:
         >>> fingerprint_of(Population([[0.0], [1.0]], [0, 1])) == Population([[0.0], [1.0]], [0, 1]).fingerprint()
@@ -146,7 +146,20 @@ def fingerprint_of(population: Any) -> str:
     """
     if isinstance(population, Population):
         return population.fingerprint()
-    return _digest([population.x, population.edge_index, population.y])
+    main = _digest([population.x, population.edge_index, population.y])
+    # edge weights, masks and the like may steer the training of a user's own trainer; a graph without keeps its hash
+    names = sorted(set(population.keys()) - {"x", "edge_index", "y"}) if hasattr(population, "keys") else []
+    more = [(name, value) for name in names if (value := getattr(population, name, None)) is not None]
+    if not more:
+        return main
+    parts = [main, *(f"{name} {_in_short(value)}" for name, value in more)]
+    return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:16]
+
+
+def _in_short(value: Any) -> str:
+    if hasattr(value, "detach") or hasattr(value, "__array__"):
+        return _digest([value])
+    return repr(value) if isinstance(value, str | int | float | bool | list | tuple) else type(value).__name__
 
 
 def _digest(arrays: Sequence[Any]) -> str:
@@ -247,11 +260,19 @@ def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
     return members
 
 
-def random_subsets(count: int, *, models: int, fraction: float, seed: int) -> BoolArray:
+def random_subsets(count: int, *, models: int, fraction: float, seed: int, stream: str = "subset") -> BoolArray:
     """Independent random training sets of a given share, [models, count].
 
     For targets, and for shadows that are meant to differ from Algorithm 1 (the paper's mismatched adversary trains
     its target on 35 %).
+
+    Args:
+        count: number of records.
+        models: number of training sets.
+        fraction: share of the records in each.
+        seed: of the draws; a larger number of models leaves the first ones as they were.
+        stream: for whom is drawn. Targets and shadows of one seed take different ones, or shadow 0 would train on the
+            target's members.
 
     Example:
         >>> random_subsets(100, models=2, fraction=0.35, seed=0).sum(axis=1)
@@ -266,7 +287,7 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int) -> Bo
         raise InputError(f"fraction: {fraction} of {count} records leaves nobody inside or nobody outside.")
     members = np.zeros((models, count), dtype=np.bool_)
     for model in range(models):
-        members[model, generator(seed, "subset", model).permutation(count)[:size]] = True
+        members[model, generator(seed, stream, model).permutation(count)[:size]] = True
     return members
 
 

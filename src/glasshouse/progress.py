@@ -1,4 +1,4 @@
-"""Progress of long steps, on standard error: done, rate and time left."""
+"""Progress of long steps, on standard error: done, rate and time left; and which of them have begun."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-__all__ = ["track"]
+__all__ = ["note_work", "track", "work_so_far"]
 
 Item = TypeVar("Item")
 
@@ -62,3 +62,27 @@ def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: boo
             yield item
             bars.advance(task)
     console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
+
+
+_BEGUN: dict[str, None] = {}  # in the order in which the steps began
+
+
+def note_work(step: str) -> None:
+    """Remember that a long step of this process has begun, for a fault that is found after it.
+
+    Args:
+        step: a sentence for the user, such as "An attack had been run."
+    """
+    _BEGUN[step] = None
+
+
+def work_so_far() -> tuple[str, ...]:
+    """The long steps that this process has begun; none means that nothing was run.
+
+    Example:
+        >>> note_work("An example was run.")
+        >>> work_so_far()[-1]
+        'An example was run.'
+        >>> _ = _BEGUN.popitem()
+    """
+    return tuple(_BEGUN)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -11,9 +13,20 @@ from pathlib import Path
 
 from glasshouse.errors import InputError
 
-_UNFINISHED = ".unfinished-"
+__all__ = [
+    "MADE_AGAIN",
+    "PAGE_MARK",
+    "check_free",
+    "check_page",
+    "clean_leftovers",
+    "digest",
+    "new_folder",
+    "write_file",
+]
 
-__all__ = ["check_free", "clean_leftovers", "new_folder", "write_file"]
+MADE_AGAIN = ("report.html", "run.json")  # files of a run that its list leaves out: a page made anew, and the list
+PAGE_MARK = " · Glasshouse</title>"  # near the start of every page of ours
+_UNFINISHED = ".unfinished-"
 
 
 def write_file(path: Path | str, content: bytes | str) -> Path:
@@ -48,7 +61,7 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
 
     Args:
         path: where it will be. A folder with something in it is refused unless ``overwrite``.
-        overwrite: replace what is there, in the same last step.
+        overwrite: replace a run of ours that is there, in the same last step; anything else is refused.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as home:
@@ -57,7 +70,7 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
         ...     sorted(p.name for p in (Path(home) / "run").iterdir())
         ['a.txt']
     """
-    path = Path(path)
+    path = _real(path)
     check_free(path, overwrite=overwrite)
     with _said_clearly(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,10 +79,11 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
             yield building
             building.chmod(0o777 & ~_umask())
             if path.exists():
+                check_free(path, overwrite=overwrite)  # somebody may have put a file there while the block ran
                 old = building.with_name(building.name + ".old")
                 path.rename(old)
                 building.rename(path)
-                shutil.rmtree(old)
+                _remove_run(old)
             else:
                 building.rename(path)
         except BaseException:
@@ -84,15 +98,89 @@ def clean_leftovers(folder: Path) -> None:
 
 
 def check_free(path: Path | str, *, overwrite: bool = False) -> None:
-    """Refuse a place that `new_folder` would refuse: ask before the long work, not after it."""
+    """Refuse a place that `new_folder` would refuse: ask before the long work, not after it.
+
+    With ``overwrite``, a folder is replaced where its own ``run.json`` lists every file in it, as it is; a file that
+    is not listed, or was changed, is somebody's and the folder stays.
+    """
+    path = _real(path)
+    with _said_clearly(path):
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file; give a folder to write the run into.")
+        if path.exists() and any(path.iterdir()):
+            if not overwrite:
+                raise InputError(
+                    f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
+                )
+            if fault := _not_ours(path):
+                raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")
+        _probe(path.parent, name=path.name)
+
+
+def check_page(path: Path | str) -> None:
+    """Refuse a place for a page where a file stands that is not a page of ours."""
     path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file; give a folder to write the run into.")
-    if path.exists() and any(path.iterdir()):
-        if not overwrite:
-            raise InputError(f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite).")
-        if not (path / "metrics.json").exists():
-            raise InputError(f"{path}: is not a run of Glasshouse (no metrics.json), so it is not overwritten.")
+    with _said_clearly(path):
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give a file for the page, such as {path / 'report.html'}.")
+        if path.exists() and path.stat().st_size and PAGE_MARK.encode() not in path.read_bytes()[:4096]:
+            raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file's content, as ``run.json`` keeps it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _not_ours(folder: Path) -> str:
+    """What in a folder is not described by a ``run.json`` of ours; empty where all of it is."""
+    listed = _listed(folder / "run.json")
+    if listed is None:
+        return f"{folder}: is not a run of Glasshouse (it has no run.json that lists its files)"
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_file():
+            return f"{path}: is not a file that a run writes"
+        if path.name in MADE_AGAIN:
+            continue
+        if path.name not in listed:
+            return f"{path}: is not a file of the run"
+        if digest(path) != listed[path.name]:
+            return f"{path}: was changed since the run wrote it"
+    return ""
+
+
+def _listed(manifest: Path) -> dict[str, str] | None:
+    """Digest by name of the files that a ``run.json`` lists, of any format that lists them; None where it does not."""
+    if manifest.is_symlink() or not manifest.is_file():
+        return None
+    try:
+        found = json.loads(manifest.read_bytes())
+        if not isinstance(found["format"], int) or "metrics.json" not in found["files"]:
+            return None
+        return {str(name): str(known["sha256"]) for name, known in found["files"].items()}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _remove_run(folder: Path) -> None:
+    """Remove an old run file by file: whatever else is in the folder stays, and the folder with it."""
+    for name in [*(_listed(folder / "run.json") or ()), *MADE_AGAIN]:
+        (folder / Path(name).name).unlink(missing_ok=True)
+    folder.rmdir()
+
+
+def _probe(folder: Path, *, name: str) -> None:
+    """Try to make a folder where one will be made; rights alone do not tell for a full or read-only disk."""
+    while not folder.exists():
+        folder, name = folder.parent, folder.name
+    Path(tempfile.mkdtemp(dir=folder, prefix=f".{name}.")).rmdir()
+
+
+def _real(path: Path | str) -> Path:
+    """The folder itself where the path is a link to it, so that the link stays."""
+    path = Path(path)
+    return path.resolve() if path.is_symlink() else path
 
 
 @contextlib.contextmanager

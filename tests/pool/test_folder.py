@@ -13,7 +13,7 @@ from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
 from glasshouse.pool import KeptAnswers, ShadowPool
 from glasshouse.population import BoolArray
 from glasshouse.queries import query
-from glasshouse.training import mlp
+from glasshouse.training import Versioned, mlp
 
 RANDOM = np.random.default_rng(0)
 POPULATION = Population(
@@ -61,13 +61,14 @@ def test_nothing_is_trained_twice_and_growing_leaves_the_first_files_untouched(t
         trained.append(seed)
         return lambda x: np.zeros((len(x), 2))
 
-    pool(tmp_path, counting, shadows=8).train()
+    counted = Versioned(counting, version="1")  # its closure changes with every model
+    pool(tmp_path, counted, shadows=8).train()
     first = contents(tmp_path)
     times = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
     assert len(trained) == 8
-    pool(tmp_path, counting, shadows=8).train()
+    pool(tmp_path, counted, shadows=8).train()
     assert len(trained) == 8
-    pool(tmp_path, counting, shadows=16).train()
+    pool(tmp_path, counted, shadows=16).train()
     assert len(trained) == len(set(trained)) == 16
     grown = contents(tmp_path)
     assert all(grown[name] == value for name, value in first.items())
@@ -91,8 +92,8 @@ def test_a_flipped_byte_is_found_and_that_model_alone_is_trained_again(tmp_path:
     ("changed", "named"),
     [
         ({"population": Population(POPULATION.x + 1, POPULATION.y)}, "data"),
-        ({"trainer": TorchTrainer(module=mlp(3, 2, hidden=(5,)), epochs=2)}, "trainer"),
-        ({"trainer": TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=3)}, "trainer"),
+        ({"trainer": TorchTrainer(module=mlp(3, 2, hidden=(5,)), epochs=2)}, r"trainer.module.closure.hidden\[0\]"),
+        ({"trainer": TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=3)}, "trainer.epochs"),
         ({"seed": 1}, "seed"),
         ({"fraction": 0.4}, "fraction"),
     ],

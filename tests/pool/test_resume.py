@@ -19,11 +19,9 @@ from glasshouse.training import mlp
 torch.set_num_threads(1)
 random = np.random.default_rng(0)
 population = Population(random.normal(size=(60, 3)).astype(np.float32), random.integers(2, size=60))
-pace = float(sys.argv[2])
-
 class Slow(torch.optim.SGD):
     def step(self, closure=None):
-        time.sleep(pace)
+        time.sleep(float(sys.argv[2]))  # not a global: the trainer is the same at any pace
         return super().step(closure)
 
 def optimizer(parameters):

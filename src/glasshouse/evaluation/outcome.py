@@ -21,6 +21,7 @@ from glasshouse.evaluation.thresholds import Policy, Threshold, estimate_thresho
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
+from glasshouse.progress import note_work
 
 __all__ = ["AttackOutcome", "run_attack"]
 
@@ -127,4 +128,5 @@ def run_attack(
         except InputError as error:  # the target could be scored, so only the thresholds are missing
             note = f"{note} {attack.name} has no threshold: {error}".strip()
     metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
+    note_work("An attack had been run.")
     return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, queries=attack.queries(evidence))

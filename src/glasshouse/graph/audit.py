@@ -36,7 +36,7 @@ from glasshouse.graph.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import as_members, fingerprint_of, random_subsets
-from glasshouse.progress import track
+from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
@@ -137,6 +137,8 @@ def audit(
     if pool.store is not None:
         pool.train(progress=progress)
     stored = time.perf_counter() - began
+    if model is None:
+        note_work("The target was being trained.")
     target = owner(data, truth, seed_for(seed, "target")) if model is None else model
     started = time.perf_counter()
     trained = list(track(pool, total=len(pool), label="Shadow models", unit="models", show=progress))

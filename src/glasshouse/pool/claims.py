@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from glasshouse.errors import InputError
+
 __all__ = ["Claims"]
 
 
@@ -19,8 +21,13 @@ class Claims:
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise InputError(
+                f"{path.parent}: no pool can be kept there: {error.strerror or error}. Choose another folder."
+            ) from error
 
     def close(self) -> None:
         """Give everything back."""

@@ -12,26 +12,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.errors import InputError
+from glasshouse.pool.description import differences, digest_of
 from glasshouse.pool.storing import StoredModel, ending
 from glasshouse.store import clean_leftovers, write_file
 
 __all__ = ["Identity", "PoolFolder"]
 
-_FORMAT = 1
+_FORMAT = 2  # 1 knew a trainer by one line of text only
+
+_SHOWN = 8  # differences that a message lists
 
 
 @dataclass(frozen=True, kw_only=True)
 class Identity:
-    """What makes two pools the same: data, trainer, seed and the share of records that trains a model."""
+    """What makes two pools the same: data, trainer, seed and the share of records that trains a model.
+
+    Args:
+        data: fingerprint of the population.
+        trainer: the trainer in a line, for people.
+        parts: the trainer down to its values, as `describe` gives it.
+        seed: of the pool.
+        fraction: share of records that trains a model.
+    """
 
     data: str
     trainer: str
+    parts: Any
     seed: int
     fraction: float
 
     def as_json(self) -> dict[str, Any]:
-        """For ``pool.json``."""
-        return {"data": self.data, "trainer": self.trainer, "seed": self.seed, "fraction": self.fraction}
+        """What ``pool.json`` and each model's manifest must agree on."""
+        return {
+            "data": self.data,
+            "trainer_sha256": digest_of(self.parts),
+            "seed": self.seed,
+            "fraction": self.fraction,
+        }
 
 
 class PoolFolder:
@@ -51,7 +68,8 @@ class PoolFolder:
         elif self.path.exists() and any(self.path.glob("model-*")):
             raise InputError(f"{self.path}: has models but no pool.json; it is no pool, or damaged. Choose another.")
         else:
-            write_file(description, _json({"format": _FORMAT, **identity.as_json()}))
+            told = {"trainer": identity.trainer, "trainer_parts": identity.parts}
+            write_file(description, _json({"format": _FORMAT, **identity.as_json(), **told}))
 
     def has(self, index: int) -> bool:
         """Whether a model is there, whole: its manifest reads and its file has the checksum that it should have."""
@@ -71,10 +89,11 @@ class PoolFolder:
             "kind": model.kind,
             "sha256": hashlib.sha256(model.content).hexdigest(),
             "metrics": model.metrics,
+            "trainer": self.identity.trainer,
             **self.identity.as_json(),
             **manifest,
         }
-        write_file(self._manifest(index), _json(full))
+        write_file(self._manifest(index), _json(full | {"manifest_sha256": digest_of(full)}))
 
     def read(self, index: int) -> tuple[str, bytes]:
         """Kind and content of a model, its checksum checked."""
@@ -94,6 +113,8 @@ class PoolFolder:
         if not path.exists():
             raise InputError(f"{path}: is not there.")
         found = _read_json(path)
+        if found.pop("manifest_sha256", None) != digest_of(found):
+            raise InputError(f"{path}: does not have its checksum; train the model again.")
         for name, value in self.identity.as_json().items():
             if found.get(name) != value:
                 raise InputError(f"{path}: {name}: belongs to another pool.")
@@ -105,15 +126,24 @@ class PoolFolder:
 
     def _check(self, found: dict[str, Any]) -> None:
         if found.get("format") != _FORMAT:
-            raise InputError(f"{self.path / 'pool.json'}: format {found.get('format')!r} is from another version.")
-        different = [name for name, value in self.identity.as_json().items() if found.get(name) != value]
-        if different:
+            raise InputError(
+                f"{self.path / 'pool.json'}: format {found.get('format')!r} is from another version of Glasshouse, "
+                f"which described trainers otherwise. Choose another folder for this pool."
+            )
+        changed: list[tuple[str, Any, Any]] = []
+        for name, value in self.identity.as_json().items():
+            if found.get(name) == value:
+                continue
+            parts = differences(found.get("trainer_parts"), self.identity.parts) if name == "trainer_sha256" else []
+            changed += parts or [(name, found.get(name), value)]
+        if changed:
             lines = [
-                f"{self.path}: {name}: the pool was made with {_short(found.get(name))}, not "
-                f"{_short(getattr(self.identity, name))}. Choose another folder for this pool."
-                for name in different
+                f"{self.path}: {place}: the pool was made with {_short(before)}, not {_short(now)}. "
+                f"Choose another folder for this pool."
+                for place, before, now in changed[:_SHOWN]
             ]
-            raise InputError(*lines)
+            more = len(changed) - _SHOWN
+            raise InputError(*lines, *([f"{self.path}: {more} more differences of this kind."] if more > 0 else []))
 
     def _file(self, index: int, kind: str) -> Path:
         return self.path / f"model-{index:05d}{ending(kind)}"
@@ -128,8 +158,9 @@ def members_as_ids(members: NDArray[np.bool_], ids: NDArray[np.str_]) -> list[st
 
 
 def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 200 else f"{text[:90]} … {text[-90:]}"
+    """A value in a message; what is long was already taken apart, so a part that is alike is not shown for it."""
+    text = "nothing there" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 200 else f"{text[:180]} … ({hashlib.sha256(text.encode()).hexdigest()[:8]})"
 
 
 def _json(value: Any) -> str:

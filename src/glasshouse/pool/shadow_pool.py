@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import inspect
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.errors import InputError
 from glasshouse.pool.claims import Claims
+from glasshouse.pool.description import describe
 from glasshouse.pool.folder import Identity, PoolFolder, members_as_ids
 from glasshouse.pool.storing import StoredModel, restored
 from glasshouse.pool.training import Group, groups_of, train_and_store, train_group
@@ -28,7 +31,7 @@ from glasshouse.population import (
     random_subsets,
     record_count,
 )
-from glasshouse.progress import track
+from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.training.trainer import Trainer
 
@@ -93,7 +96,7 @@ class ShadowPool:
         if fraction == 0.5:
             members = complementary_halves(count, models=shadows, seed=seed)
         else:
-            members = random_subsets(count, models=shadows, fraction=fraction, seed=seed)
+            members = random_subsets(count, models=shadows, fraction=fraction, seed=seed, stream="shadow subset")
         return cls(
             population=population,
             trainer=trainer,
@@ -110,9 +113,11 @@ class ShadowPool:
     def __iter__(self) -> Iterator[Any]:
         """One model after another: read from the folder where there is one, else trained now."""
         if self.store is None and isinstance(self.compute, ThisProcess):
+            note_work("Shadow models were being trained, and are not kept without a pool.")
             for group in self._groups():
                 yield from train_group(self.population, self.trainer, group)
         elif self.store is None:
+            note_work("Shadow models were being trained, and are not kept without a pool.")
             models: dict[int, StoredModel] = {}
             for _, batch in self._trained(self._groups()):
                 models |= batch
@@ -132,10 +137,11 @@ class ShadowPool:
         """Train what is missing in the folder, and nothing else; several processes may do so at once."""
         if self.store is None:
             raise InputError("store: this pool has no folder to train into.")
-        identity = self.identity()
+        identity = self._identity
         with contextlib.closing(Claims(self.store / ".claims")) as claims:
             with claims.claimed(_DESCRIPTION, wait=True):
                 folder = PoolFolder(self.store, identity)
+            self._check_members(folder)
             for wait in (False, True):  # first what nobody is at, then what others had begun and may have left
                 self._train_missing(folder, claims, wait=wait, progress=progress)
             self._tidy(folder, claims)
@@ -150,12 +156,36 @@ class ShadowPool:
 
     def identity(self) -> Identity:
         """What makes this pool the one that it is."""
+        return self._identity
+
+    @functools.cached_property
+    def _identity(self) -> Identity:
+        """Taken once, before the first model: training may change what a trainer holds, such as notes that it keeps."""
         return Identity(
             data=fingerprint_of(self.population),
             trainer=described(self.trainer),
+            parts=describe(self.trainer),
             seed=self.seed,
             fraction=self.fraction,
         )
+
+    def _check_members(self, folder: PoolFolder) -> None:
+        """Refuse a pool whose models were trained on other records than planned, such as by another random stream."""
+        for index in range(len(self)):
+            try:
+                found = folder.manifest(index).get("members")
+            except InputError:  # not there, or of another pool: it will be trained
+                continue
+            if found != members_as_ids(self.members[index], self._ids):
+                raise InputError(
+                    f"{self.store}: model {index}: was trained on other records than this pool plans for it. "
+                    f"Choose another folder for this pool."
+                )
+
+    @functools.cached_property
+    def _ids(self) -> NDArray[np.str_]:
+        ids = getattr(self.population, "ids", None)
+        return np.arange(self.members.shape[1]).astype(str) if ids is None else np.asarray(ids)
 
     def _train_missing(self, folder: PoolFolder, claims: Claims, *, wait: bool, progress: bool | None) -> None:
         missing = [group for group in self._groups() if not all(folder.has(index) for index in group.indices)]
@@ -168,19 +198,19 @@ class ShadowPool:
             # somebody else may have finished a group between the look and the claim
             ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
             left = sum(len(group.indices) for group in ours)
+            if left:
+                note_work(f"Shadow models that were trained are kept in {self.store}.")
             done = (index for batch in self._saved(folder, ours) for index in batch)
             for _ in track(done, total=left, label=label, unit="models", show=progress):
                 pass
 
     def _saved(self, folder: PoolFolder, groups: list[Group]) -> Iterator[list[int]]:
-        ids = getattr(self.population, "ids", None)
-        names = np.arange(self.members.shape[1]).astype(str) if ids is None else np.asarray(ids)
         for group, batch in self._trained(groups):
             for index, model in batch.items():
                 if not folder.has(index):
                     manifest = {
                         "model_seed": group.seeds[group.indices.index(index)],
-                        "members": members_as_ids(self.members[index], names),
+                        "members": members_as_ids(self.members[index], self._ids),
                         "versions": _versions(),
                     }
                     folder.write(index, model, manifest)
@@ -197,7 +227,9 @@ class ShadowPool:
 
 
 def described(trainer: Any) -> str:
-    """A trainer as text that is the same in every run: its settings, its architecture, or its source code.
+    """A trainer as a line for reports: its settings, its architecture, or its source code.
+
+    A pool is not known by this line, which does not show every value, but by `describe`.
 
     Example:
         >>> from glasshouse.training import TorchTrainer, mlp

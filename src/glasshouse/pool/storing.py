@@ -14,12 +14,13 @@ from torch import Tensor, nn
 
 from glasshouse.errors import InputError
 from glasshouse.pool.answers import KeptAnswers
+from glasshouse.pool.trusted import strange_names
 from glasshouse.queries import population_logits
 
 __all__ = ["StoredModel", "ending", "restored", "stored"]
 
 _ENDINGS = {"torch": ".safetensors", "sklearn": ".skops", "answers": ".safetensors"}
-_TRUSTED = ("sklearn.", "numpy.", "scipy.", "builtins.")
+_AGAIN = "Delete this model's files to train it again."
 
 
 class StoredModel(NamedTuple):
@@ -40,25 +41,37 @@ def ending(kind: str) -> str:
 def stored(model: Any, trainer: Any, population: Any, metrics: dict[str, float]) -> StoredModel:
     """A trained model as bytes, the same for the same weights.
 
-    A torch module is stored where the trainer can rebuild it (``restore``), an estimator where all of its types are
-    scikit-learn's, numpy's or scipy's; of anything else the answers are kept.
+    A torch module is stored where the trainer can rebuild it (``restore``), an estimator where all that it names is on
+    our list (`strange_names`); of anything else the answers are kept.
     """
-    if isinstance(model, nn.Module) and hasattr(trainer, "restore"):
+    kinds = _kinds(trainer, population)
+    if "torch" in kinds:
+        if not isinstance(model, nn.Module):
+            raise InputError(
+                f"store: the trainer has a method restore, but made a {type(model).__name__} and not a torch module. "
+                f"Return a module, or take restore away."
+            )
         tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
         return StoredModel("torch", save_tensors(_apart(tensors)), metrics)
-    if hasattr(model, "predict_proba") and (content := _skops_bytes(model)) is not None:
-        return StoredModel("sklearn", content, metrics)
-    if hasattr(population, "edge_index"):
+    if not kinds:
         raise InputError(
             "store: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph asks it "
             "again. Give the trainer a method restore(data, tensors), or leave store out."
         )
+    if hasattr(model, "predict_proba") and (content := _skops_bytes(model)) is not None:
+        return StoredModel("sklearn", content, metrics)
     logits = population_logits(model, population)
     return StoredModel("answers", safetensors.numpy.save({"logits": logits}), metrics)
 
 
 def restored(kind: str, content: bytes, trainer: Any, population: Any) -> Any:
-    """The model again, ready to be asked."""
+    """The model again, ready to be asked; one of a kind that this trainer never makes is refused before it is read."""
+    if kind not in (kinds := _kinds(trainer, population)):
+        fitting = " or ".join(kinds) or "no kind, for they cannot be stored"
+        raise InputError(
+            f'is of kind "{kind}", but models of this trainer are of kind {fitting}. It was not read: the pool was '
+            f"changed. {_AGAIN}"
+        )
     if kind == "torch":
         return trainer.restore(population, load_tensors(content))
     if kind == "sklearn":
@@ -84,24 +97,33 @@ def _skops_bytes(model: Any) -> bytes | None:
         content: bytes = skops.io.dumps(model)
     except (ImportError, TypeError, ValueError, NotImplementedError):
         return None
-    if _untrusted(content):
+    if strange_names(content):
         return None
     return _repeatable(content)
 
 
 def _from_skops(content: bytes) -> Any:
+    """The estimator; a file that names anything beyond our list is refused before anything in it is made."""
     import skops.io
 
-    if strange := _untrusted(content):
-        raise InputError(f"holds the type {strange[0]}, which is not one of scikit-learn's; refused.")
-    return skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+    try:
+        strange, doubted = strange_names(content), skops.io.get_untrusted_types(data=content)
+        if not strange:
+            return skops.io.loads(content, trusted=doubted)
+    except Exception as error:  # a changed file can fail in any way, and none of them is a fault of ours
+        raise InputError(f"cannot be read: {type(error).__name__}: {error}. {_AGAIN}") from error
+    loader, name = strange[0].split(" ", 1)
+    raise InputError(
+        f"names {name} ({loader}), which no estimator that we store needs. It was not read: the file was changed. "
+        f"{_AGAIN}"
+    )
 
 
-def _untrusted(content: bytes) -> list[str]:
-    """Types in the file that are nobody's we know."""
-    import skops.io
-
-    return [name for name in skops.io.get_untrusted_types(data=content) if not name.startswith(_TRUSTED)]
+def _kinds(trainer: Any, population: Any) -> tuple[str, ...]:
+    """What models of a trainer are stored as; nothing where they cannot be stored."""
+    if hasattr(trainer, "restore"):
+        return ("torch",)
+    return () if hasattr(population, "edge_index") else ("sklearn", "answers")
 
 
 def _repeatable(content: bytes) -> bytes:

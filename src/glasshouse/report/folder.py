@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 from glasshouse.errors import InputError
 from glasshouse.report.plain import FORMAT, summary_from
 from glasshouse.report.summarise import Summary
+from glasshouse.store import MADE_AGAIN, digest
 
 __all__ = ["manifest", "read_run"]
 
 _AGAIN = "Copy the folder whole, or run the audit again."
-_MADE_AGAIN = {"run.json", "report.html"}  # the one holds the list, the other can be rendered anew
 
 
 def manifest(folder: Path) -> dict[str, dict[str, Any]]:
@@ -28,8 +27,8 @@ def manifest(folder: Path) -> dict[str, dict[str, Any]]:
         ...     manifest(Path(place))["roc.csv"]["bytes"]
         7
     """
-    paths = sorted(path for path in folder.iterdir() if path.name not in _MADE_AGAIN)
-    return {path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in paths}
+    paths = sorted(path for path in folder.iterdir() if path.name not in MADE_AGAIN)
+    return {path.name: {"bytes": path.stat().st_size, "sha256": digest(path)} for path in paths}
 
 
 def read_run(folder: Path | str) -> Summary:
@@ -83,15 +82,10 @@ def _check_files(folder: Path, files: object) -> None:
             faults.append(f"{folder / 'run.json'}: is damaged: it lists {name[:80]!r}, which is not a file of a run.")
         elif not path.is_file():
             faults.append(f"{path}: is missing, so this is not a whole run of Glasshouse. {_AGAIN}")
-        elif not isinstance(known, dict) or known.get("sha256") != _digest(path):
+        elif not isinstance(known, dict) or known.get("sha256") != digest(path):
             faults.append(f"{path}: is not as the audit wrote it: damaged or edited. {_AGAIN}")
     if faults:
         raise InputError(*faults)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _first_line(error: Exception) -> str:

@@ -8,6 +8,7 @@ from glasshouse.training.schedules import OneCycle
 from glasshouse.training.sklearn_trainer import SklearnTrainer
 from glasshouse.training.torch_trainer import TorchTrainer
 from glasshouse.training.trainer import Trainer
+from glasshouse.training.versioned import Versioned
 from glasshouse.training.wide_resnet import WideResNet
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "SklearnTrainer",
     "TorchTrainer",
     "Trainer",
+    "Versioned",
     "WideResNet",
     "cnn",
     "mlp",

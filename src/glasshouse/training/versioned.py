@@ -1,0 +1,47 @@
+"""A trainer with a version of the user's own, where its parts cannot be looked into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from glasshouse.errors import InputError
+
+__all__ = ["Versioned"]
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """A trainer, or a part of one, that a pool knows by a version instead of by its code and values.
+
+    Two with the same version are taken for the same, so change it whenever you change what is inside. A pool asks for
+    it where something cannot be described, such as an open file; it also serves a trainer that keeps notes of its own.
+
+    Args:
+        trainer: what to call.
+        version: your own name for this state of it.
+
+    Example:
+        >>> trainer = Versioned(lambda population, members, seed: seed, version="1")
+        >>> trainer(None, None, seed=3)
+        3
+    """
+
+    trainer: Any
+    version: str
+
+    def __init__(self, trainer: Any, *, version: str) -> None:
+        if not isinstance(version, str) or not version.strip():
+            raise InputError(f"version: {version!r} is not a version; give a text of your own, such as '1'.")
+        object.__setattr__(self, "trainer", trainer)
+        object.__setattr__(self, "version", version)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """What the trainer gives."""
+        return self.trainer(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the trainer can do, such as ``restore`` or ``train_many``."""
+        if name.startswith("__") or name in ("trainer", "version"):  # asked for while a copy is made
+            raise AttributeError(name)
+        return getattr(self.trainer, name)

@@ -1,0 +1,172 @@
+"""What the command line says when it stops, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from glasshouse import write_evidence
+from glasshouse.cli import main
+from tests.strategies import gaussian_evidence
+
+
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def glasshouse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command in this process, which is much quicker than one of its own."""
+
+    def run(*arguments: str | Path, folder: Path) -> Done:
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["glasshouse", *map(str, arguments)])
+        monkeypatch.setattr("glasshouse.progress._BEGUN", {})
+        sys.modules.pop("own", None)
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Done(stopped.value.code, printed.out, printed.err)
+
+    return run
+
+
+OWN = """
+from glasshouse import InputError
+
+trained = []
+
+def train(population, members, seed):
+    if len(trained) == {limit}:
+        raise InputError("my data: record 3 has no picture.")
+    trained.append(seed)
+    with open("trained.txt", "a") as file:
+        file.write("one\\n")
+    width = len(population.classes)
+    return lambda x: x[:, :width]
+
+def make():
+    return train
+"""
+FILE = "data: {name: digits}\ntrainer: {kind: python, factory: 'own:make'}\nshadows: 4\nattacks: [base]\n"
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Path:
+    made, members = gaussian_evidence(records=400, models=4, shift=2.0, seed=0)
+    return write_evidence(tmp_path / "evidence.npz", made, members=members)
+
+
+def own_audit(folder: Path, *, limit: int) -> None:
+    (folder / "own.py").write_text(OWN.format(limit=limit))
+    (folder / "audit.yaml").write_text(FILE)
+
+
+def test_a_strangers_folder_is_never_overwritten(glasshouse: Command, evidence: Path) -> None:
+    thesis = evidence.parent / "thesis"
+    thesis.mkdir()
+    (thesis / "metrics.json").write_text("{}")
+    (thesis / "chapter.tex").write_text("years of work")
+    done = glasshouse("score", evidence, "--out", "thesis", "--overwrite", folder=evidence.parent)
+    assert done.returncode == 2
+    assert done.stderr.startswith("thesis: is not a run of Glasshouse")
+    assert (thesis / "chapter.tex").read_text() == "years of work"
+
+
+def test_a_run_is_overwritten_and_a_strangers_file_in_it_is_not(glasshouse: Command, evidence: Path) -> None:
+    folder = evidence.parent
+    for _ in range(2):
+        done = glasshouse("score", evidence, "-a", "base", "--out", "run", "--overwrite", folder=folder)
+        assert done.returncode == 0, done.stderr
+    (folder / "run" / "notes.txt").write_text("mine")
+    done = glasshouse("score", evidence, "-a", "base", "--out", "run", "--overwrite", folder=folder)
+    assert done.returncode == 2
+    assert done.stderr.startswith("run/notes.txt: is not a file of the run, so the folder is not overwritten")
+    assert (folder / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_a_run_of_an_older_format_is_overwritten_where_it_lists_its_files(glasshouse: Command, evidence: Path) -> None:
+    folder = evidence.parent
+    assert glasshouse("score", evidence, "-a", "base", "--out", "run", folder=folder).returncode == 0
+    path = folder / "run" / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
+    done = glasshouse("score", evidence, "-a", "base", "--out", "run", "--overwrite", folder=folder)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_page_never_replaces_a_file_that_is_not_a_page(glasshouse: Command, evidence: Path) -> None:
+    folder = evidence.parent
+    assert glasshouse("score", evidence, "-a", "base", "--out", "run", folder=folder).returncode == 0
+    before = evidence.read_bytes()
+    done = glasshouse("report", "run", "--out", "evidence.npz", folder=folder)
+    assert done.returncode == 2
+    assert "evidence.npz: is not a page of Glasshouse" in done.stderr
+    assert evidence.read_bytes() == before
+    assert glasshouse("report", "run", folder=folder).returncode == 0
+    assert glasshouse("report", "run", folder=folder).returncode == 0
+
+
+def test_a_missing_audit_file_is_said_first_and_a_full_folder_with_it(glasshouse: Command, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine.txt").write_text("mine")
+    done = glasshouse("audit", "missing.yaml", "--out", "run", folder=tmp_path)
+    lines = done.stderr.splitlines()
+    assert lines[0] == "missing.yaml: cannot be read: No such file or directory."
+    assert lines[1].startswith("run: already holds something")
+    assert lines[2] == "2 problems, nothing was run."
+    empty = glasshouse("audit", "missing.yaml", "--out", "new", folder=tmp_path)
+    assert empty.stderr.splitlines()[0].startswith("missing.yaml: cannot be read")
+    assert len(empty.stderr.splitlines()) == 2
+
+
+def test_an_out_that_cannot_be_written_is_refused_before_the_first_model_is_trained(
+    glasshouse: Command, tmp_path: Path
+) -> None:
+    own_audit(tmp_path, limit=100)
+    (tmp_path / "file").write_text("")
+    for out in ("file/run", "/proc/run"):
+        done = glasshouse("audit", "audit.yaml", "--out", out, folder=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"{out}: cannot be written")
+        assert done.stderr.endswith("1 problem, nothing was run.\n")
+    assert not (tmp_path / "trained.txt").exists()
+
+
+def test_a_pool_that_cannot_be_kept_is_refused_before_the_first_model_is_trained(
+    glasshouse: Command, tmp_path: Path
+) -> None:
+    own_audit(tmp_path, limit=100)
+    (tmp_path / "file").write_text("")
+    done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "file", folder=tmp_path)
+    assert done.returncode == 2
+    assert "file: no pool can be kept there" in done.stderr
+    assert done.stderr.endswith("1 problem, nothing was run.\n")
+    assert not (tmp_path / "trained.txt").exists()
+
+
+def test_nothing_was_run_is_said_only_where_nothing_was(glasshouse: Command, tmp_path: Path) -> None:
+    own_audit(tmp_path, limit=3)
+    done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "1 problem; the run was stopped. The target was being trained. Shadow models were being trained, and are not "
+        "kept without a pool."
+    )
+    done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "pool", folder=tmp_path)
+    assert done.returncode == 2
+    assert "nothing was run" not in done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        f"1 problem; the run was stopped. Shadow models that were trained are kept in {tmp_path / 'pool'}."
+    )
+    assert len(list((tmp_path / "pool").glob("model-*.json"))) == 3
