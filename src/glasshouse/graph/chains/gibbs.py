@@ -66,6 +66,7 @@ def gibbs_masks(
         Masks, bool [chains, n], and how the run went.
 
     Example:
+        >>> import torch
         >>> from glasshouse.graph.gnn import build_gnn
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
