@@ -15,8 +15,9 @@ from glasshouse.graph.chains.whole_losses import WholeLosses, forward_losses
 from glasshouse.graph.jit import kernel
 from glasshouse.graph.question import Model
 from glasshouse.graph.toggle import toggle_losses
-from glasshouse.graph.toggle.compiled.commit import fill_state, move
-from glasshouse.graph.toggle.compiled.engine import toggle_all
+from glasshouse.graph.toggle.compiled.architecture import STAGES
+from glasshouse.graph.toggle.compiled.commit import move
+from glasshouse.graph.toggle.compiled.engine import fill_rows, toggle_all
 from glasshouse.graph.toggle.compiled.plan import Graph, arrange
 from glasshouse.graph.toggle.compiled.problem import Problem, build_problem, supports
 from glasshouse.graph.toggle.stacking import shape_of
@@ -74,7 +75,9 @@ class CompiledGroup:
     def begin(self, mask: npt.NDArray[np.bool_]) -> None:
         """Start from a configuration [n]."""
         self._graph = arrange(self.problem.graph, mask)
-        fill_state(self.problem.weights, self._graph, self._state, self._scratch)
+        everyone = (0, len(mask))
+        for stage in range(STAGES):  # by the engine's own kernel, which is compiled for its signals anyway
+            fill_rows(self.problem.weights, stage, self._graph, self._state, self._scratch, everyone)
         self._totals = self._state.loss[self._graph.member].sum(axis=0)
 
     def signal(self, v: int) -> npt.NDArray[np.float64]:
