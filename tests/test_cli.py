@@ -7,8 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
+from typer.testing import CliRunner
 
-from glasshouse import write_evidence
+from glasshouse import InputError, write_evidence
+from glasshouse.cli import app
+from glasshouse.config import AuditFile, data_names
+from glasshouse.graph.datasets import graph_names, load_graph
 from tests.strategies import gaussian_evidence
 
 SMALL = """
@@ -134,9 +139,54 @@ def test_bad_input_is_a_clear_line_and_exit_code_two(evidence: Path, arguments: 
 
 
 def test_names_are_listed(tmp_path: Path) -> None:
-    assert {"rmia", "regressed", "best"} <= set(glasshouse("attacks", folder=tmp_path).stdout.split())
-    assert "digits" in glasshouse("datasets", folder=tmp_path).stdout.split()
+    records, _, graphs = glasshouse("attacks", folder=tmp_path).stdout.partition("On graphs also:")
+    assert {"rmia", "regressed", "best"} <= set(records.split())
+    assert {"g-base", "g-stacked", "g-regressed", "classifier-2hop"} == set(graphs.split())
     assert glasshouse("--help", folder=tmp_path).returncode == 0
+
+
+def test_the_listed_data_sets_are_those_that_files_accept(tmp_path: Path) -> None:
+    """Item 14 of issue 15: CIFAR was listed and refused, and no graph was listed."""
+    records, _, graphs = CliRunner().invoke(app, ["datasets"]).output.partition("graph: {name: …}")
+    listed = [line.split()[0] for line in records.splitlines() if line.startswith("  ")]
+    assert listed == list(data_names())
+    needs = {"file": {"path": "people.csv"}, "python": {"factory": "mine:people"}}
+    for name in listed:
+        AuditFile.model_validate({"data": {"name": name, **needs.get(name, {})}})
+    with pytest.raises(ValidationError):
+        AuditFile.model_validate({"data": {"name": "cora"}})
+    assert [line.strip() for line in graphs.splitlines()[1:-1]] == graph_names()
+    for name in [*graph_names()[1:], "torch_geometric:WikiCS"]:  # known, so that only its files are missing
+        with pytest.raises(InputError, match="there is no such file"):
+            load_graph(name, root=tmp_path)
+
+
+@pytest.mark.parametrize("command", ["attacks", "datasets"])
+def test_without_the_graph_extra_the_listings_say_what_is_missing(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glasshouse.cli.find_spec", lambda _: None)
+    done = CliRunner().invoke(app, [command])
+    assert done.exit_code == 0
+    assert "pip install 'glasshouse[graph]'" in done.output
+
+
+def test_an_audit_takes_attacks_in_place_of_the_files(tmp_path: Path) -> None:
+    (tmp_path / "audit.yaml").write_text(SMALL)
+    done = glasshouse(
+        "audit", "audit.yaml", "-a", "loss", "--attack", "base", "--out", "run", "--json", folder=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["attacks"]) == ["loss", "base"]
+
+
+def test_an_attack_that_does_not_fit_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "audit.yaml").write_text(SMALL)
+    done = glasshouse("audit", "audit.yaml", "-a", "rmai", "-a", "g-stacked", folder=tmp_path)
+    assert done.returncode == 2
+    assert '--attack: "rmai" is not an attack. Did you mean "rmia"?' in done.stderr
+    assert '--attack: "g-stacked" needs a graph, and this audit is of records.' in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:

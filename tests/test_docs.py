@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from glasshouse.evaluation.metrics import resolvable
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -19,6 +21,17 @@ def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
     api = (tmp_path / "site" / "api" / "index.html").read_text()
     for name in ("glasshouse.audit", "TorchTrainer", "toggle_losses", "ShadowPool"):
         assert name in api
+
+
+def test_the_page_about_reports_says_what_the_pictures_and_the_verdict_show() -> None:
+    """Item 14 of issue 15: the dotted line was called one non-member, and 1 % the figure beside a headline at 0.1 %."""
+    page = " ".join((ROOT / "docs" / "reading-a-report.md").read_text().split())
+    assert "The dotted line is chance. The shaded strip on the left stands for an FPR of 0" in page
+    style = (ROOT / "src" / "glasshouse" / "report" / "templates" / "pictures.css").read_text()
+    dotted = [line for line in style.splitlines() if "stroke-dasharray: 1 3" in line]
+    assert [line.split()[1] for line in dotted] == [".chance"]
+    assert "by default 0.1 %, or 1 % where there are fewer than 1000 non-members" in page
+    assert [min(resolvable(None, others)) for others in (999, 1000)] == [0.01, 0.001]
 
 
 def test_every_example_that_a_page_shows_is_there() -> None:

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
 
@@ -15,8 +16,7 @@ from rich.console import Console
 from glasshouse.attacks import attack_names
 from glasshouse.audit import audit_evidence
 from glasshouse.compute import chosen_compute
-from glasshouse.config import AuditFile, read_audit_file, run_audit_file
-from glasshouse.datasets import dataset_names
+from glasshouse.config import AuditFile, data_names, read_audit_file, run_audit_file, with_attacks
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
@@ -41,6 +41,8 @@ Next, a real one. Write one of these into audit.yaml and run: glasshouse audit a
   graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
   data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
 
+_NO_GRAPH = "  none: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
+
 Found = TypeVar("Found")
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
@@ -51,6 +53,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
 def audit(
     file: Annotated[Path | None, typer.Argument(help="AUDIT.yaml; without one, the embedded default.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for the run: report, figures, records.")] = Path("runs/audit"),
+    attacks: Annotated[
+        list[str] | None, typer.Option("--attack", "-a", help="An attack instead of the file's; repeat for more.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
@@ -66,6 +71,7 @@ def audit(
     )
     given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
+    config = with_attacks(config, attacks) if attacks else config
     compute = chosen_compute(workers=workers, cluster=cluster)
     try:
         result = run_audit_file(
@@ -167,14 +173,35 @@ def reproduce(
 
 @app.command()
 def attacks() -> None:
-    """List the attacks, by the names that files and options take."""
+    """List the attacks, by the names that files and options take; those that need a graph last."""
     typer.echo("\n".join(attack_names()))
+    typer.echo("\nOn graphs also:")
+    if not _graph_installed():
+        typer.echo(_NO_GRAPH)
+        return
+    from glasshouse.graph.attack import GRAPH_ATTACKS
+
+    typer.echo("\n".join(name for name in GRAPH_ATTACKS.names() if name not in attack_names()))
 
 
 @app.command()
 def datasets() -> None:
     """List the data sets, by the names that files take."""
-    typer.echo("\n".join(dataset_names()))
+    typer.echo("data: {name: …}")
+    for name, about in data_names().items():
+        typer.echo(f"  {name:<10}{about}")
+    typer.echo("\ngraph: {name: …}")
+    if not _graph_installed():
+        typer.echo(_NO_GRAPH)
+        return
+    from glasshouse.graph.datasets import graph_names
+
+    typer.echo("\n".join(f"  {name}" for name in graph_names()))
+    typer.echo("  torch_geometric:CLASS or torch_geometric:CLASS:NAME, or your own my_graph.npz")
+
+
+def _graph_installed() -> bool:
+    return find_spec("torch_geometric") is not None
 
 
 def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: bool, seconds: float) -> None:

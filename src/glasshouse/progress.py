@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-__all__ = ["note_work", "track", "work_so_far"]
+__all__ = ["note_work", "open_bar", "showing", "track", "work_so_far"]
 
 Item = TypeVar("Item")
+
+# Whether steps deep inside (a sampler's chains) show a bar; never while a bar of the step around them is open.
+_INNER: ContextVar[bool | None] = ContextVar("_INNER", default=False)
 
 
 class _Rate(ProgressColumn):
@@ -27,6 +32,43 @@ class _Rate(ProgressColumn):
         minutes = (task.elapsed or 0.0) / 60
         rate = task.completed / minutes if minutes > 0 else 0.0
         return Text(f"{rate:.1f} {self.unit}/min")
+
+
+@contextmanager
+def showing(progress: bool | None) -> Iterator[None]:
+    """Let steps inside the block show bars: True, False, or None for only where standard error is a terminal.
+
+    Example:
+        >>> with showing(False):
+        ...     pass
+    """
+    before = _INNER.get()
+    _INNER.set(progress)
+    try:
+        yield
+    finally:
+        _INNER.set(before)
+
+
+@contextmanager
+def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """A bar for a step deep inside, where `showing` asks for one: a function that counts items as done.
+
+    Args:
+        total: how many items there will be.
+        label: name of the step.
+        unit: plural name of an item.
+
+    Example:
+        >>> with open_bar(total=3, label="Letters", unit="letters") as done:
+        ...     done(3)
+    """
+    show = _INNER.get()
+    if not (sys.stderr.isatty() if show is None else show):
+        yield lambda _: None
+        return
+    with _shown(total=total, label=label, unit=unit) as done:
+        yield done
 
 
 def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:
@@ -46,6 +88,15 @@ def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: boo
     if not (sys.stderr.isatty() if show is None else show):
         yield from items
         return
+    with _shown(total=total, label=label, unit=unit) as done:
+        for item in items:
+            yield item
+            done(1)
+
+
+@contextmanager
+def _shown(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """An open bar, and a line when it closes; no other bar opens inside it."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -56,11 +107,9 @@ def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: boo
         TextColumn("left"),
     )
     started = time.monotonic()
-    with Progress(*columns, console=console, transient=True) as bars:
+    with showing(False), Progress(*columns, console=console, transient=True) as bars:
         task = bars.add_task(label, total=total)
-        for item in items:
-            yield item
-            bars.advance(task)
+        yield lambda count: bars.advance(task, count)
     console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
 
 

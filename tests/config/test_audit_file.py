@@ -43,7 +43,7 @@ claim: {delta: 0.1}
         "trainer.epochs: Input should be a valid integer, but is 'many'.",
         'trainer.hiden: is not a key here. Did you mean "hidden"?',
         "fprs[1]: Input should be less than 1, but is 2",
-        "data: 'digit' is not known. Known: 'digits', 'adult', 'file', 'python'.",
+        "data: 'digit' is not known. Known: 'digits', 'adult', 'cifar10', 'cifar100', 'file', 'python'.",
         "claim.epsilon: is missing.",
     ):
         assert expected in text

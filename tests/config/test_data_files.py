@@ -34,6 +34,43 @@ def test_an_archive_that_does_not_fit_is_refused(tmp_path: Path, arrays: dict[st
         read_population(tmp_path / "d.npz")
 
 
+def test_true_and_false_are_one_and_zero_in_features_and_members(tmp_path: Path) -> None:
+    """Item 14 of issue 15: such a column was refused as text."""
+    path = tmp_path / "d.csv"
+    path.write_text("age,married,owner,label,trained\n30,True,yes,a,True\n41.5,FALSE,no,b,false\n52, true ,1,a,yes\n")
+    population, members = read_population(path, member="trained")
+    assert population.x.tolist() == [[30, 1, 1], [41.5, 0, 0], [52, 1, 1]]
+    assert members is not None
+    assert members.tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("age,label,trained\n30,a,1\n,b,0\n", "age: row 2: the cell is empty. Fill it in, or leave the row out."),
+        ("age,label,trained\nNaN,a,1\nn/a,b,0\n1,b,0\n", "age: row 1 and 1 more: the cell is empty."),
+        ("age,label,trained\nTrue,a,1\n,b,0\n", "age: row 2: the cell is empty."),
+        ("age,label,trained\n30,a,1\n31, ,0\n", "label: row 2: the cell is empty."),
+        ("age,label,trained\n30,a,1\n31,b,\n", "trained: row 2: the cell is empty."),
+        ("age,label,trained\n30,a,1\n31,b,2\n", "trained: '2' is neither 1 nor 0"),
+    ],
+)
+def test_an_empty_cell_is_named_by_its_row_and_column(tmp_path: Path, table: str, message: str) -> None:
+    """Item 14 of issue 15: it was called text, or an empty label became a class of its own."""
+    path = tmp_path / "d.csv"
+    path.write_text(table)
+    with pytest.raises(InputError) as caught:
+        read_population(path, member="trained")
+    assert str(caught.value).startswith(f"{path}: {message}")
+
+
+def test_a_column_of_text_with_an_empty_cell_is_still_text(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("town,label\nOslo,a\n,b\n")
+    with pytest.raises(InputError, match="town: holds text; features are numbers"):
+        read_population(path)
+
+
 def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("age,label,trained\n1,a,1\nold,b,0\n")

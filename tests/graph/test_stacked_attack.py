@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.special import logit
 
-from glasshouse.attacks.stacking import Boosted
+from glasshouse.attacks.stacking import Boosted, Linear
 from glasshouse.errors import InputError
 from glasshouse.evaluation import auc
 from glasshouse.graph import GBASE, GStacked, Scene
@@ -78,6 +79,51 @@ def test_a_pool_is_learned_once_for_all_targets() -> None:
     assert attack.learned(second) is known
     assert attack.score_scene(second).shape == (2,)
     assert attack.learned(scene) is known
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "offline"},
+        {"without": ("kin",)},
+        {"samples": (3, 2)},
+        {"seed": 1},
+        {"targets": 4},
+        {"speakers": 4},
+        {"folds": 2, "mode": "offline"},
+        {"boosted": Boosted(rounds=5, leaves=15, fits=1)},
+        {"linear": Linear(strength=10.0)},
+        {"engine": "packed"},
+    ],
+    ids=str,
+)
+def test_a_copy_with_other_parameters_judges_as_a_fresh_attack_does(change: dict[str, Any]) -> None:
+    """Item 9 of issue 15: the copy answered with what the first attack had learned."""
+    scene = trained_scene(nodes=120, shadows=4)
+    base: dict[str, Any] = {"samples": (2, 2), "boosted": QUICK}
+    first = GStacked(**base)
+    before, known = first.score_scene(scene), first.learned(scene)
+    copied, fresh = dataclasses.replace(first, **change), GStacked(**base | change)
+    assert copied.score_scene(scene).tobytes() == fresh.score_scene(scene).tobytes()
+    assert copied.learned(scene) is not known
+    assert first.learned(scene) is known, "what the first attack learned is still its own"
+    assert first.score_scene(scene).tobytes() == before.tobytes()
+
+
+def test_a_copy_with_another_prior_or_more_jobs_learns_nothing_anew() -> None:
+    scene = trained_scene(shadows=8)
+    attack = quick()
+    for change in ({"prior": 0.2}, {"jobs": 2}):
+        assert dataclasses.replace(attack, **change).learned(scene) is attack.learned(scene)
+
+
+def test_a_list_of_signals_that_changes_later_is_noticed() -> None:
+    scene = trained_scene(nodes=120, shadows=4)
+    without = ["kin"]
+    attack = GStacked(samples=(2,), boosted=QUICK, without=without)
+    known = attack.learned(scene)
+    without.append("degree")
+    assert attack.learned(scene) is not known
 
 
 def test_audited_nodes_are_a_choice_of_what_is_shown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -16,11 +17,11 @@ from glasshouse.config.graph import GraphSection, check_attack
 from glasshouse.config.strict import Share, Strict, read_yaml
 from glasshouse.config.targets import Target, TrainedTarget
 from glasshouse.config.trainers import TrainerSection
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.result import AuditResult
 
-__all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file"]
+__all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks"]
 
 RECORD_ATTACKS = ("base", "lira", "rmia", "calibration", "attack-r", "loss", "classifier")
 
@@ -107,6 +108,26 @@ class AuditFile(Strict):
 def read_audit_file(path: Path | str) -> AuditFile:
     """Read and check an audit file; every fault is said at once."""
     return read_yaml(Path(path), AuditFile)
+
+
+def with_attacks(config: AuditFile, names: Sequence[str]) -> AuditFile:
+    """The same audit with these attacks in place of the file's; unknown names are refused, all at once.
+
+    Example:
+        >>> with_attacks(AuditFile(), ["lira"]).attacks
+        ['lira']
+    """
+    faults = []
+    for name in names:
+        try:
+            _known(name)
+        except ValueError as error:
+            faults.append(f"--attack: {error}")
+        else:
+            if not config.is_graph and name not in attack_names():
+                faults.append(f'--attack: "{name}" needs a graph, and this audit is of records. Leave it out.')
+    raise_faults(faults)
+    return config.model_copy(update={"attacks": list(names)})
 
 
 def run_audit_file(

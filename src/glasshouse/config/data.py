@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from glasshouse.datasets import Dataset, load_dataset
 from glasshouse.errors import InputError
 from glasshouse.population import BoolArray, Population
 
-__all__ = ["AdultData", "Data", "DigitsData", "FileData", "PythonData"]
+__all__ = ["AdultData", "Data", "DigitsData", "FileData", "ImageData", "PythonData", "data_names"]
 
 
 class DigitsData(Strict):
@@ -39,8 +39,19 @@ class AdultData(Strict):
         return load_dataset("adult", records=self.records, seed=seed), None
 
 
+class ImageData(Strict):
+    """CIFAR-10 or CIFAR-100, from files; for the trainer wide-resnet."""
+
+    name: Literal["cifar10", "cifar100"]
+    records: Annotated[int, Field(ge=100)] | None = None
+
+    def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
+        """The data set; who trained the target is drawn later."""
+        return load_dataset(self.name, records=self.records, seed=seed), None
+
+
 class FileData(Strict):
-    """The user's own records: npz with x, y and optionally ids and members, or csv with a label column."""
+    """Your own records from a path: npz with x, y and optionally ids and members, or csv with a label column."""
 
     name: Literal["file"]
     path: str
@@ -58,7 +69,7 @@ class FileData(Strict):
 
 
 class PythonData(Strict):
-    """Records from the user's own function, ``module:function``, importable from the audit file's folder."""
+    """Records from a factory, your own function ``module:function``, importable from the audit file's folder."""
 
     name: Literal["python"]
     factory: str
@@ -71,4 +82,19 @@ class PythonData(Strict):
         return Dataset(name="python", about=f"{len(made)} records from {self.factory}.", population=made), None
 
 
-Data = Annotated[DigitsData | AdultData | FileData | PythonData, Field(discriminator="name")]
+Data = Annotated[DigitsData | AdultData | ImageData | FileData | PythonData, Field(discriminator="name")]
+
+
+def data_names() -> dict[str, str]:
+    """Every name that ``data: {name: …}`` takes, and what it stands for.
+
+    Example:
+        >>> list(data_names())
+        ['digits', 'adult', 'cifar10', 'cifar100', 'file', 'python']
+    """
+    sections: tuple[Any, ...] = get_args(get_args(Data)[0])
+    return {
+        name: (section.__doc__ or "").replace("``", "").rstrip(".")
+        for section in sections
+        for name in get_args(section.model_fields["name"].annotation)
+    }

@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from glasshouse.errors import InputError
-from glasshouse.evidence.tables import read_columns
+from glasshouse.evidence.tables import as_flags, read_columns
 from glasshouse.population import BoolArray, Population, as_members
 
 __all__ = ["read_population"]
+
+_MISSING = ("", "nan", "none", "null", "na", "n/a")  # as spreadsheets and pandas write an empty cell
+_TRUTHS = ("true", "false", "yes", "no", "1", "0", "1.0", "0.0")
 
 
 def read_population(
@@ -19,11 +22,13 @@ def read_population(
 ) -> tuple[Population, BoolArray | None]:
     r"""Records from ``.npz`` (x, y, optionally ids and members), or ``.csv`` or ``.parquet`` with numeric features.
 
+    A column of True and False (or yes and no) counts as 1 and 0. An empty cell is refused.
+
     Args:
         path: the file.
         label: column of the labels (tables only).
         id_column: column of the ids; positions where None.
-        member: column of 0 and 1 telling who trained the target.
+        member: column of 1 and 0, True and False or yes and no, telling who trained the target.
 
     Example:
         >>> import tempfile
@@ -50,12 +55,13 @@ def read_population(
         raise InputError(f"{path}: has no column of features.")
     values = [_feature(columns[name], name, path) for name in features]
     ids = columns[id_column] if id_column else None
+    _refuse_empty(np.char.strip(columns[label]) == "", label, path)
     population = _said_of(path, np.stack(values, axis=1), columns[label], ids)
-    members = None
-    if member is not None:
-        flags = _feature(columns[member], member, path)
-        members = as_members(flags, flags.shape, place=f"{path}: {member}")
-    return population, members
+    if member is None:
+        return population, None
+    flags = as_flags(columns[member], place=f"{path}: {member}")
+    _refuse_empty(flags < 0, member, path)
+    return population, flags == 1
 
 
 def _from_npz(path: Path) -> tuple[Population, BoolArray | None]:
@@ -84,10 +90,27 @@ def _said_of(path: Path, x: np.ndarray, y: np.ndarray, ids: np.ndarray | None) -
 
 
 def _feature(values: np.ndarray, name: str, path: Path) -> np.ndarray:
-    try:
-        return values.astype(np.float64)
-    except ValueError:
-        raise InputError(
-            f"{path}: {name}: holds text; features are numbers. Encode categories first, or give the data from Python "
-            f"(data: {{name: python, factory: 'module:function'}})."
-        ) from None
+    """A column of text as numbers [N]."""
+    words = np.char.lower(np.char.strip(values))
+    missing = np.isin(words, _MISSING)
+    there = words[~missing]
+    if np.isin(there, _TRUTHS).all():
+        numbers = np.isin(there, ("true", "yes", "1", "1.0")).astype(np.float64)
+    else:
+        try:
+            numbers = there.astype(np.float64)
+        except ValueError:
+            raise InputError(
+                f"{path}: {name}: holds text; features are numbers. Encode categories first, or give the data from "
+                f"Python (data: {{name: python, factory: 'module:function'}})."
+            ) from None
+    _refuse_empty(missing, name, path)
+    return np.asarray(numbers)
+
+
+def _refuse_empty(missing: np.ndarray, name: str, path: Path) -> None:
+    """Say which rows of a column have no value; rows are counted without the header."""
+    rows = np.flatnonzero(missing) + 1
+    if len(rows):
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        raise InputError(f"{path}: {name}: row {rows[0]}{more}: the cell is empty. Fill it in, or leave the row out.")

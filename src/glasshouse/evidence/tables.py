@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glasshouse.errors import InputError, MissingExtraError
 from glasshouse.evidence.outputs import Arrays
 
-__all__ = ["read_columns", "tidy_arrays"]
+__all__ = ["as_flags", "read_columns", "tidy_arrays"]
 
 _TRUE = {"1", "true", "yes", "1.0"}
 _FALSE = {"0", "false", "no", "0.0"}
@@ -74,7 +74,7 @@ def tidy_arrays(columns: dict[str, NDArray[np.str_]], path: Path) -> Arrays:
         raise InputError(f"{path}: model: all rows are the target's; give the shadow models' rows too.")
     ids = columns["id"]
     order = {name: _in_order(ids[rows], ids[target], rows, name, path) for name, rows in rows_of.items()}
-    member = _truths(columns["member"], path)
+    member = as_flags(columns["member"], place=f"{path}: member")
     unknown = np.concatenate([rows[member[rows] < 0] for rows in order.values()])
     if len(unknown):
         raise InputError(f"{path}: member: empty for record {str(ids[unknown[0]])!r} of a shadow model; say 1 or 0.")
@@ -118,13 +118,18 @@ def _in_order(ids: NDArray[Any], wanted: NDArray[Any], rows: NDArray[Any], model
     return np.array([place[name] for name in wanted.tolist()])
 
 
-def _truths(values: NDArray[np.str_], path: Path) -> NDArray[np.int64]:
-    """1, 0 or -1 for unknown."""
+def as_flags(values: NDArray[np.str_], *, place: str) -> NDArray[np.int64]:
+    """1 for 1, true and yes, 0 for 0, false and no, -1 for an empty cell; [rows].
+
+    Example:
+        >>> as_flags(np.array(["True", "no", ""]), place="people.csv: member")
+        array([ 1,  0, -1])
+    """
     words = np.char.lower(np.char.strip(values.astype(str)))
     found = np.where(np.isin(words, list(_TRUE)), 1, np.where(np.isin(words, list(_FALSE)), 0, -1))
     strange = (found < 0) & ~np.isin(words, list(_UNKNOWN))
     if strange.any():
-        raise InputError(f"{path}: member: {str(values[strange][0])!r} is neither 1 nor 0.")
+        raise InputError(f"{place}: {str(values[strange][0])!r} is neither 1 nor 0.")
     return found
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -69,6 +69,7 @@ class GBASE(GraphAttack):
     hops: Hops = "model"
     engine: str = "auto"
     seed: int = 0
+    memory_: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)  # of the sampler
 
     def __post_init__(self) -> None:
         if isinstance(self.sampler, str):
@@ -108,7 +109,12 @@ class GBASE(GraphAttack):
 
     def _sampled(self, scene: Scene) -> Samples:
         request = Request(
-            samples=self.samples, prior=self._priors(scene), mode=self.mode, passes=self.passes, seed=self.seed
+            samples=self.samples,
+            prior=self._priors(scene),
+            mode=self.mode,
+            passes=self.passes,
+            seed=self.seed,
+            memory=self.memory_,
         )
         return draw(self.sampler, scene, request)
 

@@ -14,7 +14,7 @@ from glasshouse.evaluation.thresholds import Policy, thresholds_from
 from glasshouse.graph.attack import GraphAttack
 from glasshouse.graph.best import GraphBest
 from glasshouse.graph.scene import Scene
-from glasshouse.progress import track
+from glasshouse.progress import showing, track
 
 __all__ = ["run_on_scene"]
 
@@ -69,7 +69,8 @@ def run_on_scene(
             simulated=simulated,
         )
     started = time.perf_counter()
-    scores, details, queries, note = attack.judge(scene)
+    with showing(progress):
+        scores, details, queries, note = attack.judge(scene)
     seconds = time.perf_counter() - started
     thresholds: tuple[Threshold, ...] = ()
     if simulated is not None:

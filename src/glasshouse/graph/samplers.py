@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from torch import nn
@@ -33,6 +34,8 @@ class Request:
         mode: ``"online"``, or ``"offline"`` where only models without a node may speak about it.
         passes: how often a Gibbs chain visits every node.
         seed: of the draws.
+        memory: where a sampler may keep what it learned, for the next target. It belongs to the attack that asks and is
+            gone with it.
     """
 
     samples: int
@@ -40,6 +43,7 @@ class Request:
     mode: Mode
     passes: int
     seed: int
+    memory: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,19 @@ from glasshouse.registry import did_you_mean
 __all__ = ["GStacked"]
 
 
+@dataclass(eq=False)
+class Kept:
+    """What an attack learned last, and the parameters that it was learned with.
+
+    Args:
+        parameters: all that enter the learning; the prior and the number of jobs do not.
+        found: what was learned; None before the first target.
+    """
+
+    parameters: tuple[object, ...] = ()
+    found: Learned | None = None
+
+
 @register_graph_attack("g-stacked")
 @dataclass(frozen=True, kw_only=True)
 class GStacked(GraphAttack):
@@ -39,7 +52,9 @@ class GStacked(GraphAttack):
     deviations among these, is past 5), its answers are matched to theirs quantile by quantile, and BASE or G-BASE,
     which learned nothing, has a large say in the order; the posterior is then not calibrated.
 
-    All that depends on the pool is learned once and kept for the next target with the same shadow models.
+    All that depends on the pool is learned once and kept for the next target with the same shadow models. It is kept by
+    the attack, for exactly these parameters: a copy by `dataclasses.replace` with another prior shares it, a copy with
+    another mode, seed or the like learns anew.
 
     Args:
         mode: ``"online"``; or ``"offline"``, where only models without a node speak about it, and the posterior that
@@ -76,7 +91,7 @@ class GStacked(GraphAttack):
     engine: str = "auto"
     seed: int = 0
     jobs: int = field(default=1, repr=False, compare=False)  # how, not what
-    kept_: list[Learned] = field(default_factory=list, repr=False, compare=False)
+    kept_: Kept = field(default_factory=Kept, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
@@ -89,6 +104,14 @@ class GStacked(GraphAttack):
         unknown = [str(name) for name in self.without if name not in SIGNALS]
         if unknown:
             raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
+        if self.kept_.parameters != self._parameters:  # it came with a copy of an attack that learns something else
+            object.__setattr__(self, "kept_", Kept(self._parameters))
+
+    @property
+    def _parameters(self) -> tuple[object, ...]:
+        """All that enters the learning."""
+        numbers = (tuple(self.samples), self.targets, self.speakers, self.folds, self.seed)
+        return (self.mode, self.engine, tuple(self.without), self.boosted, self.linear, *numbers)
 
     def check(self, members: BoolArray) -> None:
         """Refuse a pool of too few models to simulate targets."""
@@ -106,9 +129,13 @@ class GStacked(GraphAttack):
 
     def learned(self, scene: Scene) -> Learned:
         """What this pool teaches, learned at the first scene that has it; the scene's target is not looked at."""
-        for known in self.kept_:
-            if known.stage.is_of(scene.data, scene.shadows, scene.shadow_members):
-                return known
+        known = self.kept_.found
+        if (
+            known is not None
+            and self.kept_.parameters == self._parameters  # a list of signals may have changed since
+            and known.stage.is_of(scene.data, scene.shadows, scene.shadow_members)
+        ):
+            return known
         stage = set_stage(
             scene.data,
             scene.shadows,
@@ -130,7 +157,7 @@ class GStacked(GraphAttack):
             seed=self.seed,
             jobs=self.jobs,
         )
-        self.kept_[:] = [found]  # of one pool only: it holds all the pool's answers
+        self.kept_.parameters, self.kept_.found = self._parameters, found  # of one pool only: it holds all its answers
         return found
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:

@@ -121,7 +121,7 @@ def test_certain_priors_are_obeyed_and_a_start_is_taken() -> None:
     assert info.flip_share == 0
 
 
-def test_models_without_kernels_go_through_the_rule_as_written() -> None:
+def test_models_without_kernels_are_asked_through_the_other_engines() -> None:
     data = simple_graph(size=6, edges=8, seed=6)
     masks, _ = gibbs_masks(random_models("gin", layers=2, count=2, dtype=torch.float32), data, chains=2)
     assert masks.shape == (2, 6)

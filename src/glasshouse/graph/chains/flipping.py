@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from glasshouse.graph.chains.groups import Groups
 from glasshouse.graph.chains.posterior import log_ratio
 from glasshouse.graph.chains.proposal import Block
 from glasshouse.graph.chains.whole_losses import WholeLosses
@@ -16,7 +17,7 @@ from glasshouse.graph.toggle.compiled.commit import fill_state, move
 from glasshouse.graph.toggle.compiled.plan import Graph, arrange
 from glasshouse.graph.toggle.compiled.problem import Problem
 
-__all__ = ["CompiledFlipper", "PlainFlipper"]
+__all__ = ["CompiledFlipper", "GroupFlipper", "PlainFlipper"]
 
 
 @kernel
@@ -77,8 +78,42 @@ class CompiledFlipper:
 
 
 @dataclass(kw_only=True)
+class GroupFlipper:
+    """The same chain over models of several shapes, each group with its own kept rows or forward passes."""
+
+    groups: Groups
+    prior_logit: npt.NDArray[np.float64]
+    _mask: npt.NDArray[np.bool_] = field(init=False)
+
+    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Start from a configuration [n]."""
+        self._mask = mask.copy()
+        self.groups.begin(mask)
+
+    def steps(self, block: Block) -> int:
+        """Propose every set of the block in turn; how many were taken."""
+        taken, value = 0, log_ratio(self.groups.totals())
+        for first, last, bar in zip(block.start[:-1], block.start[1:], block.log_uniform, strict=True):
+            nodes = block.nodes[first:last]
+            logits = self.prior_logit[nodes]
+            self.groups.flip(nodes)
+            proposed = log_ratio(self.groups.totals())
+            if bar < proposed - value + float(np.where(self._mask[nodes], -logits, logits).sum()):
+                self._mask[nodes] ^= True
+                value = proposed
+                taken += 1
+            else:
+                self.groups.undo(nodes)
+        return taken
+
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """The current configuration [n], a copy."""
+        return self._mask.copy()
+
+
+@dataclass(kw_only=True)
 class PlainFlipper:
-    """The same chain for any model, with a forward pass a step."""
+    """The same chain for any model, with a forward pass per step."""
 
     losses: WholeLosses
     prior_logit: npt.NDArray[np.float64]

@@ -8,24 +8,26 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.graph.asking import quiet
+from glasshouse.graph.chains.groups import Groups, groups_maker
 from glasshouse.graph.chains.posterior import membership_probability
 from glasshouse.graph.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
 from glasshouse.graph.jit import kernel
-from glasshouse.graph.reference import reference_losses
 from glasshouse.graph.toggle.compiled.architecture import toggle
 from glasshouse.graph.toggle.compiled.commit import commit, fill_state
 from glasshouse.graph.toggle.compiled.plan import Graph, arrange
 from glasshouse.graph.toggle.compiled.problem import build_problem, supports
 from glasshouse.graph.toggle.compiled.reach import release
 from glasshouse.graph.toggle.compiled.workers import available_cores, open_workers
+from glasshouse.progress import open_bar
 
 __all__ = ["Signal", "gibbs_masks"]
 
 Signal = Callable[[npt.NDArray[np.bool_], int], npt.NDArray[np.float64]]  # (mask [n], v) -> S [models]
+Done = Callable[[int], None]  # counts visits, for a bar
 
 
 def gibbs_masks(
@@ -44,8 +46,9 @@ def gibbs_masks(
     """Membership configurations from Gibbs chains whose conditionals are exact at every step.
 
     A pass visits all nodes in random order and draws each from
-    ``sigmoid(-S_target - log mean exp(-S_shadow) + log(λ / (1 - λ)))`` at the current configuration. Two-layer GCN,
-    GraphSAGE-max and GAT run compiled, one chain a thread; anything else through ``signal``.
+    ``sigmoid(-S_target - log mean exp(-S_shadow) + log(λ / (1 - λ)))`` at the current configuration. Models of several
+    shapes answer in groups, one per shape. Two-layer GCN, GraphSAGE-max and GAT run compiled, one chain per thread;
+    any other group is asked through `toggle_losses`, node by node.
 
     Args:
         models: the target first, then the shadow models.
@@ -63,6 +66,7 @@ def gibbs_masks(
         Masks, bool [chains, n], and how the run went.
 
     Example:
+        >>> import torch
         >>> from glasshouse.graph.gnn import build_gnn
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
@@ -81,14 +85,15 @@ def gibbs_masks(
     heard = everyone if asked is None else np.ascontiguousarray(asked.T)
     if heard.shape != everyone.shape or not heard.any(axis=1).all():
         raise ValueError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
-    if signal is None and supports(models, data):
-        cores = threads or available_cores()
-        flips = _compiled(models, data, masks, sources, logits, heard, passes=passes, threads=cores)
-    else:
-        ask = signal or _reference_signal(models, data)
-        flips = sum(
-            _plain(ask, mask, source, logits, heard, passes=passes) for mask, source in zip(masks, sources, strict=True)
-        )
+    cores = threads or available_cores()
+    with open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
+        rest = (masks, sources, logits, heard, done)
+        if signal is not None:
+            flips = sum(_plain(signal, *rest, chain, passes=passes) for chain in range(chains))
+        elif supports(models, data):
+            flips = _compiled(models, data, *rest, passes=passes, threads=cores)
+        else:
+            flips = _grouped(models, data, *rest, passes=passes, threads=cores)
     visits = max(chains * passes * n, 1)
     seconds = time.perf_counter() - began
     return masks, ChainInfo(acceptance_rate=1.0, flip_share=flips / visits, seconds=seconds)
@@ -126,6 +131,7 @@ def _compiled(
     sources: list[np.random.Generator],
     logits: npt.NDArray[np.float64],
     asked: npt.NDArray[np.bool_],
+    done: Done,
     *,
     passes: int,
     threads: int,
@@ -140,6 +146,7 @@ def _compiled(
         for _ in range(passes):
             order, uniform = source.permutation(len(logits)), source.random(len(logits))
             flips[chain] += sweep(problem.weights, order, uniform, logits, asked, graph, *space)
+            done(len(order))
         masks[chain] = graph.member
 
     with open_workers(min(threads, len(masks)), lambda: (problem.new_state(), problem.new_scratch())) as workers:
@@ -147,29 +154,58 @@ def _compiled(
     return int(flips.sum())
 
 
-def _plain(
-    signal: Signal,
-    mask: npt.NDArray[np.bool_],
-    source: np.random.Generator,
+def _grouped(
+    models: Sequence[Any],
+    data: Data,
+    masks: npt.NDArray[np.bool_],
+    sources: list[np.random.Generator],
     logits: npt.NDArray[np.float64],
     asked: npt.NDArray[np.bool_],
+    done: Done,
     *,
     passes: int,
+    threads: int,
 ) -> int:
-    """The same sweep in Python for any model; draws the same numbers in the same order."""
-    flips = 0
+    """The same chains over models of several shapes, or of one that has no kernels."""
+    new_groups, side_by_side = groups_maker(models, data, threads=threads)
+    flips = np.zeros(len(masks), np.int64)
+
+    def run(groups: Groups, chain: int) -> None:
+        groups.begin(masks[chain])
+
+        def signal(mask: npt.NDArray[np.bool_], v: int) -> npt.NDArray[np.float64]:
+            return groups.signal(v)
+
+        flips[chain] = _plain(signal, masks, sources, logits, asked, done, chain, passes=passes, flip=groups.flip)
+
+    # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+    with quiet(models), open_workers(min(threads, len(masks)) if side_by_side else 1, new_groups) as workers:
+        workers.each(run, range(len(masks)))
+    return int(flips.sum())
+
+
+def _plain(
+    signal: Signal,
+    masks: npt.NDArray[np.bool_],
+    sources: list[np.random.Generator],
+    logits: npt.NDArray[np.float64],
+    asked: npt.NDArray[np.bool_],
+    done: Done,
+    chain: int,
+    *,
+    passes: int,
+    flip: Callable[[npt.NDArray[np.int64]], None] | None = None,
+) -> int:
+    """One chain's sweeps in Python, for any models; it draws the same numbers in the same order as the kernel."""
+    flips, mask, source = 0, masks[chain], sources[chain]
     for _ in range(passes):
         order, uniform = source.permutation(len(logits)), source.random(len(logits))
-        for v, chance in zip(order.tolist(), uniform, strict=True):
+        for place, (v, chance) in enumerate(zip(order.tolist(), uniform, strict=True)):
             joins = bool(chance < membership_probability(signal(mask, v), logits[v], asked[v]))
-            flips += joins != mask[v]
-            mask[v] = joins
+            if joins != mask[v]:
+                flips += 1
+                mask[v] = joins
+                if flip is not None:
+                    flip(order[place : place + 1])
+            done(1)
     return flips
-
-
-def _reference_signal(models: Sequence[Any], data: Data) -> Signal:
-    def signal(mask: npt.NDArray[np.bool_], v: int) -> npt.NDArray[np.float64]:
-        answer = reference_losses(models, data, torch.from_numpy(mask)[None], torch.tensor([v]))
-        return answer[:, 0, 0].numpy()
-
-    return signal

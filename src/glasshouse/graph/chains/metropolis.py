@@ -12,12 +12,15 @@ import numpy.typing as npt
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.chains.flipping import CompiledFlipper, PlainFlipper
+from glasshouse.graph.asking import quiet
+from glasshouse.graph.chains.flipping import CompiledFlipper, GroupFlipper, PlainFlipper
+from glasshouse.graph.chains.groups import groups_maker
 from glasshouse.graph.chains.proposal import Block, draw_block, tuned
 from glasshouse.graph.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
-from glasshouse.graph.chains.whole_losses import WholeLosses, forward_losses
+from glasshouse.graph.chains.whole_losses import WholeLosses
 from glasshouse.graph.toggle.compiled.problem import build_problem, supports
 from glasshouse.graph.toggle.compiled.workers import available_cores, open_workers
+from glasshouse.progress import open_bar
 
 __all__ = ["metropolis_masks"]
 
@@ -66,7 +69,7 @@ def metropolis_masks(
     L is a model's loss summed over the members, on the graph that they induce. A step proposes to flip a random set of
     indicators, on average a share ε of them; ε is tuned during burn-in until between 0.2 and 0.4 of the proposals
     are taken, and fixed afterwards. With two-layer GCN, GraphSAGE-max and GAT a step costs what the rows that it
-    changes cost; with anything else a forward pass.
+    changes cost; with anything else a forward pass. Models of several shapes answer in groups, one per shape.
 
     Args:
         models: the target first, then the shadow models.
@@ -75,7 +78,7 @@ def metropolis_masks(
         burn_in: steps before the first one is kept, in each chain.
         thinning: steps from one kept configuration to the next.
         flip_share: ε to begin with.
-        chains: independent chains that share out the samples, one a thread.
+        chains: independent chains that share out the samples, one per thread.
         prior: λ, one number or one a node; nodes with 0 or 1 keep what they have.
         seed: the same seed gives the same masks on any number of threads.
         start: bool [n] or [chains, n]; by default drawn from the prior.
@@ -108,16 +111,19 @@ def metropolis_masks(
         flip_share=flip_share,
         candidates=np.flatnonzero(np.isfinite(logits)),
     )
-    new_flipper = _flipper_maker(models, data, logits, losses, threads=cores)
+    new_flipper, side_by_side = _flipper_maker(models, data, logits, losses, threads=cores)
     kept = np.zeros((schedule.samples, chains, n), np.bool_)
     taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
+    steps = chains * (burn_in + schedule.samples * thinning)
+    with open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
 
-    def run(flipper: Flipper, chain: int) -> None:
-        flipper.begin(masks[chain])
-        taken[chain], shares[chain] = _run_chain(flipper, schedule, sources[chain], kept[:, chain])
+        def run(flipper: Flipper, chain: int) -> None:
+            flipper.begin(masks[chain])
+            taken[chain], shares[chain] = _run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
 
-    with open_workers(min(cores, chains), new_flipper) as workers:
-        workers.each(run, range(chains))
+        # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+        with quiet(models), open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
+            workers.each(run, range(chains))
     info = ChainInfo(
         acceptance_rate=float(taken.sum() / max(chains * schedule.samples * thinning, 1)),
         flip_share=float(shares.mean()),
@@ -133,16 +139,24 @@ def _flipper_maker(
     losses: WholeLosses | None,
     *,
     threads: int,
-) -> Callable[[], Flipper]:
-    if losses is None and supports(models, data):
+) -> tuple[Callable[[], Flipper], bool]:
+    """A function that makes a chain's flipper, and whether several may run side by side."""
+    if losses is not None:
+        ask = losses
+        return lambda: PlainFlipper(losses=ask, prior_logit=logits), True
+    if supports(models, data):
         problem = build_problem(models, data, threads=threads)
-        return lambda: CompiledFlipper(problem=problem, prior_logit=logits)
-    ask = losses or forward_losses(models, data)
-    return lambda: PlainFlipper(losses=ask, prior_logit=logits)
+        return lambda: CompiledFlipper(problem=problem, prior_logit=logits), True
+    new_groups, side_by_side = groups_maker(models, data, threads=threads)
+    return lambda: GroupFlipper(groups=new_groups(), prior_logit=logits), side_by_side
 
 
 def _run_chain(
-    flipper: Flipper, schedule: _Schedule, source: np.random.Generator, kept: npt.NDArray[np.bool_]
+    flipper: Flipper,
+    schedule: _Schedule,
+    source: np.random.Generator,
+    kept: npt.NDArray[np.bool_],
+    done: Callable[[int], None],
 ) -> tuple[int, float]:
     """Burn in, then fill ``kept`` [samples, n]; how many proposals were taken after burn-in, and the tuned share."""
     share, candidates = schedule.flip_share, schedule.candidates
@@ -150,8 +164,10 @@ def _run_chain(
         steps = min(_ROUND, schedule.burn_in - first)
         taken = flipper.steps(draw_block(source, candidates, share=share, steps=steps))
         share = tuned(share, taken / steps, smallest=1 / max(len(candidates), 1))
+        done(steps)
     total = 0
     for sample in range(len(kept)):
         total += flipper.steps(draw_block(source, candidates, share=share, steps=schedule.thinning))
         kept[sample] = flipper.mask()
+        done(schedule.thinning)
     return total, share

@@ -10,7 +10,9 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.graph.asking import ask_model, quiet
+from glasshouse.graph.asking import ask_model, manners_of, quiet
+from glasshouse.graph.question import ask
+from glasshouse.graph.reference import induced_losses
 from glasshouse.graph.signal import losses
 
 __all__ = ["WholeLosses", "forward_losses"]
@@ -21,16 +23,25 @@ WholeLosses = Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.float64]]  # mask
 def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
     """A function from a mask [n] to the losses [models, n] of any modules or callables ``(x, edge_index) -> logits``.
 
+    Losses of nodes outside the mask mean nothing.
+
     Example:
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> forward_losses([lambda x, edge_index: x * 0], pair)(np.array([True, True])).round(4)
         array([[0.6931, 0.6931]])
     """
+    question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
 
-    def ask(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    def asked(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
         members = torch.from_numpy(mask)
         edges = data.edge_index[:, members[data.edge_index].all(0)]
         with quiet(models):
-            return torch.stack([losses(ask_model(model, data.x, edges), data.y) for model in models]).numpy()
+            found = [
+                induced_losses(model, question, members)
+                if manners_of(model).everywhere
+                else losses(ask_model(model, data.x, edges), data.y)
+                for model in models
+            ]
+        return torch.stack(found).numpy()
 
-    return ask
+    return asked

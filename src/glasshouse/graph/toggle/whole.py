@@ -13,7 +13,7 @@ from glasshouse.graph.asking import manners_of
 from glasshouse.graph.question import Model, Question
 from glasshouse.graph.reference import induced_losses
 from glasshouse.graph.toggle.registry import register_engine
-from glasshouse.progress import track
+from glasshouse.progress import open_bar
 
 __all__ = ["Whole"]
 
@@ -41,9 +41,11 @@ class Whole:
         shape = (len(models), len(question.masks), len(question.nodes))
         signal = torch.empty(shape, dtype=torch.float64, device=question.x.device)
         self._say_cost(models, question)
-        work = ((k, i) for i in range(shape[1]) for k in range(shape[0]))
-        for k, i in track(work, total=shape[0] * shape[1], label="Whole-graph queries", unit="masks"):
-            signal[k, i] = _under_mask(models[k], question, question.masks[i])
+        with open_bar(total=shape[0] * shape[1], label="Whole-graph queries", unit="masks") as done:
+            for i in range(shape[1]):
+                for k in range(shape[0]):
+                    signal[k, i] = _under_mask(models[k], question, question.masks[i])
+                    done(1)
         return signal
 
     def _say_cost(self, models: Sequence[Model], question: Question) -> None:

@@ -1,0 +1,180 @@
+"""Every command and code block of README and manual works as written, on small data.
+
+A new block or command fails here until it runs, or stands in the short list of those that cannot, with the reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
+
+import glasshouse
+from glasshouse import Population, SklearnTrainer, audit_evidence, experiments, write_evidence
+from glasshouse.cli import app
+from glasshouse.compute import ThisProcess, chosen_compute
+from glasshouse.experiments.settings import Preset
+from glasshouse.graph import GNNTrainer, citation_graph
+from glasshouse.graph.datasets import GraphDataset
+from glasshouse.registry import Registry
+from glasshouse.table import Table
+from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
+from tests.strategies import gaussian_evidence
+
+CANNOT_RUN = {  # line -> why
+    "make audit": "installs into .venv; the command that it runs afterwards is tested as `glasshouse audit`",
+    "make test": "is this very test run",
+    "pip install -c constraints.txt '.[graph]'": "installs from the network",
+}
+SMALLER = {  # in the manual -> here
+    "RUN RUN…": "RUN OTHER",  # two different runs
+    "shadows=128": "shadows=4",
+    "workers=4": "workers=2",
+    "--workers 4": "--workers 2",
+    "epochs: 200": "epochs: 5",
+    "n_estimators: 200": "n_estimators: 5",
+}
+BLOCKS = blocks()
+
+
+def small(text: str) -> str:
+    for there, here in SMALLER.items():
+        text = text.replace(there, here)
+    return text
+
+
+@functools.cache
+def tiny_graph() -> Any:
+    return citation_graph(nodes=240, classes=3, seed=0)
+
+
+@functools.cache
+def people() -> str:
+    """A table of 240 persons as users have it: ids, numbers, a column of True and False, labels, members."""
+    source = np.random.default_rng(0)
+    rows = ["person,age,hours,married,income,trained_on"]
+    for number in range(240):
+        age, hours, married = source.normal(40, 12), source.normal(38, 9), bool(source.random() < 0.5)
+        income = "high" if age + hours + 8 * source.normal() > 78 else "low"
+        rows.append(f"p{number},{age:.2f},{hours:.2f},{married},{income},{'yes' if number % 2 else 'no'}")
+    return "\n".join(rows) + "\n"
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with every file that the manual names; named graphs are tiny, and a cluster is this process."""
+    folder = tmp_path / "desk"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    (folder / "people.csv").write_text(people())
+    records = "data: {name: file, path: people.csv, label: income, id: person, member: trained_on}\n"
+    short = "trainer: {kind: sklearn, estimator: LogisticRegression}\nattacks: [base]\nshadows: 4\n"
+    for name in ("AUDIT.yaml", "audit.yaml"):
+        (folder / name).write_text(records + short)
+    evidence, members = gaussian_evidence(records=200, models=4, shift=2.0, seed=0)
+    for file in ("EVIDENCE.npz", "losses.npz"):
+        write_evidence(folder / file, evidence, members=members)
+    for run in ("RUN", "OTHER"):
+        audit_evidence(evidence, members=members, attacks=["base"], title=run).save(folder / run)
+
+    def load(name: str) -> GraphDataset:
+        assert name in ("synthetic", "cora"), f"give {name} a small stand-in"
+        return GraphDataset(name=name, about="Made up.", data=tiny_graph(), ids=np.arange(240).astype(str))
+
+    monkeypatch.setattr("glasshouse.graph.load_graph", load)
+    monkeypatch.setattr(
+        "glasshouse.cli.chosen_compute",
+        lambda *, workers, cluster: ThisProcess() if cluster else chosen_compute(workers=workers),
+    )
+    presets: Registry[Preset] = Registry("a preset")
+    for name in ("quick", "paper"):
+        presets.add(name, Preset(targets=1, datasets=("synthetic",), epochs=0.02, most_shadows=8))
+    monkeypatch.setattr("glasshouse.experiments.runner.PRESETS", presets)
+    monkeypatch.setattr("glasshouse.experiments.reproduce_all", lambda **options: [("table-1", _reproduce(**options))])
+    monkeypatch.setattr("glasshouse.experiments.reproduce", _reproduce)
+    return folder
+
+
+def _reproduce(name: str = "table-1", *, preset: str, **options: Any) -> Table:
+    """Table 1 on a made-up graph; other experiments are only looked up here, and run by tests/experiments."""
+    experiments.EXPERIMENTS.find(name)
+    return experiments.runner.reproduce("table-1", preset=preset, **options)
+
+
+def run(command: str) -> str:
+    """A command line of ours in this process; it must end well."""
+    program, *arguments = shlex.split(small(command))
+    assert program == "glasshouse", f"say how {command!r} is run, or why it cannot be"
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, f"{command}: {done.exception or done.output}"
+    return done.output
+
+
+@pytest.mark.parametrize("command", [line for line in shell_lines() if line not in CANNOT_RUN])
+def test_a_command_of_a_shell_block_runs(command: str, desk: Path) -> None:
+    assert run(command)
+
+
+@pytest.mark.parametrize("command", commands_in_sentences())
+def test_a_command_in_a_sentence_runs(command: str, desk: Path) -> None:
+    """Where only the command's name is mentioned, as in "`glasshouse report` makes the page again", it must exist."""
+    bare = command.split()[1:] in (["report"], ["compare"], ["score"])
+    assert run(f"{command} --help" if bare else command)
+
+
+def test_what_cannot_be_run_is_in_the_manual_and_has_its_target() -> None:
+    lines = shell_lines()
+    for line in CANNOT_RUN:
+        assert line in lines, f"{line!r} is no longer in the manual; take it off the list"
+        if line.startswith("make "):
+            assert f"\n{line.removeprefix('make ')}:" in (ROOT / "Makefile").read_text()
+    whole = "".join(block.text for block in BLOCKS) + "\n".join(lines)
+    for there in SMALLER:
+        assert there in whole, f"{there!r} is no longer in the manual; take it off the list"
+
+
+def test_every_block_is_of_a_language_that_is_run_here() -> None:
+    strange = [block.name for block in BLOCKS if block.language not in ("sh", "python", "yaml")]
+    assert not strange, f"say how these are run: {strange}"
+
+
+@pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "yaml"], ids=lambda block: block.name)
+def test_an_audit_file_of_the_manual_runs(block: Any, desk: Path) -> None:
+    (desk / "mine.yaml").write_text(small(block.text))
+    assert "Report: " in run("glasshouse audit mine.yaml --out mine --quiet")
+
+
+def names_for(text: str) -> dict[str, Any]:
+    """What a block of Python takes for granted; each block gets no more than its own page speaks of."""
+    source = np.random.default_rng(0)
+    x = source.normal(size=(240, 4)).astype(np.float32)
+    y = (x[:, 0] + source.normal(size=240) > 0).astype(int)
+    members = np.arange(240) % 2 == 0
+    classifier = LogisticRegression()
+    population, trainer = Population(x, y), SklearnTrainer(estimator=classifier)
+    model = LogisticRegression().fit(x[members], y[members])
+    known: dict[str, Any] = {"x": x, "y": y, "members": members, "my_classifier": classifier, "my_model": model}
+    if "GNNTrainer" in text:
+        data, mask = tiny_graph(), torch.arange(240) % 2 == 0
+        mine = GNNTrainer(epochs=5, device="cpu")(data, mask.numpy(), 0)
+        return {"data": data, "my_gnn": mine, "mask": mask}
+    if "result." in text:
+        return {"result": glasshouse.audit(model, population, members, trainer, shadows=4, attacks=["base"])}
+    return known | ({} if "population = " in text else {"model": model, "population": population, "trainer": trainer})
+
+
+@pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "python"], ids=lambda block: block.name)
+def test_a_block_of_python_runs(block: Any, desk: Path) -> None:
+    """An example that is shown whole is run by tests/test_examples.py, in a process of its own."""
+    if block.text.startswith("--8<-- "):
+        assert (ROOT / block.text.split('"')[1]).is_file()
+        assert block.text.split('"')[1].startswith("examples/")
+        return
+    exec(compile(small(block.text), block.name, "exec"), names_for(block.text))  # noqa: S102 (our own manual)
