@@ -32,7 +32,7 @@ class NetworkSection(Strict):
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     weight_decay: Annotated[float, Field(ge=0)] = 1e-5
 
-    def build(self) -> GNNTrainer:
+    def build(self, setting: Literal["inductive", "transductive"] = "inductive") -> GNNTrainer:
         """A trainer with these settings."""
         from glasshouse.graph.trainer import GNNTrainer, adam, sgd
 
@@ -47,6 +47,7 @@ class NetworkSection(Strict):
             dropout=self.dropout,
             epochs=self.epochs,
             optimizer=makers[self.optimizer](),
+            setting=setting,
         )
 
 
@@ -63,6 +64,7 @@ class GraphSection(Strict):
 
     name: str = "synthetic"
     network: NetworkSection = NetworkSection()
+    setting: Literal["inductive", "transductive"] = "inductive"
     drawn: Literal["random", "snowball"] = "random"
     fraction: Share = 0.5
     attacker: AttackerSection = AttackerSection()
@@ -86,8 +88,9 @@ class GraphSection(Strict):
         return {
             "data": graph.data,
             "members": members,
-            "trainer": self.network.build(),
-            "shadow_trainer": self.attacker.network.build() if self.attacker.network else None,
+            "trainer": self.network.build(self.setting),
+            "shadow_trainer": self.attacker.network.build(self.setting) if self.attacker.network else None,
+            "setting": self.setting,
             "known_graph": known,
             "about": graph.about,
         }

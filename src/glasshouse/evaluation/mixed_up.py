@@ -13,7 +13,7 @@ from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 
-__all__ = ["Finding", "shared_losses", "shared_records", "swapped_members"]
+__all__ = ["Finding", "shared_losses", "shared_nodes", "shared_records", "swapped_members"]
 
 _SURE = 0.999  # of an AUC below one half: one audit in two thousand is warned without a cause
 _CLEARLY_BELOW = 0.47  # members may be a little harder than others; this is more
@@ -72,6 +72,28 @@ def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
     return _said(
         np.isin(digests[~members], digests[members]),
         "have the same features and label as a member, so the model was trained on them too",
+    )
+
+
+def shared_nodes(digests: NDArray[Any], members: BoolArray) -> tuple[str, ...]:
+    """A note where nodes outside equal members in features and label, of a graph whose features tell nodes apart.
+
+    Their surroundings differ, so they are not the same record; asked alone they are.
+
+    Args:
+        digests: [N] equal for nodes of equal features and label.
+        members: [N] who trained the target.
+
+    Example:
+        >>> shared_nodes(np.array(["a", "b", "a", "c"]), np.array([True, True, False, False]))[0][:27]
+        '1 of 2 non-members have the'
+    """
+    equal = np.isin(digests[~members], digests[members])
+    if equal.sum() < max(1, _MANY * len(equal)) or len(np.unique(digests)) < len(digests) / 2:
+        return ()
+    return (
+        f"{int(equal.sum())} of {len(equal)} non-members have the same features and label as a member. No query "
+        f"without edges tells them apart; if they are copies of the same nodes, leave them out of the audit.",
     )
 
 

@@ -44,7 +44,8 @@ class AttackOutcome:
         note: why there are none, why this attack was picked, or why not to believe it; mostly empty.
         details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None where they are not known.
-        seconds: spent on scoring the target, and on tuning and learning from simulated targets before.
+        seconds: spent on scoring the target, with what is picked, tuned or learned on simulated targets first;
+            thresholds are not counted.
         queries: how often models were asked for it; None where nobody counted.
     """
 
@@ -98,7 +99,9 @@ def run_attack(
         array([1, 2])
     """
     if isinstance(attack, Best):
+        began = time.perf_counter()
         pick = attack.pick(evidence)
+        picking = time.perf_counter() - began
         outcome = run_attack(
             pick.attack,
             evidence,
@@ -108,7 +111,8 @@ def run_attack(
             confidence=confidence,
             simulated=pick.simulated,
         )
-        return dataclasses.replace(outcome, note=" ".join([pick.reason, outcome.note]).strip())
+        note = " ".join([pick.reason, outcome.note]).strip()
+        return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds)
     started = time.perf_counter()
     attack = attack.tuned(evidence)
     scores = attack.score(evidence)

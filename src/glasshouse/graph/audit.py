@@ -20,6 +20,7 @@ from glasshouse.audit_steps import check_attacks, checked_rates, conclude, libra
 from glasshouse.compute import Compute
 from glasshouse.errors import InputError
 from glasshouse.evaluation import AttackOutcome, PrivacyClaim
+from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.accuracy import node_accuracy
@@ -35,7 +36,7 @@ from glasshouse.graph.toggle.stacking import shape_of
 from glasshouse.graph.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import as_members, fingerprint_of, random_subsets
+from glasshouse.population import as_members, fingerprint_of, random_subsets, row_digests
 from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context, Surroundings
@@ -147,6 +148,7 @@ def audit(
     scene.meet_models()
     toggling = any(isinstance(attack, GraphAttack) and attack.toggles for attack in made.values())
     checked = check_engine(scene, seed=seed).sentence() if toggling else "no attack of this audit toggles nodes"
+    digests = row_digests(data.x, data.y.cpu().numpy())
     context = Context(
         title=title,
         about=" ".join([about, *_oddities(data)]).strip(),
@@ -169,7 +171,7 @@ def audit(
         },
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer, data, model),
-        notes=scene.notes,
+        notes=(*scene.notes, *shared_nodes(digests[scene.nodes], truth[scene.nodes])),
     )
 
     def run(attack: Attack | GraphAttack) -> AttackOutcome:

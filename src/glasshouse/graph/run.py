@@ -50,11 +50,14 @@ def run_on_scene(
         array([0.546, 0.546])
     """
     if isinstance(attack, GraphBest):
+        began = time.perf_counter()
         pick = attack.pick(scene)
+        picking = time.perf_counter() - began
         outcome = run_on_scene(
             pick.attack, scene, fprs=fprs, policy=policy, confidence=confidence, simulated=pick.simulated
         )
-        return dataclasses.replace(outcome, note=" ".join([pick.reason, outcome.note]).strip())
+        note = " ".join([pick.reason, outcome.note]).strip()
+        return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds)
     members = None if scene.truth is None else scene.truth[scene.nodes]
     if isinstance(attack, Attack):
         evidence = scene.record_evidence

@@ -107,7 +107,8 @@ class AttackFigures:
         queries_per_record: queries that one record takes; None where nobody counted.
         queries: in all.
         metrics: None where the members are not known.
-        seconds: spent on scoring the target, and on tuning and learning from simulated targets before.
+        seconds: spent on scoring the target, with what is picked, tuned or learned on simulated targets first;
+            thresholds are not counted.
     """
 
     name: str

@@ -19,6 +19,7 @@ from glasshouse.graph.toggle.balls import Rings, draw_rings
 from glasshouse.graph.toggle.masked_graph import Edges, MaskedGraph, coalesce, mask_graph
 from glasshouse.graph.toggle.registry import register_engine
 from glasshouse.graph.toggle.segments import bag_sum, distinct, expand, lookup, segment_sum, slices_within, starts_of
+from glasshouse.progress import open_bar
 
 __all__ = ["Packed"]
 
@@ -43,7 +44,11 @@ class Packed:
         """See :class:`~glasshouse.graph.toggle.registry.Engine`."""
         edges = coalesce(question.edge_index, question.size, torch.float32)
         hops = max(1, *(manners_of(model).hops for model in models))  # a model without edges changes nothing at 1 hop
-        rows = [_under_mask(models, question, edges, mask, hops=hops, memory=memory) for mask in question.masks]
+        rows = []
+        with open_bar(total=len(question.masks), label="Black-box queries", unit="masks") as done:
+            for mask in question.masks:
+                rows.append(_under_mask(models, question, edges, mask, hops=hops, memory=memory))
+                done(1)
         return torch.stack(rows, dim=1)
 
 

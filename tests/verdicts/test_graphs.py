@@ -1,0 +1,233 @@
+"""What users bring as graphs: judged rightly, or refused in one line (docs/no-false-verdict.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 (as users write it)
+from torch_geometric.data import Data
+from torch_geometric.nn import GCN, GCNConv
+
+from glasshouse import InputError
+from glasshouse.config import read_audit_file, run_audit_file
+from glasshouse.graph import GBASE, GNNTrainer, Scene, audit, build_gnn, citation_graph, toggle_losses
+from glasshouse.graph.self_check import check_engine
+from glasshouse.graph.setting import looks_transductive
+from glasshouse.graph.trainer import adam
+
+DATA = citation_graph(nodes=120, classes=3, words=60, words_a_node=6.0, topic_words=15, seed=0)
+MEMBERS = np.random.default_rng(0).random(120) < 0.5
+
+
+class MyGNN(nn.Module):
+    """As a user writes it."""
+
+    def __init__(self, layers: int = 2) -> None:
+        super().__init__()
+        widths = [60, *[16] * (layers - 1)]
+        self.convs = nn.ModuleList([GCNConv(a, 16) for a in widths[:-1]] + [GCNConv(widths[-1], 3)])
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        for conv in self.convs[:-1]:
+            x = F.dropout(F.relu(conv(x, edge_index)), p=0.3, training=self.training)
+        return self.convs[-1](x, edge_index)  # type: ignore[no-any-return]
+
+
+def planetoid_script(data: Data, members: Any, seed: int) -> nn.Module:
+    """The usual script: the whole graph, and a mask of labelled nodes."""
+    torch.manual_seed(seed % 2**31)
+    model, mask = MyGNN(), torch.from_numpy(np.asarray(members))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(60):
+        model.train()
+        optimizer.zero_grad()
+        F.cross_entropy(model(data.x, data.edge_index)[mask], data.y[mask]).backward()
+        optimizer.step()
+    return model
+
+
+def inductive_script(data: Data, members: Any, seed: int) -> nn.Module:
+    part = data.subgraph(torch.from_numpy(np.asarray(members)))
+    return planetoid_script(part, np.ones(part.num_nodes, dtype=bool), seed)
+
+
+def test_a_given_model_without_its_members_is_refused() -> None:
+    with pytest.raises(InputError, match="^members: missing; a model that is given needs to be told who trained it"):
+        audit(DATA, model=MyGNN(), trainer=inductive_script)
+
+
+def test_a_given_model_without_its_trainer_does_not_become_a_gcn_of_ours() -> None:
+    with pytest.raises(InputError, match="^trainer: missing; shadow models must be trained as the given model was"):
+        audit(DATA, model=MyGNN(), members=MEMBERS)
+    with pytest.raises(InputError, match="^trainer: missing"):
+        audit(DATA, model=build_gnn("gat", features=60, hidden=64, classes=3), members=MEMBERS)
+
+
+def test_a_model_that_our_own_trainer_would_make_needs_no_trainer(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = build_gnn("gcn", features=60, hidden=64, classes=3)
+    monkeypatch.setattr(GNNTrainer, "__call__", lambda self, data, members, seed: ours)
+    monkeypatch.setattr(GNNTrainer, "train_many", lambda self, data, members, seeds: [ours] * len(seeds))
+    assert audit(DATA, model=ours, members=MEMBERS, attacks=["loss"], shadows=2).table()["attack"].tolist() == ["loss"]
+
+
+@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
+def test_values_of_edges_are_refused_everywhere_and_not_ignored(name: str) -> None:
+    data = DATA.clone()
+    data[name] = torch.rand(data.num_edges)
+    model = build_gnn("gcn", features=60, hidden=4, classes=3)
+    doors: list[Any] = [
+        lambda: audit(data, shadows=2),
+        lambda: GNNTrainer(epochs=1)(data, MEMBERS, 0),
+        lambda: toggle_losses([model], data, torch.ones(1, 120, dtype=torch.bool), torch.tensor([0])),
+    ]
+    for door in doors:
+        with pytest.raises(InputError, match=f"^data.{name}: values of edges are not used yet"):
+            door()
+
+
+def test_the_engine_is_held_against_the_rule_and_the_report_says_how_near_it_is() -> None:
+    found = audit(
+        DATA,
+        members=MEMBERS,
+        trainer=GNNTrainer(model=lambda: GCN(60, 8, 3, 3), epochs=5),
+        attacks=[GBASE(samples=1)],
+        shadows=2,
+        fprs=[0.1],
+    )
+    said = found.context.settings["engine"]
+    assert said.startswith("8 random signals against the rule as written: largest difference ")
+    assert float(said.split()[-1]) < 1e-4
+
+
+def test_an_engine_that_differs_from_the_rule_stops_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = [build_gnn("gcn", features=60, hidden=4, classes=3) for _ in range(3)]
+    scene = Scene(DATA, models[0], models[1:], np.stack([MEMBERS, ~MEMBERS]))
+    assert check_engine(scene, seed=0).largest < 1e-4
+    wrong = lambda *asked, **options: toggle_losses(*asked, **options) + 0.05  # noqa: E731
+    monkeypatch.setattr("glasshouse.graph.self_check.toggle_losses", wrong)
+    with pytest.raises(InputError, match="the fast engine differs from the rule as written by 0.0"):
+        check_engine(scene, seed=0)
+
+
+def test_the_usual_script_is_noticed_as_transductive() -> None:
+    rows = np.stack([MEMBERS, ~MEMBERS])
+    scripts = {planetoid_script: True, inductive_script: False}
+    for script, wanted in scripts.items():
+        models = [script(DATA, who, seed) for seed, who in enumerate(rows)]
+        assert looks_transductive(models, DATA, rows) == wanted
+    found = audit(
+        DATA,
+        model=planetoid_script(DATA, MEMBERS, 9),
+        members=MEMBERS,
+        trainer=planetoid_script,
+        shadows=4,
+        attacks=["base"],
+    )
+    assert found.context.warnings[0].endswith('say setting="transductive".')
+
+
+def test_transductive_targets_are_asked_about_the_whole_graph() -> None:
+    model = planetoid_script(DATA, MEMBERS, 9)
+    found = audit(
+        DATA, model=model, members=MEMBERS, trainer=planetoid_script, setting="transductive", shadows=4,
+        attacks=["base", "g-base", "classifier-2hop", "best"],
+    )  # fmt: skip
+    model.eval()
+    right = (model(DATA.x, DATA.edge_index).argmax(dim=1) == DATA.y).numpy()
+    assert found.context.train_accuracy == pytest.approx(right[MEMBERS].mean())
+    assert found.context.test_accuracy == pytest.approx(right[~MEMBERS].mean())
+    assert found.context.warnings == ()
+    assert list(found.left_out) == ["g-base-mia", "classifier-2hop"]
+    assert "a transductive model was trained on the whole graph" in found.left_out["g-base-mia"]
+    logits = model(DATA.x, DATA.edge_index)
+    wanted = F.cross_entropy(logits.double(), DATA.y, reduction="none").detach().numpy()
+    np.testing.assert_allclose(found.evidence.target_loss, wanted, atol=1e-6)
+
+
+def test_our_trainer_trains_transductively_as_the_script_does() -> None:
+    trainer = GNNTrainer(setting="transductive", hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), device="cpu")
+    model = trainer(DATA, MEMBERS, 0)
+    hidden = DATA.clone()
+    hidden.y = torch.where(torch.from_numpy(MEMBERS), DATA.y, (DATA.y + 1) % 3)  # others' labels play no part
+    again = trainer(hidden, MEMBERS, 0)
+    for one, other in zip(model.parameters(), again.parameters(), strict=True):
+        assert torch.equal(one, other)
+    elsewhere = DATA.clone()
+    elsewhere.x = DATA.x.clone()
+    elsewhere.x[~torch.from_numpy(MEMBERS)] += 1.0  # but their features do
+    assert not torch.equal(next(trainer(elsewhere, MEMBERS, 0).parameters()), next(model.parameters()))
+    assert trainer.metrics(DATA, MEMBERS, model)["train_accuracy"] > 0.9
+
+
+def test_an_audit_and_its_trainer_must_agree_on_the_setting() -> None:
+    with pytest.raises(InputError, match='^setting: the audit says "inductive", but the trainer trains in the trans'):
+        audit(DATA, trainer=GNNTrainer(setting="transductive"))
+    with pytest.raises(InputError, match='^setting: "both" is not known'):
+        audit(DATA, setting="both")  # type: ignore[arg-type]
+
+
+def test_an_audit_file_says_the_setting_too(tmp_path: Path) -> None:
+    path = tmp_path / "audit.yaml"
+    path.write_text(
+        "graph: {name: synthetic, setting: transductive, network: {hidden: 8, epochs: 2}}\n"
+        "attacks: [base, g-base]\nshadows: 2\n"
+    )
+    found = run_audit_file(read_audit_file(path), folder=tmp_path, progress=False)
+    assert found.context.settings["setting"] == "transductive"
+    assert list(found.left_out) == ["g-base-mia"]
+
+
+def test_a_target_that_is_unlike_its_shadow_models_is_told_of_the_switch() -> None:
+    found = audit(
+        DATA, model=build_gnn("gcn", features=60, hidden=16, classes=3), members=MEMBERS, shadows=6, attacks=["loss"],
+        trainer=GNNTrainer(hidden=16, dropout=0.0, epochs=100, optimizer=adam(0.05), device="cpu"),
+    )  # fmt: skip
+    (note,) = [note for note in found.summary().notes if "unlike every shadow model" in note]
+    assert note.endswith('then say setting="transductive".')
+
+
+def test_a_network_that_gives_probabilities_in_a_dict_is_audited_as_its_logits_are() -> None:
+    class Answering(nn.Module):
+        def __init__(self, inner: nn.Module, kind: str) -> None:
+            super().__init__()
+            self.inner, self.kind = inner, kind
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+            logits = self.inner(x, edge_index)
+            return {"logits": logits.softmax(dim=1)} if self.kind == "dict" else logits
+
+    nets = [inductive_script(DATA, who, seed) for seed, who in enumerate([MEMBERS, MEMBERS, ~MEMBERS])]
+    found = {}
+    for kind in ("dict", "plain"):
+        target, *shadows = (Answering(net, kind) for net in nets)
+        scene = Scene(DATA, target, shadows, np.stack([MEMBERS, ~MEMBERS]))
+        scene.meet_models()
+        found[kind] = (GBASE(samples=2).score_scene(scene), scene.zero_hop.target_loss, scene.notes)
+    np.testing.assert_allclose(found["dict"][0], found["plain"][0], atol=1e-3)
+    np.testing.assert_allclose(found["dict"][1], found["plain"][1], atol=1e-4)
+    assert "answers with probabilities" in found["dict"][2][0]
+    assert found["plain"][2] == ()
+
+
+def test_swapped_members_of_a_graph_are_said_first() -> None:
+    trainer = GNNTrainer(hidden=16, dropout=0.0, epochs=100, optimizer=adam(0.05), device="cpu")
+    model = trainer(DATA, MEMBERS, 3)
+    right, wrong = (
+        audit(DATA, model=model, members=who, trainer=trainer, attacks=["base"], shadows=4)
+        for who in (MEMBERS, ~MEMBERS)
+    )
+    assert right.context.warnings == ()
+    assert wrong.context.warnings[0].startswith("Members and others look swapped")
+
+
+def test_copies_of_nodes_in_both_groups_are_noted() -> None:
+    edges = torch.cat([DATA.edge_index, DATA.edge_index + 120], dim=1)
+    twice = Data(x=DATA.x.repeat(2, 1), edge_index=edges, y=DATA.y.repeat(2))
+    members = np.repeat([True, False], 120)
+    found = audit(twice, members=members, trainer=GNNTrainer(hidden=4, epochs=2), attacks=["loss"], shadows=2)
+    assert any(note.startswith("120 of 120 non-members have the same features") for note in found.context.notes)

@@ -1,0 +1,227 @@
+"""What users bring as records: judged rightly, or refused in one line (docs/no-false-verdict.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from glasshouse import Evidence, InputError, Population, SklearnTrainer, audit, audit_evidence
+from glasshouse.attacks import LossThreshold
+from glasshouse.attacks.registry import Attack
+from glasshouse.evaluation import evaluate, roc
+from glasshouse.evaluation.thresholds import thresholds_from
+from glasshouse.report import read_run, render_html
+from glasshouse.result import AuditResult
+
+
+def digits(records: int = 700, *, noisy: float = 0.2) -> Population:
+    """Handwritten digits, a share of them mislabelled, so that remembering shows."""
+    x, y = load_digits(return_X_y=True)
+    source = np.random.default_rng(0)
+    labels = np.where(source.random(len(y)) < noisy, source.integers(10, size=len(y)), y)
+    return Population(x[:records], labels[:records])
+
+
+def half(population: Population, seed: int = 1) -> Any:
+    return np.random.default_rng(seed).random(len(population)) < 0.5
+
+
+def audited(estimator: Any, **options: Any) -> AuditResult:
+    population = digits()
+    members = half(population)
+    return audit(None, population, members, SklearnTrainer(estimator=estimator), shadows=6, progress=False, **options)
+
+
+@pytest.fixture(scope="module")
+def nearest() -> AuditResult:
+    return audited(KNeighborsClassifier(n_neighbors=1))
+
+
+def test_tied_scores_speak_of_the_first_rate_that_can_be_reached(nearest: AuditResult) -> None:
+    rate = nearest.outcomes["base"].metrics.rates[0]  # type: ignore[union-attr]
+    assert rate.first is not None
+    assert rate.tpr == 0.0  # nobody is called a member, and that is no measurement
+    assert 0.01 < rate.first.fpr < rate.first.tpr
+    verdict = nearest.summary().verdict
+    assert "finds 0.0 %" not in verdict
+    assert f"finds {100 * rate.first.tpr:.1f} % of" in verdict
+    assert "scores are tied, and no threshold accuses fewer, so nothing can be measured at 1.0 %" in verdict
+
+
+def test_tables_and_pages_never_print_a_zero_that_nobody_measured(nearest: AuditResult, tmp_path: Path) -> None:
+    table = nearest.table()
+    assert np.isnan(table["tpr@0.01"]).all()
+    assert (table["tpr@first_fpr"] > table["first_fpr"]).all()
+    summary = nearest.summary()
+    page = render_html(summary)
+    assert "the first reachable" in page
+    assert "0.0 % <small>0.0–" not in page
+    first = summary.attacks[0].metrics.rates[0]  # type: ignore[union-attr]
+    assert f"at {100 * first.fpr:.1f} %: {100 * first.tpr:.1f} %" in page
+    nearest.save(tmp_path / "run")
+    assert read_run(tmp_path / "run").verdict == summary.verdict
+    assert render_html(read_run(tmp_path / "run")) == render_html(read_run(tmp_path / "run"))
+    assert f"(at {100 * first.fpr:.1f}" in (tmp_path / "run" / "table.tex").read_text()
+
+
+def test_tied_scores_still_bound_epsilon(nearest: AuditResult) -> None:
+    assert nearest.privacy is not None
+    assert nearest.privacy.epsilon > 0.2
+    assert [threshold.first for threshold in nearest.outcomes["base"].thresholds] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestClassifier(n_estimators=20),
+        ExtraTreesClassifier(n_estimators=20),
+        DecisionTreeClassifier(),
+        KNeighborsClassifier(n_neighbors=5),
+        BaggingClassifier(DecisionTreeClassifier(), n_estimators=10),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_no_estimator_that_votes_reads_as_safe(estimator: Any) -> None:
+    result = audited(estimator)
+    rate = result.summary().attack(result.summary().strongest).metrics.rates[0]  # type: ignore[union-attr]
+    assert rate.tpr_interval.low > rate.fpr
+    assert "finds 0.0 %" not in result.summary().verdict
+
+
+def test_a_curve_without_ties_has_no_first_rate() -> None:
+    source = np.random.default_rng(0)
+    for _ in range(20):
+        scores, members = source.normal(size=400), source.random(400) < 0.5
+        assert all(rate.first is None for rate in evaluate(scores, members).rates)
+
+
+def test_the_first_rate_is_that_of_the_highest_score() -> None:
+    """Brute force: among all thresholds, the one that accuses fewest without accusing nobody."""
+    source = np.random.default_rng(0)
+    for _ in range(50):
+        scores, members = source.integers(4, size=300).astype(float), source.random(300) < 0.5
+        (rate,) = evaluate(scores, members, fprs=[0.01]).rates
+        called = scores >= scores.max()
+        fpr, tpr = float(called[~members].mean()), float(called[members].mean())
+        if fpr <= 0.01:
+            assert rate.first is None
+        else:
+            assert rate.first is not None
+            assert (rate.first.fpr, rate.first.tpr) == pytest.approx((fpr, tpr))
+            assert roc(scores, members).point_at(0.01) == 0
+
+
+def test_thresholds_of_tied_scores_keep_the_wanted_rate_and_add_the_first_that_can_be() -> None:
+    source = np.random.default_rng(0)
+    pairs = [(source.integers(5, size=500).astype(float), source.random(500) < 0.5) for _ in range(4)]
+    wanted, first = thresholds_from(pairs, [0.01])
+    assert (wanted.expected_fpr, wanted.first) == (0.0, False)
+    assert first.first
+    assert 0.1 < first.expected_fpr < 0.3
+    assert len(thresholds_from([(source.normal(size=500), members) for _, members in pairs], [0.01])) == 1
+
+
+def test_swapped_members_are_said_first_and_loudly() -> None:
+    population = digits()
+    members = half(population)
+    trainer = SklearnTrainer(estimator=RandomForestClassifier(n_estimators=20))
+    model = trainer(population, members, seed=0)
+    right = audit(model, population, members, trainer, shadows=4, attacks=["base"])
+    wrong = audit(model, population, ~members, trainer, shadows=4, attacks=["base"])
+    assert right.context.warnings == ()
+    (warning,) = wrong.context.warnings
+    assert warning.startswith("Members and others look swapped: the target fits the others better (accuracy ")
+    assert render_html(wrong.summary()).index(warning[:40]) < render_html(wrong.summary()).index("The strongest of")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_said_of_swapped_members_where_nothing_leaks(seed: int) -> None:
+    source = np.random.default_rng(seed)
+    loss = source.exponential(size=(7, 2000))
+    evidence = Evidence(target_loss=loss[0], shadow_loss=loss[1:], shadow_members=source.random((6, 2000)) < 0.5)
+    found = audit_evidence(evidence, members=source.random(2000) < 0.5, attacks=["base"])
+    assert found.context.warnings == ()
+
+
+def test_records_that_are_in_both_groups_are_said_first() -> None:
+    population = digits(300)
+    twice = Population(np.concatenate([population.x] * 2), np.concatenate([population.y] * 2))
+    members = np.repeat([True, False], 300)
+    trainer = SklearnTrainer(estimator=GaussianNB())
+    found = audit(trainer(twice, members, seed=0), twice, members, trainer, shadows=4, attacks=["loss"])
+    (warning,) = found.context.warnings
+    assert warning.startswith("300 of 300 non-members have the same features and label as a member")
+    assert found.table()["auc"][0] == 0.5
+    saved = audit_evidence(found.evidence, members=members, attacks=["loss"])
+    assert saved.context.warnings[0].startswith("300 of 300 non-members have exactly the losses of a member")
+
+
+def test_a_few_equal_records_are_a_note_and_none_are_nothing() -> None:
+    population = digits(400)
+    x = population.x.copy()
+    members = np.arange(400) < 200
+    x[399], y = x[0], population.y.copy()
+    y[399] = y[0]
+    trainer = SklearnTrainer(estimator=GaussianNB())
+    found = audit(None, Population(x, y), members, trainer, shadows=4, attacks=["loss"])
+    assert found.context.warnings == ()
+    assert any(note.startswith("1 of 200 non-members") for note in found.context.notes)
+    clean = audit(None, population, members, trainer, shadows=4, attacks=["loss"])
+    assert (clean.context.warnings, clean.context.notes) == ((), ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broken(Attack):
+    """Fails when it meets the target, as a fault of ours or a strange value may make an attack do."""
+
+    name = "broken"
+    error: Exception
+
+    def check(self, members: Any) -> None:
+        pass
+
+    def score(self, evidence: Evidence) -> Any:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error", [InputError("scores: this record is strange."), ZeroDivisionError("division by zero")]
+)
+def test_an_attack_that_fails_after_the_training_fails_alone(error: Exception, tmp_path: Path) -> None:
+    population = digits(200)
+    trainer = SklearnTrainer(estimator=GaussianNB())
+    found = audit(None, population, half(population), trainer, shadows=4, attacks=["loss", Broken(error=error)])
+    assert list(found.outcomes) == ["loss"]
+    assert str(error) in found.left_out["broken"]
+    assert str(error) in render_html(found.summary())
+    found.save(tmp_path / "run")
+    assert read_run(tmp_path / "run").left_out == found.left_out
+    with pytest.raises(InputError, match="broken"):
+        audit(None, population, half(population), trainer, shadows=4, attacks=[Broken(error=error)])
+
+
+def test_what_an_attack_lacks_is_said_before_the_first_model_is_trained() -> None:
+    """With a share of 0.7 and four models some record is in all of them, so LiRA has no out-model for it."""
+    population = digits(200)
+
+    def never(population: Population, members: Any, seed: int) -> Any:
+        raise AssertionError("a model was trained")
+
+    with pytest.raises(InputError, match="attacks: lira: shadow_members: record '.*' has 0 out-models") as refusal:
+        audit(None, population, half(population), never, shadows=4, fraction=0.7, attacks=["base", "lira", "regressed"])
+    assert len(refusal.value.faults) == 2
+    with pytest.raises(InputError, match="best: shadows: 2 shadow models are too few"):
+        audit(None, population, half(population), never, shadows=2, attacks=["best"])
+
+
+def test_an_attack_without_references_takes_any_pool() -> None:
+    LossThreshold().check(np.ones((2, 5), dtype=bool))
