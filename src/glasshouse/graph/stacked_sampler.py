@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from glasshouse.attacks.prior import with_prior
+from glasshouse.evidence import Mode
 from glasshouse.graph.samplers import SAMPLERS, Request, Samples
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.stacked_attack import GStacked
@@ -24,13 +25,17 @@ def stacked_samples(scene: Scene, request: Request) -> Samples:
         >>> SAMPLERS.find("stacked") is stacked_samples
         True
     """
-    attack = request.memory.setdefault(
-        ("stacked", request.mode, request.seed), GStacked(mode=request.mode, seed=request.seed, jobs=-1)
-    )
-    known = attack.learned(scene)
+    key = ("stacked", request.mode, request.seed)
+    if key not in request.memory:
+        request.memory[key] = _attack(request.mode, request.seed)
+    known = request.memory[key].learned(scene)
     odds = with_prior(known.opinion(scene.target).odds, share=known.share, prior=request.prior)
     uniform = generator(request.seed, "stacked").random((request.samples, len(odds)))
     return Samples(np.asarray(uniform < expit(odds)), queries=known.queries.total(len(odds)))
+
+
+def _attack(mode: Mode, seed: int) -> GStacked:
+    return GStacked(mode=mode, seed=seed, jobs=-1)
 
 
 SAMPLERS.add("stacked", stacked_samples)
