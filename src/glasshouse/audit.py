@@ -26,7 +26,7 @@ from glasshouse.progress import note_work
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
-from glasshouse.training import Trainer
+from glasshouse.training.trainer import Trainer, check_trainer
 
 __all__ = ["audit", "audit_evidence"]
 
@@ -94,6 +94,7 @@ def audit(
         raise InputError(
             "population: this is a graph; call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
         )
+    check_trainer(trainer)
     mask = as_members(members, (len(population),), place="members")
     wanted = checked_rates(fprs, mask)
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)

@@ -184,6 +184,11 @@ def _called(model: Any, x: Tensor, edge_index: Tensor, *, takes_data: bool) -> T
     answer = unwrapped(model(Data(x=x, edge_index=edge_index)) if takes_data else model(x, edge_index))
     if not isinstance(answer, Tensor):
         answer = torch.as_tensor(answer, device=x.device)
+    if not answer.is_floating_point():
+        raise InputError(
+            f"model: it answered with whole numbers ({answer.dtype}), which say nothing of how sure it is. Give logits "
+            f"or probabilities of all classes."
+        )
     if answer.ndim != 2 or len(answer) != len(x):
         raise InputError(
             f"model: it answered {len(x)} nodes with shape {list(answer.shape)}; expected [{len(x)}, classes], one "

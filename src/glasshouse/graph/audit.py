@@ -41,7 +41,7 @@ from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
-from glasshouse.training import Trainer
+from glasshouse.training.trainer import Trainer, check_trainer
 
 __all__ = ["audit"]
 
@@ -127,6 +127,8 @@ def audit(
     # a first scene without models checks nodes and ids before the long work
     scene = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, truth=truth, ids=ids)
     wanted = checked_rates(fprs, truth[scene.nodes])
+    if shadow_trainer is not None:
+        check_trainer(shadow_trainer, place="shadow_trainer")
     made, left_out = chosen_graph_attacks(
         attacks, setting=setting, nodes=scene.nodes, mode=mode, prior=prior, seed=seed, fprs=wanted
     )
@@ -145,7 +147,7 @@ def audit(
     trained = list(track(pool, total=len(pool), label="Shadow models", unit="models", show=progress))
     spent = stored + time.perf_counter() - started
     scene = Scene(seen, target, trained, pool.members, nodes=nodes, truth=truth, ids=ids, setting=setting)
-    scene.meet_models()
+    evidence = scene.record_evidence  # before anything is toggled: answers that are no logits are named here
     toggling = any(isinstance(attack, GraphAttack) and attack.toggles for attack in made.values())
     checked = check_engine(scene, seed=seed).sentence() if toggling else "no attack of this audit toggles nodes"
     digests = row_digests(data.x, data.y.cpu().numpy())
@@ -179,7 +181,7 @@ def audit(
 
     outcomes, failed = run_each(made, run)
     found = conclude(
-        scene.record_evidence,
+        evidence,
         outcomes,
         members=truth[scene.nodes],
         labels=data.y.cpu().numpy()[scene.nodes],
@@ -207,6 +209,7 @@ def _owner(data: Data, model: Model | None, members: Any, trainer: Trainer | Non
                 "trainer=GNNTrainer(model=MyNet, epochs=…), or a function (data, members, seed) -> model."
             )
         return ours
+    check_trainer(trainer)
     if isinstance(trainer, GNNTrainer) and trainer.setting != setting:
         raise InputError(
             f'setting: the audit says "{setting}", but the trainer trains in the {trainer.setting} setting. Say '

@@ -16,7 +16,9 @@ from glasshouse.graph.edge_values import refuse_edge_values
 from glasshouse.population import BoolArray, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.registry import did_you_mean
+from glasshouse.training.batches import logits_of
 from glasshouse.training.threads import fitting_threads
+from glasshouse.training.trainer import check_factory
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -60,8 +62,8 @@ class GNNTrainer:
 
     Args:
         architecture: one of ``glasshouse.graph.gnn.ARCHITECTURES``, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
-        model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C];
-            it then stands for ``architecture``, ``hidden``, ``layers`` and ``dropout``.
+        model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C]
+            (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then stands for ``architecture``, ``hidden``, ``layers`` and ``dropout``.
         hidden: width of the hidden layers.
         layers: number of graph convolutions.
         dropout: share of hidden values dropped while training.
@@ -100,6 +102,8 @@ class GNNTrainer:
         if self.setting not in ("inductive", "transductive"):
             faults.append(f'setting: "{self.setting}" is not known. Use "inductive" or "transductive".')
         raise_faults(faults)
+        if self.model is not None:
+            check_factory(self.model, place="model")
 
     @property
     def place(self) -> torch.device:
@@ -132,6 +136,7 @@ class GNNTrainer:
         with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.untrained(data).to(self.place)
+            read = logits_of(model, graph.x, graph.edge_index)
             optimizer = self.optimizer(model.parameters())
             # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights say whether it
             # is worth a second thread. Gathering messages is too quick to share: threads would wait at each of them.
@@ -139,7 +144,7 @@ class GNNTrainer:
                 for epoch in range(1, self.epochs + 1):
                     model.train()
                     optimizer.zero_grad(set_to_none=True)
-                    logits = model(graph.x, graph.edge_index)
+                    logits = read(model(graph.x, graph.edge_index))
                     nn.functional.cross_entropy(logits[labelled], graph.y[labelled]).backward()
                     optimizer.step()
                     if after_epoch is not None:

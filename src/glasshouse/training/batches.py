@@ -35,7 +35,7 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits, labels)
 
 
-def logits_of(model: nn.Module, x: Tensor) -> Callable[[Any], Tensor]:
+def logits_of(model: nn.Module, *inputs: Tensor) -> Callable[[Any], Tensor]:
     """From what this module returns to logits in float32, decided once, by a look at its answers to some records.
 
     Answers in a dict, a tuple or an object with ``logits`` are unwrapped. Of a module that ends in softmax (or whose
@@ -44,7 +44,8 @@ def logits_of(model: nn.Module, x: Tensor) -> Callable[[Any], Tensor]:
 
     Args:
         model: untrained.
-        x: [B, ...] some of its inputs, on its device.
+        *inputs: what it is asked with, on its device: records [B, ...], of which a few are looked at; or the features
+            and edges of a graph.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
@@ -53,9 +54,13 @@ def logits_of(model: nn.Module, x: Tensor) -> Callable[[Any], Tensor]:
         tensor([[0.2500, 0.7500]])
     """
     training = model.training
-    devices = [x.device] if x.device.type == "cuda" else []
-    with torch.random.fork_rng(devices), torch.no_grad():
-        answer = unwrapped(model.eval()(x[:_LOOK]))
+    devices = [inputs[0].device] if inputs[0].device.type == "cuda" else []
+    looked = (inputs[0][:_LOOK],) if len(inputs) == 1 else inputs
+    try:
+        with torch.random.fork_rng(devices), torch.no_grad():
+            answer = unwrapped(model.eval()(*looked))
+    except TypeError as error:
+        raise InputError(f"module: it cannot be called with {len(inputs)} tensors: {error}.") from error
     model.train(training)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")

@@ -14,6 +14,7 @@ from glasshouse.training.batches import batch_count, batches, classification_los
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
 from glasshouse.training.schedules import Schedule, following
 from glasshouse.training.threads import fitting_threads
+from glasshouse.training.trainer import check_factory
 
 __all__ = ["TorchTrainer"]
 
@@ -60,6 +61,9 @@ class TorchTrainer:
     device: str | None = None
     mixed_precision: bool = True
     compiled: bool = False
+
+    def __post_init__(self) -> None:
+        check_factory(self.module, place="module")
 
     @property
     def place(self) -> torch.device:

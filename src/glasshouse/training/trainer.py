@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Protocol, runtime_checkable
 
+from torch import nn
+
+from glasshouse.errors import InputError
 from glasshouse.population import BoolArray
 
-__all__ = ["Trainer"]
+__all__ = ["Trainer", "check_factory", "check_trainer"]
 
 
 @runtime_checkable
@@ -30,3 +34,43 @@ class Trainer(Protocol):
     def __call__(self, population: Any, members: BoolArray, /, seed: int) -> Any:
         """Train on ``members`` alone, [N] booleans over the population: a `Population`, or a graph."""
         ...
+
+
+def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
+    """Refuse what cannot be called as a trainer, before anything is trained.
+
+    Example:
+        >>> check_trainer("gcn")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: trainer: str is not a trainer. Pass TorchTrainer, SklearnTrainer, GNNTrainer, ...
+    """
+    advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
+    if not callable(trainer) or isinstance(trainer, nn.Module | type):
+        kind = trainer.__name__ if isinstance(trainer, type) else type(trainer).__name__
+        raise InputError(f"{place}: {kind} is not a trainer. {advice}")
+    try:
+        signature = inspect.signature(trainer)
+    except (TypeError, ValueError):  # a callable of another language says nothing of its arguments
+        return
+    try:
+        signature.bind("population", "members", 0)
+    except TypeError as error:
+        raise InputError(
+            f"{place}: it cannot be called as trainer(population, members, seed): {error}. {advice}"
+        ) from None
+
+
+def check_factory(factory: Any, *, place: str) -> None:
+    """Refuse a module where something that makes fresh ones belongs: every shadow model starts untrained.
+
+    Example:
+        >>> check_factory(nn.Linear(1, 1), place="module")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: module: is a Linear that is already made. Give what makes a fresh one, such as ...
+    """
+    if isinstance(factory, nn.Module) or not callable(factory):
+        name = type(factory).__name__
+        raise InputError(
+            f"{place}: is a {name} that is already made. Give what makes a fresh one, such as lambda: {name}(…): every "
+            f"shadow model starts untrained."
+        )
