@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import json
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from sklearn.linear_model import LogisticRegression
 from torch import nn
@@ -290,7 +292,7 @@ def test_what_cannot_be_described_is_refused_with_a_store_and_works_with_a_versi
     log = (tmp_path / "log.txt").open("w")
     held = {"file": log, "generator": (n for n in range(3)), "lock": threading.Lock()}[odd]
     trainer = Own(1.0, held)
-    with pytest.raises(InputError, match=r"trainer\.weights: holds an object of type .*Versioned\(trainer, version="):
+    with pytest.raises(InputError, match=r"trainer\.weights: holds an object of type .*training\.Versioned\("):
         ShadowPool.plan(POPULATION, trainer, shadows=2, store=tmp_path / "pool").train()
     assert not (tmp_path / "pool" / "pool.json").exists()
     assert len(list(ShadowPool.plan(POPULATION, trainer, shadows=2))) == 2
@@ -329,6 +331,40 @@ def test_large_values_are_kept_as_digests() -> None:
     text = json.dumps(describe(closure(list(range(100_000)))))  # type: ignore[arg-type]
     assert len(text) < 5_000
     assert describe(closure([*range(99), 0])) != describe(closure(list(range(100))))  # type: ignore[arg-type]
+
+
+class Secretive(Own):
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
+def test_what_an_object_leaves_out_of_its_copies_is_described_too() -> None:
+    assert describe(Secretive(0.1)) != describe(Secretive(0.2))
+
+
+def test_common_things_that_a_trainer_holds_are_described_by_their_values() -> None:
+    pandas = pytest.importorskip("pandas")
+    data = pytest.importorskip("torch_geometric.data")
+    held: list[Callable[[int], Any]] = [
+        lambda n: pandas.DataFrame({"a": [n, 2]}),
+        lambda n: data.Data(x=torch.full((3,), n)),
+        lambda n: scipy.sparse.csr_matrix(np.full((2, 2), n)),
+        lambda n: np.random.default_rng(n),
+        lambda n: np.random.RandomState(n),
+        lambda n: torch.Generator().manual_seed(n),
+        lambda n: torch.full((9,), n, dtype=torch.bfloat16),
+        lambda n: np.array(["a", n], dtype=object),
+        lambda n: collections.OrderedDict(a=n),
+        lambda n: collections.deque([n]),
+        lambda n: Path(str(n)),
+        lambda n: range(n),
+        lambda n: [np.log1p, np.mean, torch.relu, len, "x".join][n],
+        lambda n: torch.device("cpu", n),
+        lambda n: torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=n),
+    ]
+    for make in held:
+        assert describe(make(1)) == describe(make(1))
+        assert describe(make(1)) != describe(make(2))
 
 
 def test_things_that_hold_themselves_end() -> None:

@@ -40,7 +40,8 @@ def describe(trainer: Any) -> Any:
     except _UndescribableError as error:
         raise InputError(
             f"{error}, which cannot be described, so a pool could not tell when it changes. Give the trainer a version "
-            f"of your own, Versioned(trainer, version='1'), and another one whenever you change it; or leave store out."
+            f"of your own, glasshouse.training.Versioned(trainer, version='1'), and another one whenever you change "
+            f"it; or leave store out."
         ) from None
 
 
@@ -153,13 +154,13 @@ class _Walker:
         make, arguments, state, items, pairs = _reduced(value, path)
         if isinstance(make, str):
             return tree | {"(name)": f"{getattr(value, '__module__', '')}.{make}"}
-        if arguments[:1] == (kind,):
+        if arguments and arguments[0] is kind:
             arguments = arguments[1:]
         elif make is not kind:
             tree["(made by)"] = self(make, f"{path}.(made by)")
         if arguments:
             tree["(arguments)"] = self(arguments, path)
-        own = vars(value) if hasattr(value, "__dict__") else {}
+        own = vars(value) if hasattr(value, "__dict__") and _may_hide(kind) else {}
         for part in (own, *(state if isinstance(state, tuple) else (state,))):
             if isinstance(part, dict) and all(isinstance(name, str) for name in part):
                 tree |= {name: self(part[name], f"{path}.{name}") for name in sorted(part) if name not in tree}
@@ -170,6 +171,12 @@ class _Walker:
         if pairs is not None:
             tree["(entries)"] = self._mapping(dict(pairs), path)
         return tree
+
+
+def _may_hide(kind: type) -> bool:
+    """Whether the user's own code says what is kept of an object, and so may leave out what steers the training."""
+    mine = [vars(base) for base in kind.__mro__ if named(base) is None]
+    return any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
 
 
 def _reduced(value: Any, path: str) -> tuple[Any, tuple[Any, ...], Any, Any, Any]:
