@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from torch import nn
 
@@ -365,6 +367,31 @@ def test_common_things_that_a_trainer_holds_are_described_by_their_values() -> N
     for make in held:
         assert describe(make(1)) == describe(make(1))
         assert describe(make(1)) != describe(make(2))
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(PLAIN, PLAIN)
+def test_plain_values_are_described_alike_where_they_read_alike(one: Any, other: Any) -> None:
+    def read(value: Any) -> str:
+        return json.dumps(value, sort_keys=True)
+
+    alike = read(one) == read(other)
+    first, second = (describe(json.loads(read(value))) for value in (one, other))
+    assert (digest_of(first) == digest_of(second)) == alike
+    assert (differences(first, second) == []) == alike
+
+
+def test_a_changed_constant_is_shown_as_just_that() -> None:
+    before, now, _ = CHANGES["a helper's code"]
+    assert differences(describe(before), describe(now)) == [
+        ("trainer.globals.helper.code.constants[2]", "2.0", "3.0"),
+    ]
 
 
 def test_things_that_hold_themselves_end() -> None:

@@ -199,13 +199,15 @@ _NOT_PLAIN = object()
 
 def _plain(value: Any) -> Any:
     """Numbers, text and arrays, which hold nothing further; arrays and long text by their digests."""
-    if value is None or value is Ellipsis or value is NotImplemented or type(value) in (bool, int):
-        return value if not isinstance(value, type(Ellipsis) | type(NotImplemented)) else repr(value)
+    if value is None or type(value) in (bool, int):
+        return value
+    if value is Ellipsis or value is NotImplemented:
+        return {"(constant)": repr(value)}
     if type(value) is float:
-        return value if np.isfinite(value) else repr(value)
+        return value if np.isfinite(value) else {"(float)": repr(value)}
     if type(value) in (str, bytes):
         if len(value) <= 1000:
-            return value if isinstance(value, str) else repr(value)
+            return value if isinstance(value, str) else {"(bytes)": repr(value)}
         content = value.encode() if isinstance(value, str) else value
         return {f"({type(value).__name__})": len(value), "(sha256)": hashlib.sha256(content).hexdigest()[:16]}
     if isinstance(value, torch.Tensor) and not value.is_sparse:
