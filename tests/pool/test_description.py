@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import json
 import os
@@ -158,10 +157,6 @@ def test_a_change_is_seen_and_its_place_is_named(change: str) -> None:
     found = differences(describe(before), describe(now))
     assert any(path.startswith(place) for path, _, _ in found), found
     assert describe(before) == describe(before)
-
-
-def answers(population: Any, members: Any, seed: int) -> Any:
-    return answer
 
 
 @pytest.mark.parametrize("change", ["a closure's value", "an attribute", "a default", "a helper's code", "a partial"])
@@ -324,9 +319,9 @@ def test_a_trainer_that_keeps_notes_can_be_used_with_a_store(tmp_path: Path) -> 
 def test_a_version_passes_on_what_a_trainer_can_do() -> None:
     trainer = Versioned(torch_trainer(), version="1")
     assert hasattr(trainer, "restore")
-    assert not hasattr(Versioned(answers, version="1"), "restore")
+    assert not hasattr(Versioned(settled, version="1"), "restore")
     with pytest.raises(InputError, match="is not a version"):
-        Versioned(answers, version=" ")
+        Versioned(settled, version=" ")
 
 
 def test_large_values_are_kept_as_digests() -> None:
@@ -398,37 +393,3 @@ def test_things_that_hold_themselves_end() -> None:
     ring: list[Any] = [1]
     ring.append(ring)
     assert describe(ring) == [1, {"(same as)": "trainer"}]
-
-
-def test_an_older_pool_is_refused_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "pool.json").write_text(json.dumps({"format": 1, "data": "x", "trainer": "y"}))
-    with pytest.raises(InputError, match="format 1 is from another version of Glasshouse"):
-        ShadowPool.plan(POPULATION, answers, shadows=2, store=tmp_path).train()
-
-
-def test_shadows_never_share_the_targets_stream_at_any_share() -> None:
-    from glasshouse.population import random_subsets
-
-    for fraction in (0.35, 0.7):
-        target = random_subsets(20, models=1, fraction=fraction, seed=0)[0]
-        shadows = ShadowPool.plan(POPULATION, answers, shadows=4, fraction=fraction, seed=0).members
-        assert not (shadows == target).all(axis=1).any()
-
-
-def test_models_that_were_trained_on_other_records_are_refused(tmp_path: Path) -> None:
-    from glasshouse.population import random_subsets
-
-    pool = ShadowPool.plan(POPULATION, answers, shadows=4, fraction=0.35, store=tmp_path)
-    drawn_before = random_subsets(20, models=4, fraction=0.35, seed=0)  # by the stream of older versions
-    dataclasses.replace(pool, members=drawn_before).train()
-    with pytest.raises(InputError, match="model 0: was trained on other records than this pool plans for it"):
-        pool.train()
-
-
-def test_a_graph_with_other_edge_weights_has_another_fingerprint() -> None:
-    data = pytest.importorskip("torch_geometric.data")
-    from glasshouse.population import fingerprint_of
-
-    parts = {"x": torch.eye(3), "edge_index": torch.tensor([[0, 1], [1, 0]]), "y": torch.tensor([0, 1, 0])}
-    weights = [{}, {"edge_weight": torch.ones(2)}, {"edge_weight": torch.zeros(2)}, {"train_mask": torch.ones(3)}]
-    assert len({fingerprint_of(data.Data(**parts, **one)) for one in weights}) == 4
