@@ -158,15 +158,18 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 def _code_tree(code: CodeType) -> dict[str, Any]:
     """Code as Python runs it: no line numbers, no comments, no docstring.
 
-    Constants stand for their numbers in the code, since a docstring takes the first number and moves all others.
+    Constants are numbered anew, in the order of their use, since a docstring takes the first number and moves all
+    others; and a changed constant then shows as just that.
     """
     constants: dict[str, Any] = {}
+    numbers: dict[str, int] = {}
     steps = []
     for step in dis.get_instructions(code):
         argument = step.argval if step.arg is not None else None
         if step.opcode in dis.hasconst:
             tree = _code_tree(argument) if isinstance(argument, CodeType) else _constant(argument)
-            constants.setdefault(argument := repr(tree), tree)
+            constants.setdefault(repr(tree), tree)
+            argument = numbers.setdefault(repr(tree), len(numbers))
         steps.append((step.opname, argument))
     parts = (
         steps,
@@ -179,7 +182,7 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
     return {
         "constants": list(constants.values()),
         "names": list(code.co_names),
-        "bytecode": hashlib.sha256(repr(parts).encode()).hexdigest()[:16],
+        "steps": hashlib.sha256(repr(parts).encode()).hexdigest()[:16],
     }
 
 

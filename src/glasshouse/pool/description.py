@@ -40,7 +40,8 @@ def describe(trainer: Any) -> Any:
     except _UndescribableError as error:
         raise InputError(
             f"{error}, which cannot be described, so a pool could not tell when it changes. Give the trainer a version "
-            f"of your own, Versioned(trainer, version='1'), and another one whenever you change it; or leave store out."
+            f"of your own, glasshouse.training.Versioned(trainer, version='1'), and another one whenever you change "
+            f"it; or leave store out."
         ) from None
 
 
@@ -153,13 +154,13 @@ class _Walker:
         make, arguments, state, items, pairs = _reduced(value, path)
         if isinstance(make, str):
             return tree | {"(name)": f"{getattr(value, '__module__', '')}.{make}"}
-        if arguments[:1] == (kind,):
+        if arguments and arguments[0] is kind:
             arguments = arguments[1:]
         elif make is not kind:
             tree["(made by)"] = self(make, f"{path}.(made by)")
         if arguments:
             tree["(arguments)"] = self(arguments, path)
-        own = vars(value) if hasattr(value, "__dict__") else {}
+        own = vars(value) if hasattr(value, "__dict__") and _may_hide(kind) else {}
         for part in (own, *(state if isinstance(state, tuple) else (state,))):
             if isinstance(part, dict) and all(isinstance(name, str) for name in part):
                 tree |= {name: self(part[name], f"{path}.{name}") for name in sorted(part) if name not in tree}
@@ -170,6 +171,12 @@ class _Walker:
         if pairs is not None:
             tree["(entries)"] = self._mapping(dict(pairs), path)
         return tree
+
+
+def _may_hide(kind: type) -> bool:
+    """Whether the user's own code says what is kept of an object, and so may leave out what steers the training."""
+    mine = [vars(base) for base in kind.__mro__ if named(base) is None]
+    return any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
 
 
 def _reduced(value: Any, path: str) -> tuple[Any, tuple[Any, ...], Any, Any, Any]:
@@ -192,13 +199,15 @@ _NOT_PLAIN = object()
 
 def _plain(value: Any) -> Any:
     """Numbers, text and arrays, which hold nothing further; arrays and long text by their digests."""
-    if value is None or value is Ellipsis or value is NotImplemented or type(value) in (bool, int):
-        return value if not isinstance(value, type(Ellipsis) | type(NotImplemented)) else repr(value)
+    if value is None or type(value) in (bool, int):
+        return value
+    if value is Ellipsis or value is NotImplemented:
+        return {"(constant)": repr(value)}
     if type(value) is float:
-        return value if np.isfinite(value) else repr(value)
+        return value if np.isfinite(value) else {"(float)": repr(value)}
     if type(value) in (str, bytes):
         if len(value) <= 1000:
-            return value if isinstance(value, str) else repr(value)
+            return value if isinstance(value, str) else {"(bytes)": repr(value)}
         content = value.encode() if isinstance(value, str) else value
         return {f"({type(value).__name__})": len(value), "(sha256)": hashlib.sha256(content).hexdigest()[:16]}
     if isinstance(value, torch.Tensor) and not value.is_sparse:
