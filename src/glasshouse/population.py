@@ -228,7 +228,9 @@ def as_members(members: ArrayLike, shape: tuple[int, ...], *, place: str) -> Boo
     """
     mask = np.asarray(members)
     if mask.shape != shape:
-        raise InputError(f"{place}: shape {mask.shape} does not fit; expected {shape}, one entry a record.")
+        numbers = mask.ndim == 1 == len(shape) and mask.dtype.kind in "iu"
+        advice = f" For numbers of records say np.isin(np.arange({shape[0]}), numbers)." if numbers else ""
+        raise InputError(f"{place}: shape {mask.shape} does not fit; expected {shape}, one entry a record.{advice}")
     if mask.dtype != np.bool_:
         if mask.dtype.kind not in "iuf" or not np.isin(mask, (0, 1)).all():
             raise InputError(f"{place}: a membership mask holds true and false (or 1 and 0) only.")

@@ -63,7 +63,8 @@ class GNNTrainer:
     Args:
         architecture: one of ``glasshouse.graph.gnn.ARCHITECTURES``, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
         model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C]
-            (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then stands for ``architecture``, ``hidden``, ``layers`` and ``dropout``.
+            (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then stands for
+            ``architecture``, ``hidden``, ``layers`` and ``dropout``.
         hidden: width of the hidden layers.
         layers: number of graph convolutions.
         dropout: share of hidden values dropped while training.
