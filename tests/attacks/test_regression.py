@@ -90,3 +90,14 @@ def test_records_it_was_not_fitted_to_and_sides_without_rows_are_refused() -> No
     nobody = [one._replace(members=np.zeros(RECORDS, dtype=np.bool_)) for one in examples()]
     with pytest.raises(InputError, match="to learn from"):
         fit_sides(nobody, np.zeros(RECORDS, dtype=np.intp))
+
+
+def test_a_signal_that_varies_by_rounding_alone_does_not_count() -> None:
+    """Members of a forest without bootstrap have one margin; its mean over three models and over four may differ."""
+    random = np.random.default_rng(0)
+    signals = np.column_stack([2.6 + 1e-13 * random.integers(-1, 2, size=200), random.normal(size=200)])
+    members = np.arange(200) < 100
+    margins = np.where(members, 2.6, signals[:, 1] + random.normal(size=200))[:, None]
+    fit = fit_sides([Example(signals, margins, members)], np.zeros(200, dtype=np.intp))
+    for side in (*fit.inside, *fit.outside):
+        assert np.abs(side.coefficients).max() < 10
