@@ -231,3 +231,33 @@ def test_copies_of_nodes_in_both_groups_are_noted() -> None:
     members = np.repeat([True, False], 120)
     found = audit(twice, members=members, trainer=GNNTrainer(hidden=4, epochs=2), attacks=["loss"], shadows=2)
     assert any(note.startswith("120 of 120 non-members have the same features") for note in found.context.notes)
+
+
+@pytest.mark.parametrize(
+    ("trainer", "said"),
+    [
+        ("gcn", "trainer: str is not a trainer."),
+        (MyGNN, "trainer: MyGNN is not a trainer."),
+        (MyGNN(), "trainer: MyGNN is not a trainer."),
+        (lambda data, members: MyGNN(), "trainer: it cannot be called as trainer(population, members, seed)"),
+    ],
+)
+def test_what_is_no_trainer_is_refused_before_anything_is_trained(trainer: Any, said: str) -> None:
+    with pytest.raises(InputError) as refusal:
+        audit(DATA, trainer=trainer)
+    assert str(refusal.value).startswith(said)
+    with pytest.raises(InputError, match="model: is a MyGNN that is already made"):
+        GNNTrainer(model=MyGNN())
+
+
+def test_a_network_of_ones_own_may_train_on_a_dict_or_on_probabilities() -> None:
+    class Softmax(MyGNN):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Any:
+            return {"logits": super().forward(x, edge_index).softmax(dim=1)}
+
+    plain, wrapped = (
+        GNNTrainer(model=kind, epochs=20, optimizer=adam(0.02), device="cpu")(DATA, MEMBERS, 0)
+        for kind in (MyGNN, Softmax)
+    )
+    for one, other in zip(plain.parameters(), wrapped.parameters(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
-from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Evidence, InputError, Population, SklearnTrainer, audit, audit_evidence
 from glasshouse.attacks import LossThreshold
@@ -21,6 +20,10 @@ from glasshouse.evaluation import evaluate, roc
 from glasshouse.evaluation.thresholds import thresholds_from
 from glasshouse.report import read_run, render_html
 from glasshouse.result import AuditResult
+from tests.test_benchmarks import benchmark
+
+ESTIMATORS = benchmark("estimators").estimators(20)
+WEAK = ("SVC", "calibrated", "logistic")  # they leak, but 700 records show it over all thresholds only
 
 
 def digits(records: int = 700, *, noisy: float = 0.2) -> Population:
@@ -79,22 +82,14 @@ def test_tied_scores_still_bound_epsilon(nearest: AuditResult) -> None:
     assert [threshold.first for threshold in nearest.outcomes["base"].thresholds] == [False, True]
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        RandomForestClassifier(n_estimators=20),
-        ExtraTreesClassifier(n_estimators=20),
-        DecisionTreeClassifier(),
-        KNeighborsClassifier(n_neighbors=5),
-        BaggingClassifier(DecisionTreeClassifier(), n_estimators=10),
-    ],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_no_estimator_that_votes_reads_as_safe(estimator: Any) -> None:
-    result = audited(estimator)
-    rate = result.summary().attack(result.summary().strongest).metrics.rates[0]  # type: ignore[union-attr]
-    assert rate.tpr_interval.low > rate.fpr
-    assert "finds 0.0 %" not in result.summary().verdict
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_ordinary_estimator_reads_as_safe_where_members_can_be_told(name: str) -> None:
+    summary = audited(ESTIMATORS[name]).summary()
+    best = summary.attack(summary.strongest).metrics
+    assert best is not None
+    assert best.auc_interval.low > 0.5
+    assert "finds 0.0 %" not in summary.verdict
+    assert best.rates[0].tpr_interval.low > best.rates[0].fpr or name in WEAK
 
 
 def test_a_curve_without_ties_has_no_first_rate() -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from glasshouse.attacks.queries import Queries
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray
+from glasshouse.numerics import FloatArray, loss_to_margin
 
 __all__ = ["AttackR"]
+
+_WIDEST = 710.0  # margins of finite losses that keep any digits lie within
 
 
 @register("attack-r")
@@ -17,23 +21,26 @@ __all__ = ["AttackR"]
 class AttackR(Attack):
     """Share of out-models with a larger loss than the target's, ties counting half. It has no online form.
 
-    One less the score estimates the false-positive rate at which a record is called a member; with few out-models it
-    takes few values.
+    One less the share estimates the false-positive rate at which a record is called a member. With few out-models it
+    takes few values: of four, the highest is shared by all members of an overfitted model and a fifth of the others.
+    So records of the same share are ordered by the target's loss, which adds less than half a step between shares.
 
     Example:
         >>> evidence = Evidence(
         ...     target_loss=[0.6, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]], shadow_members=[[0, 0], [0, 1]]
         ... )
-        >>> AttackR().score(evidence)
-        array([0.5, 0. ])
+        >>> AttackR().score(evidence).round(2)
+        array([0.56, 0.12])
     """
 
     def score(self, evidence: Evidence) -> FloatArray:
-        """Shares, [N]."""
+        """Shares, [N], each with less than half a step added by the margin of the target."""
         outside = evidence.references("offline")
         larger = (evidence.shadow_loss > evidence.target_loss).mean(axis=0, where=outside)
         equal = (evidence.shadow_loss == evidence.target_loss).mean(axis=0, where=outside)
-        result: FloatArray = larger + equal / 2
+        margin = np.clip(loss_to_margin(evidence.target_loss), -_WIDEST, _WIDEST)
+        within = 0.5 + 0.499 * margin / _WIDEST  # in (0, 1), linear, so that no two margins become one
+        result: FloatArray = larger + equal / 2 + within / (4 * outside.sum(axis=0))
         return result
 
     def queries(self, evidence: Evidence) -> Queries:
