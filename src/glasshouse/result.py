@@ -63,7 +63,8 @@ class AuditResult:
     def records(self) -> Table:
         """One row a record: id, label, membership where known, and each attack's score, decision and rank.
 
-        The decision is that of the first wanted false-positive rate, by a threshold from simulated targets.
+        The decision is that of the first wanted false-positive rate, by a threshold from simulated targets; an attack
+        whose ties let no wanted rate be reached gives none.
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -74,8 +75,9 @@ class AuditResult:
             columns["degree"] = self.surroundings.degrees
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
-            if outcome.thresholds:
-                columns[f"{name}_decision"] = outcome.thresholds[0].decide(outcome.scores)
+            regular = [threshold for threshold in outcome.thresholds if not threshold.first]
+            if regular:
+                columns[f"{name}_decision"] = regular[0].decide(outcome.scores)
             columns[f"{name}_rank"] = outcome.ranks
         return Table(columns)
 

@@ -54,7 +54,9 @@ def test_equals_are_told_apart_by_their_area_and_those_that_refuse_are_left_out(
     trials = {"nothing": of(nothing, members), "none": refusing, "little": of(little, members)}
     pick = pick_best(trials, [0.025])
     assert pick.name == "little"
-    assert pick.reason.endswith("next nothing 0.0 %; left out, since they refuse this pool: none.")
+    assert pick.reason.endswith(
+        "next nothing 10.0 % (ties broken at random); left out, since they refuse this pool: none."
+    )
     with pytest.raises(InputError, match="best cannot pick. shadows: too few"):
         pick_best({"none": refusing}, [0.01])
     assert "no other ran" in pick_best({"little": of(little, members)}, [0.025]).reason

@@ -15,7 +15,7 @@ from glasshouse.attacks.registry import Attack, attack_names, create, register
 from glasshouse.attacks.simulation import check_simulation
 from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
-from glasshouse.evaluation.roc import auc, tpr_at_fpr
+from glasshouse.evaluation.roc import auc, roc
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
@@ -129,6 +129,8 @@ class Best(Attack):
 def pick_best(trials: Mapping[str, Callable[[], tuple[Kind, Scored]]], fprs: Sequence[float]) -> Pick[Kind]:
     """The attack with the largest mean TPR over simulated targets; AUC decides between equals.
 
+    Where ties keep an attack from the rate, it counts with what it finds there if ties are broken at random.
+
     Args:
         trials: by name, what settles an attack and scores the simulated targets with it. One that refuses this pool
             (too few models, no logits) is left out.
@@ -138,7 +140,7 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Kind, Scored]]], fprs: Seq
         >>> pair = (np.arange(20.0), np.arange(20) >= 10)
         >>> worse = (np.zeros(20), np.arange(20) >= 10)
         >>> pick_best({"a": lambda: (1, [worse] * 2), "b": lambda: (2, [pair] * 2)}, [0.1]).reason
-        'best picked b: TPR at 10 % FPR 100.0 % ± 0.0 % on 2 simulated targets; next a 0.0 %.'
+        'best picked b: TPR at 10 % FPR 100.0 % ± 0.0 % on 2 simulated targets; next a 10.0 % (ties broken at random).'
     """
     scored: dict[str, tuple[Kind, Scored]] = {}
     refusals: dict[str, InputError] = {}
@@ -151,16 +153,20 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Kind, Scored]]], fprs: Seq
         said = next(iter(refusals.values()), "no candidate was given.")
         raise InputError(f"attacks: best cannot pick. {said}")
     fpr = _resolved(fprs, [members for _, pairs in scored.values() for _, members in pairs])
-    rates = {name: _rates(pairs, fpr) for name, (_, pairs) in scored.items()}
+    rates = {name: np.array([_rate(*pair, fpr)[0] for pair in pairs]) for name, (_, pairs) in scored.items()}
+    tied = {name: " (ties broken at random)" for name, (_, pairs) in scored.items() if not _rate(*pairs[0], fpr)[1]}
     areas = {name: float(np.mean([auc(*pair) for pair in pairs])) for name, (_, pairs) in scored.items()}
     order = sorted(scored, key=lambda name: (rates[name].mean(), areas[name]), reverse=True)
     best = order[0]
     spread = rates[best].std(ddof=1) / np.sqrt(len(rates[best]))
     reason = (
-        f"best picked {best}: TPR at {100 * fpr:g} % FPR {100 * rates[best].mean():.1f} % ± {100 * spread:.1f} % on "
-        f"{len(rates[best])} simulated targets"
+        f"best picked {best}: TPR at {100 * fpr:g} % FPR {100 * rates[best].mean():.1f} % ± {100 * spread:.1f} %"
+        f"{tied.get(best, '')} on {len(rates[best])} simulated targets"
     )
-    reason += f"; next {order[1]} {100 * rates[order[1]].mean():.1f} %" if len(order) > 1 else "; no other ran"
+    if len(order) > 1:
+        reason += f"; next {order[1]} {100 * rates[order[1]].mean():.1f} %{tied.get(order[1], '')}"
+    else:
+        reason += "; no other ran"
     reason += f"; left out, since they refuse this pool: {', '.join(refusals)}." if refusals else "."
     attack, simulated = scored[best]
     return Pick(name=best, attack=attack, simulated=simulated, reason=reason)
@@ -171,5 +177,10 @@ def _resolved(fprs: Sequence[float], members: Sequence[BoolArray]) -> float:
     return min((fpr for fpr in fprs if fpr * fewest * (1 + 1e-12) >= 1), default=_COARSE)
 
 
-def _rates(pairs: Scored, fpr: float) -> FloatArray:
-    return np.array([tpr_at_fpr(scores, members, fpr) for scores, members in pairs])
+def _rate(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[float, bool]:
+    """TPR at a rate, and whether a threshold reaches it; where not, the share of the first step that chance leaves."""
+    curve = roc(scores, members)
+    point = curve.point_at(fpr)
+    if point:
+        return float(curve.tpr[point]), True
+    return float(curve.tpr[1]) * fpr / float(curve.fpr[1]), False

@@ -39,8 +39,8 @@ class AttackOutcome:
     Args:
         attack: with its parameters, tuned ones as they were settled; a graph's attacks are of another kind.
         scores: [N], higher means member.
-        thresholds: one for each wanted FPR, from simulated targets; one more for the first rate that can be reached,
-            where tied scores let none of these be; empty where there are too few shadow models.
+        thresholds: from simulated targets, one for each wanted FPR that tied scores let be reached; where they let
+            none, one for the first rate that can be; empty where there are too few shadow models.
         note: why there are none, why this attack was picked, or why not to believe it; mostly empty.
         details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None where they are not known.

@@ -94,7 +94,7 @@ def thresholds_from(
     policy: Policy = "mean",
     confidence: float = 0.95,
 ) -> tuple[Threshold, ...]:
-    """A threshold for each wanted rate; and one for the first rate that can be reached, where ties let none be.
+    """A threshold for each wanted rate that ties let be reached; where they let none, one for the first that can be.
 
     Args:
         scored: simulated targets: pairs of scores [N] and members [N].
@@ -104,13 +104,13 @@ def thresholds_from(
 
     Example:
         >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members share the top
-        >>> [(threshold.wanted, threshold.value) for threshold in thresholds_from([pair, pair], [0.01])]
-        [(0.01, 1.0000000000000002), (0.5, 1.0)]
+        >>> [(threshold.wanted, threshold.value, threshold.first) for threshold in thresholds_from([pair] * 2, [0.01])]
+        [(0.5, 1.0, True)]
     """
-    found = [threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in fprs]
     curves = [roc(scores, members) for scores, members in scored]
-    lost = [all(curve.point_at(fpr) == 0 for curve in curves) for fpr in fprs]
-    if fprs and all(lost):
+    reached = [fpr for fpr in fprs if any(curve.point_at(fpr) for curve in curves)]  # point 0 calls nobody a member
+    found = [threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in reached]
+    if fprs and not reached:
         first = max(float(curve.fpr[1]) for curve in curves)
         threshold = threshold_from(scored, first, policy=policy, confidence=confidence)
         found.append(dataclasses.replace(threshold, first=True))
@@ -149,10 +149,13 @@ def _agreed(thresholds: FloatArray, policy: Policy) -> float:
 
 
 def _largest_cut(scores: FloatArray, members: BoolArray, fpr: float) -> float:
-    """The lowest score that keeps the rate; just above all scores where not even the first record may be called."""
+    """The lowest score that keeps the rate; well above all scores where not even the first record may be called."""
     curve = roc(scores, members)
-    cut = float(curve.thresholds[curve.point_at(fpr)])
-    return cut if np.isfinite(cut) else float(np.nextafter(scores.max(), np.inf))
+    point = curve.point_at(fpr)
+    if point:
+        return float(curve.thresholds[point])
+    highest, *lower = curve.thresholds[1:3].tolist()  # half a step above: a mean of such cuts must not fall on a score
+    return float(highest + (highest - lower[0] if lower else 1.0) / 2)
 
 
 def _false_positive_rate(pair: tuple[FloatArray, BoolArray], threshold: float) -> float:

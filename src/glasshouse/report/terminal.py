@@ -55,8 +55,8 @@ def _attacks(summary: Summary) -> RichTable:
         if row.metrics is not None:
             cells.append(f"{row.metrics.auc:.3f} {_bracket(row.metrics.auc_interval, 1.0, 3)}")
             cells += [_rate(rate) for rate in row.metrics.rates]
-        called = [str(threshold.called) for threshold in row.thresholds if not threshold.first]
-        cells += called or ["–"] * len(summary.fprs)
+        called = {threshold.wanted: str(threshold.called) for threshold in row.thresholds}
+        cells += [called.get(fpr, "–") for fpr in summary.fprs]
         table.add_row(*map(escape, cells))
     for name, reason in summary.left_out.items():
         table.add_row(escape(name), escape(reason))
