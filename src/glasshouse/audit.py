@@ -14,14 +14,13 @@ from glasshouse.attacks import Attack
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
 from glasshouse.audit_steps import check_attacks, checked_rates, conclude, library_versions, run_each
 from glasshouse.compute import Compute
-from glasshouse.errors import InputError
 from glasshouse.evaluation import AttackOutcome, PrivacyClaim, run_attack
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, Query, accuracy, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import Population, as_members
+from glasshouse.population import Population, as_members, check_population
 from glasshouse.progress import note_work
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context
@@ -90,10 +89,7 @@ def audit(
         >>> result.table()["auc"].round(1)  # a tree grown to the end remembers everything
         array([0.7])
     """
-    if hasattr(population, "edge_index"):
-        raise InputError(
-            "population: this is a graph; call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
-        )
+    check_population(population)
     check_trainer(trainer)
     mask = as_members(members, (len(population),), place="members")
     wanted = checked_rates(fprs, mask)

@@ -14,7 +14,7 @@ import numpy as np
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim
 from glasshouse.evaluation.metrics import resolvable
-from glasshouse.evaluation.mixed_up import swapped_members
+from glasshouse.evaluation.mixed_up import strange_fit, swapped_members
 from glasshouse.evidence import Evidence
 from glasshouse.population import BoolArray
 from glasshouse.report import Context
@@ -99,7 +99,8 @@ def conclude(
     privacy = None
     if members is not None:
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
-        context = dataclasses.replace(context, warnings=(*swapped, *context.warnings))
+        doubts = swapped or strange_fit(evidence, members)  # who is swapped is unlike the shadow models too
+        context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
         guesses = [some for outcome in outcomes.values() for some in outcome.guesses(members)]
         privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))
     return AuditResult(

@@ -19,6 +19,7 @@ __all__ = [
     "Population",
     "as_ids",
     "as_members",
+    "check_population",
     "complementary_halves",
     "random_subsets",
     "record_count",
@@ -110,6 +111,25 @@ class Population:
             (True, False)
         """
         return row_digests(self.x, self.y)
+
+
+def check_population(population: Any) -> None:
+    """Refuse what is no population of records.
+
+    Example:
+        >>> check_population([[0.0], [1.0]])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: population: list is not a Population; the order is audit(model, population, ...
+    """
+    if hasattr(population, "edge_index"):
+        raise InputError(
+            "population: this is a graph; call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
+        )
+    if not isinstance(population, Population):
+        kind = type(population).__name__
+        raise InputError(
+            f"population: {kind} is not a Population; the order is audit(model, population, members, trainer)."
+        )
 
 
 def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.bytes_]:

@@ -283,6 +283,8 @@ def _nothing_to_ask(x: Any) -> Any:
 
 def _columns(model: Any, population: Population) -> NDArray[np.int64]:
     """Where the estimator's classes stand among the population's; one that it never saw has probability 0."""
+    if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
+        return np.arange(len(population.classes))
     known = np.asarray(model.classes_)
     outside = ~np.isin(known, population.classes)
     if outside.any():

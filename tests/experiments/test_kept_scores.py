@@ -14,6 +14,7 @@ from glasshouse.evaluation import AttackOutcome
 from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.kept_scores import keep_scores, kept_scores
 from glasshouse.experiments.settings import SETTINGS, Preset
+from glasshouse.pool.description import digest_of
 
 NAME = ("online", "4", "", "BASE")
 TRUTH = np.array([True, False])
@@ -90,4 +91,5 @@ def give_weights(folder: Path, *, source: int, receiver: int) -> None:
     shutil.copy(folder / f"model-{source:05d}.safetensors", folder / f"model-{receiver:05d}.safetensors")
     told = json.loads((folder / f"model-{receiver:05d}.json").read_text())
     told["sha256"] = json.loads((folder / f"model-{source:05d}.json").read_text())["sha256"]
-    (folder / f"model-{receiver:05d}.json").write_text(json.dumps(told))
+    del told["manifest_sha256"]
+    (folder / f"model-{receiver:05d}.json").write_text(json.dumps(told | {"manifest_sha256": digest_of(told)}))

@@ -114,6 +114,22 @@ def test_an_engine_that_differs_from_the_rule_stops_the_audit(monkeypatch: pytes
         check_engine(scene, seed=0)
 
 
+@pytest.mark.parametrize("broken", ["dropout", "cache"])
+def test_what_spoils_every_query_is_refused_where_nothing_is_toggled_too(broken: str) -> None:
+    class Spoiled(MyGNN):
+        def __init__(self) -> None:
+            super().__init__()
+            for conv in self.convs:
+                setattr(conv, "cached", broken == "cache")  # noqa: B010 (unknown to the type checker)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            answers = super().forward(x, edge_index)
+            return F.dropout(answers, 0.5) if broken == "dropout" else answers
+
+    with pytest.raises(InputError, match="dropout is on" if broken == "dropout" else "with cached=True"):
+        audit(DATA, members=MEMBERS, trainer=lambda data, members, seed: Spoiled(), attacks=["base"], shadows=2)
+
+
 def test_the_usual_script_is_noticed_as_transductive() -> None:
     rows = np.stack([MEMBERS, ~MEMBERS])
     scripts = {planetoid_script: True, inductive_script: False}
@@ -206,7 +222,6 @@ def test_a_network_that_gives_probabilities_in_a_dict_is_audited_as_its_logits_a
     for kind in ("dict", "plain"):
         target, *shadows = (Answering(net, kind) for net in nets)
         scene = Scene(DATA, target, shadows, np.stack([MEMBERS, ~MEMBERS]))
-        scene.meet_models()
         found[kind] = (GBASE(samples=2).score_scene(scene), scene.zero_hop.target_loss, scene.notes)
     np.testing.assert_allclose(found["dict"][0], found["plain"][0], atol=1e-3)
     np.testing.assert_allclose(found["dict"][1], found["plain"][1], atol=1e-4)

@@ -242,3 +242,49 @@ def test_what_an_attack_lacks_is_said_before_the_first_model_is_trained() -> Non
 
 def test_an_attack_without_references_takes_any_pool() -> None:
     LossThreshold().check(np.ones((2, 5), dtype=bool))
+
+
+def test_a_target_that_knows_nothing_of_its_members_is_said_first() -> None:
+    """Features that were scaled in training and not here: the attack finds nothing, and that says nothing."""
+    population = digits(300)
+    members = half(population)
+    trainer = SklearnTrainer(estimator=RandomForestClassifier(n_estimators=20))
+    model = trainer(Population(population.x / 16, population.y), members, seed=0)
+    found = audit(model, population, members, trainer, shadows=4, attacks=["base"])
+    assert found.context.warnings[0].startswith("The target gives its members a mean confidence of ")
+    right = audit(None, population, members, trainer, shadows=4, attacks=["base"])
+    assert right.context.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"population": GaussianNB()}, "population: GaussianNB is not a Population; the order is audit(model,"),
+        ({"trainer": GaussianNB()}, "trainer: GaussianNB is not a trainer."),
+        ({"members": np.arange(5)}, "For numbers of records say np.isin(np.arange(200), numbers)."),
+    ],
+)
+def test_what_is_in_the_wrong_place_is_refused_in_one_line(changed: dict[str, Any], said: str) -> None:
+    population = digits(200)
+    given: dict[str, Any] = {"population": population, "members": half(population)}
+    given |= {"model": None, "trainer": SklearnTrainer(estimator=GaussianNB())} | changed
+    with pytest.raises(InputError) as refusal:
+        audit(**given)
+    assert said in str(refusal.value)
+    with pytest.raises(InputError, match="estimator: is the class GaussianNB; give GaussianNB"):
+        SklearnTrainer(estimator=GaussianNB)
+
+
+def test_an_estimator_without_names_of_its_classes_answers_in_their_order() -> None:
+    class Nameless:
+        def __init__(self, inner: Any) -> None:
+            self.predict_proba = inner.predict_proba
+
+    population = digits(200)
+    trainer = SklearnTrainer(estimator=GaussianNB())
+    model = trainer(population, half(population), seed=0)
+    named, nameless = (
+        audit(one, population, half(population), trainer, shadows=4, attacks=["loss"]).evidence.target_loss
+        for one in (model, Nameless(model))
+    )
+    assert (named == nameless).all()

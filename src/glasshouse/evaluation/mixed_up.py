@@ -13,10 +13,11 @@ from glasshouse.evidence import Evidence
 from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 
-__all__ = ["Finding", "shared_losses", "shared_nodes", "shared_records", "swapped_members"]
+__all__ = ["Finding", "shared_losses", "shared_nodes", "shared_records", "strange_fit", "swapped_members"]
 
 _SURE = 0.999  # of an AUC below one half: one audit in two thousand is warned without a cause
 _CLEARLY_BELOW = 0.47  # members may be a little harder than others; this is more
+_FAR_LESS_SURE = 0.25
 _MANY = 0.01  # of the non-members; fewer that equal a member change no figure that is shown
 
 
@@ -55,6 +56,36 @@ def swapped_members(
         f"Members and others look swapped: the target fits the others better ({told}the loss alone gives AUC "
         f"{area:.3f}). Check the mask (is it inverted?) and the order of the records; the figures below mean nothing "
         f"until that is right.",
+    )
+
+
+def strange_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
+    """A warning where the target is far less sure of its members than every shadow model is of its own.
+
+    A model that was given other features than it was trained on, or labels in another order, knows nothing of its
+    members; an attack then finds nothing, which says nothing about the model.
+
+    Args:
+        evidence: losses of the target and of the shadow models.
+        members: [N] who trained the target.
+
+    Example:
+        >>> sure = np.full((3, 8), 0.1)
+        >>> sure[0] = 2.0
+        >>> evidence = Evidence(target_loss=sure[0], shadow_loss=sure[1:], shadow_members=np.ones((2, 8)))
+        >>> strange_fit(evidence, np.arange(8) < 4)[0].split(",")[0]
+        'The target gives its members a mean confidence of 14 %'
+    """
+    if not evidence.shadow_members.any(axis=1).all():
+        return ()
+    own = float(np.exp(-evidence.target_loss[members]).mean())
+    others = np.exp(-evidence.shadow_loss).mean(axis=1, where=evidence.shadow_members)  # [K]
+    if own > float(others.min()) - _FAR_LESS_SURE:
+        return ()
+    return (
+        f"The target gives its members a mean confidence of {100 * own:.0f} %, and every shadow model gives its own "
+        f"{100 * float(others.min()):.0f} % or more. Was the target trained on these records, with these features and "
+        f"labels? If not, that an attack finds little says nothing about it.",
     )
 
 

@@ -23,7 +23,7 @@ from glasshouse.numerics import FloatArray
 from glasshouse.population import BoolArray
 from glasshouse.progress import note_work
 
-__all__ = ["AttackOutcome", "run_attack"]
+__all__ = ["AttackOutcome", "no_threshold", "run_attack"]
 
 
 class Named(Protocol):
@@ -67,6 +67,14 @@ class AttackOutcome:
         """How many records each threshold calls members, and how many of them are."""
         called = [threshold.decide(self.scores) for threshold in self.thresholds]
         return tuple(Guesses(correct=int((who & members).sum()), made=int(who.sum())) for who in called)
+
+
+def no_threshold(name: str, error: InputError) -> str:
+    """Why an attack that could score the target has no threshold."""
+    told = str(error).split(" Train ")[0].rstrip(".")  # how many to train is said of the pool here
+    return (
+        f"{name} has no threshold: {told}. Simulated targets have two shadow models fewer than the target; train more."
+    )
 
 
 def run_attack(
@@ -130,7 +138,7 @@ def run_attack(
                 attack, evidence, fprs, policy=policy, confidence=confidence, progress=progress
             )
         except InputError as error:  # the target could be scored, so only the thresholds are missing
-            note = f"{note} {attack.name} has no threshold: {error}".strip()
+            note = f"{note} {no_threshold(attack.name, error)}".strip()
     metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
     note_work("An attack had been run.")
     return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, queries=attack.queries(evidence))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +17,11 @@ from torch_geometric.utils import is_undirected
 
 from glasshouse.errors import InputError
 from glasshouse.graph.gnn import GNN
-from glasshouse.graph.probe import Reach, counted_layers, reach_on_graph, reach_on_path
+from glasshouse.graph.probe import Reach, counted_layers, reach_on_graph, reach_on_path, rounding
 from glasshouse.graph.question import Model, model_device
 from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 
-__all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet"]
+__all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]
 
 _UNKNOWN_HOPS = 2  # of a callable that says nothing and was not measured
 _PLAIN = (GATConv, GCNConv, GINConv, SAGEConv, SGConv)  # layers whose reach follows from their type
@@ -101,6 +102,24 @@ def meet(models: Sequence[Model], x: Tensor, edge_index: Tensor, *, parts: bool 
             _remember(model, _with_notes(model, replace(manners, hops=hops, everywhere=everywhere)))
 
 
+def refuse_caches(models: Sequence[Model]) -> None:
+    """Refuse layers that keep the first edges that they saw, where models are asked with other edges.
+
+    Example:
+        >>> refuse_caches([GCNConv(2, 2, cached=True)])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: it is a GCNConv with cached=True, which answers every query with the ...
+    """
+    for model in models:
+        for name, layer in model.named_modules() if isinstance(model, nn.Module) else ():
+            if getattr(layer, "cached", False) is True:
+                raise InputError(
+                    f"model: {name or 'it'} is a {type(layer).__name__} with cached=True, which answers every query "
+                    f'with the edges that it saw first. Set cached=False; or say setting="transductive" if the model '
+                    f"was trained on the whole graph."
+                )
+
+
 def ask_model(model: Model, x: Tensor, edge_index: Tensor) -> Tensor:
     """Logits [n, classes] of any model, by its manners.
 
@@ -143,7 +162,7 @@ def _measured(
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    _check_caches(model)
+    refuse_caches([model])
     expected = _stated(model)
     reach = reach_on_path(ask, x, both_ways=both_ways, expected=expected)
     if first and not reach.everywhere:
@@ -152,16 +171,6 @@ def _measured(
     stated = attribute if isinstance(attribute, int) else 0
     reach = Reach(max(reach.hops, stated), reach.everywhere)
     return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
-
-
-def _check_caches(model: Model) -> None:
-    for name, layer in model.named_modules() if isinstance(model, nn.Module) else ():
-        if getattr(layer, "cached", False) is True:
-            raise InputError(
-                f"model: {name or 'it'} is a {type(layer).__name__} with cached=True, which answers every query with "
-                f'the edges that it saw first. Set cached=False; or say setting="transductive" if the model was '
-                f"trained on the whole graph."
-            )
 
 
 def _tried(model: Model, x: Tensor, edge_index: Tensor) -> Manners:
@@ -175,6 +184,7 @@ def _tried(model: Model, x: Tensor, edge_index: Tensor) -> Manners:
         except Exception as error:
             faults.append(_first_line(error))
             continue
+        rounding(functools.partial(_called, model, takes_data=takes_data), x, edge_index, answer)
         probabilities = looks_like_probabilities(answer)
         return Manners(hops=_stated(model), takes_data=takes_data, probabilities=probabilities, measured=False)
     raise InputError(f"model: it cannot be called as model(x, edge_index): {faults[0]}")

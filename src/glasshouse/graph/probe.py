@@ -11,7 +11,7 @@ from torch_geometric.nn import MessagePassing
 
 from glasshouse.errors import InputError
 
-__all__ = ["Reach", "counted_layers", "reach_on_graph", "reach_on_path"]
+__all__ = ["Reach", "counted_layers", "reach_on_graph", "reach_on_path", "rounding"]
 
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
 
@@ -118,7 +118,7 @@ def reach_on_graph(
     """
     source = torch.Generator().manual_seed(seed)
     base = ask(x, edge_index) if base is None else base
-    limit = _limit(ask, x, edge_index, base)
+    limit = rounding(ask, x, edge_index, base)
     found = [hops]
     for node in torch.randint(len(x), (2,), generator=source).tolist():
         changed = _differs(ask(_replaced(x, node, source), edge_index), base, limit)
@@ -149,7 +149,7 @@ class _Path:
         Not of node 0: where edges go one way it receives nothing, and a layer may then silence it altogether.
         """
         base = ask(self.x, self.edges)
-        limit = _limit(ask, self.x, self.edges, base)
+        limit = rounding(ask, self.x, self.edges, base)
         self._check_order(ask, base, limit)
         moved = _differs(ask(_replaced(self.x, 1, self.source), self.edges), base, limit)
         unlinked = _differs(ask(self.x, _without(self.edges, [2, 3])), base, limit)
@@ -174,8 +174,19 @@ class _Path:
             )
 
 
-def _limit(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
-    """The largest change that is rounding; a model that answers the same query in two ways is refused."""
+def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
+    """The largest change that is rounding; a model that answers the same query in two ways is refused.
+
+    Args:
+        ask: the model.
+        x: [n, features].
+        edge_index: [2, edges].
+        base: [n, classes] its answer to this query.
+
+    Example:
+        >>> rounding(lambda x, edges: x, torch.eye(2), torch.empty(2, 0), torch.eye(2)) < 1e-5
+        True
+    """
     largest = float(base.abs().max()) if base.numel() else 0.0
     noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
     if noise > _UNSTEADY * largest:

@@ -10,6 +10,7 @@ from glasshouse.attacks import Attack
 from glasshouse.errors import InputError
 from glasshouse.evaluation import AttackOutcome, Threshold, evaluate, run_attack
 from glasshouse.evaluation.best import Scored
+from glasshouse.evaluation.outcome import no_threshold
 from glasshouse.evaluation.thresholds import Policy, thresholds_from
 from glasshouse.graph.attack import GraphAttack
 from glasshouse.graph.best import GraphBest
@@ -82,7 +83,7 @@ def run_on_scene(
         try:
             thresholds = _thresholds(attack, scene, fprs, policy=policy, confidence=confidence, progress=progress)
         except InputError as error:  # the target could be scored, so only the thresholds are missing
-            note = f"{note} {attack.name} has no threshold: {error}".strip()
+            note = f"{note} {no_threshold(attack.name, error)}".strip()
     metrics = None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence)
     return AttackOutcome(attack, scores, thresholds, metrics, seconds, note, details, queries)
 

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from glasshouse.attacks.simulation import check_simulation, reference_rows
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
-from glasshouse.graph.asking import ask_model, manners_of, meet, quiet
+from glasshouse.graph.asking import ask_model, manners_of, meet, quiet, refuse_caches
 from glasshouse.graph.edge_values import refuse_edge_values
 from glasshouse.graph.question import Hops, Model, model_device
 from glasshouse.graph.setting import Setting, check_setting
@@ -115,10 +115,6 @@ class Scene:
         """Evidence about the audited nodes for attacks on records: zero-hop queries, or, transductive, whole-graph."""
         return self.of_nodes(self.zero_hop if self.setting == "inductive" else self.whole_graph)
 
-    def meet_models(self) -> None:
-        """Measure how the models want to be asked, where that is not known yet."""
-        meet(self.models, self.data.x, self.data.edge_index, parts=self.setting == "inductive")
-
     @cached_property
     def zero_hop(self) -> Evidence:
         """Evidence about every node from queries without edges: what the i.i.d. attacks look at."""
@@ -194,7 +190,9 @@ class Scene:
     def _evidence(self, edge_index: Tensor) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the given edges."""
         labels = self.data.y.cpu().numpy().astype(np.int64)
-        self.meet_models()
+        if self.setting == "inductive":
+            refuse_caches(self.models)
+        meet(self.models, self.data.x, self.data.edge_index, parts=False)  # all nodes are asked about at once
         with quiet(self.models):
             answers = [_asked(model, self.data, edge_index) for model in self.models]
         narrow = [answer.shape for answer in answers if answer.ndim != 2 or answer.shape[1] <= labels.max()]

@@ -137,7 +137,7 @@ class GNNTrainer:
         with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.untrained(data).to(self.place)
-            read = logits_of(model, graph.x, graph.edge_index)
+            read = logits_of(model, graph.x, graph.edge_index, classes=int(data.y.max()) + 1)
             optimizer = self.optimizer(model.parameters())
             # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights say whether it
             # is worth a second thread. Gathering messages is too quick to share: threads would wait at each of them.

@@ -84,8 +84,8 @@ def strange_names(content: bytes) -> list[str]:
         >>> from sklearn.linear_model import LogisticRegression
         >>> strange_names(skops.io.dumps(LogisticRegression()))
         []
-        >>> strange_names(skops.io.dumps(print))
-        ['TypeNode builtins.print']
+        >>> strange_names(skops.io.dumps(len))
+        ['TypeNode builtins.len']
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         schema = json.loads(archive.read("schema.json"))

@@ -35,7 +35,7 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits, labels)
 
 
-def logits_of(model: nn.Module, *inputs: Tensor) -> Callable[[Any], Tensor]:
+def logits_of(model: nn.Module, *inputs: Tensor, classes: int | None = None) -> Callable[[Any], Tensor]:
     """From what this module returns to logits in float32, decided once, by a look at its answers to some records.
 
     Answers in a dict, a tuple or an object with ``logits`` are unwrapped. Of a module that ends in softmax (or whose
@@ -46,6 +46,7 @@ def logits_of(model: nn.Module, *inputs: Tensor) -> Callable[[Any], Tensor]:
         model: untrained.
         *inputs: what it is asked with, on its device: records [B, ...], of which a few are looked at; or the features
             and edges of a graph.
+        classes: how many it must tell apart; fewer logits are refused.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
@@ -64,6 +65,8 @@ def logits_of(model: nn.Module, *inputs: Tensor) -> Callable[[Any], Tensor]:
     model.train(training)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
+    if classes is not None and answer.ndim == 2 and 1 < answer.shape[1] < classes:
+        raise InputError(f"module: it gives {answer.shape[1]} logits, but there are {classes} classes; give one each.")
     if answer.ndim == 2 and looks_like_probabilities(answer):
         say_once(_SOFTMAX)
         return lambda given: (unwrapped(given).float() + _TINY).log()

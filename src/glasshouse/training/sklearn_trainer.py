@@ -33,6 +33,8 @@ class SklearnTrainer:
     estimator: Any
 
     def __post_init__(self) -> None:
+        if isinstance(self.estimator, type):
+            raise InputError(f"estimator: is the class {self.estimator.__name__}; give {self.estimator.__name__}(…).")
         if not hasattr(self.estimator, "predict_proba"):
             name = type(self.estimator).__name__
             raise InputError(

@@ -96,7 +96,7 @@ class TorchTrainer:
             optimizer = self.optimizer(model.parameters())
             scheduler = self.scheduler(optimizer) if self.scheduler else None
             rates = following(self.schedule, optimizer, steps=self.epochs * batch_count(len(x), self.batch_size))
-            read = logits_of(model, x)
+            read = logits_of(model, x, classes=len(population.classes))
             stopper = None
             if self.early_stopping:
                 stopper = Stopper(self.early_stopping, population, members, seed, device, read)
