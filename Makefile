@@ -9,11 +9,12 @@ OUT ?= runs/default
 audit: $(VENV)/.installed
 	@$(BIN)/glasshouse audit --out $(OUT) --overwrite
 
+# one thread each: workers that share the cores with each other's threads take three times as long
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest --numprocesses logical --maxprocesses 4 --dist loadfile --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 4 --dist loadfile --cov --cov-report=term
 
 screenshots: $(VENV)/.installed-dev
 	$(BIN)/glasshouse audit --out runs/screenshots --overwrite --quiet

@@ -21,7 +21,7 @@ from glasshouse import Population, SklearnTrainer, audit_evidence, experiments, 
 from glasshouse.cli import app
 from glasshouse.compute import ThisProcess, chosen_compute
 from glasshouse.experiments.settings import Preset
-from glasshouse.graph import GNNTrainer, citation_graph
+from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
 from glasshouse.graph.datasets import GraphDataset
 from glasshouse.registry import Registry
 from glasshouse.table import Table
@@ -102,10 +102,15 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+_MADE: dict[str, Table] = {}
+
+
 def _reproduce(name: str = "table-1", *, preset: str, **options: Any) -> Table:
-    """Table 1 on a made-up graph; other experiments are only looked up here, and run by tests/experiments."""
+    """Table 1 on a made-up graph, once; other experiments are only looked up here, and run by tests/experiments."""
     experiments.EXPERIMENTS.find(name)
-    return experiments.runner.reproduce("table-1", preset=preset, **options)
+    if preset not in _MADE:
+        _MADE[preset] = experiments.runner.reproduce("table-1", preset=preset, **options)
+    return _MADE[preset]
 
 
 def run(command: str) -> str:
@@ -163,8 +168,10 @@ def names_for(text: str) -> dict[str, Any]:
     known: dict[str, Any] = {"x": x, "y": y, "members": members, "my_classifier": classifier, "my_model": model}
     if "GNNTrainer" in text:
         data, mask = tiny_graph(), torch.arange(240) % 2 == 0
-        mine = GNNTrainer(epochs=5, device="cpu")(data, mask.numpy(), 0)
-        return {"data": data, "my_gnn": mine, "mask": mask}
+        shape = {"features": data.num_features, "hidden": 8, "classes": int(data.y.max()) + 1}
+        fresh = functools.partial(build_gnn, "gcn", **shape)
+        mine = GNNTrainer(model=fresh, epochs=5, device="cpu")(data, mask.numpy(), 0)
+        return {"data": data, "my_gnn": mine, "MyGNN": fresh, "mask": mask}
     if "result." in text:
         return {"result": glasshouse.audit(model, population, members, trainer, shadows=4, attacks=["base"])}
     return known | ({} if "population = " in text else {"model": model, "population": population, "trainer": trainer})

@@ -16,7 +16,7 @@ from glasshouse.population import BoolArray
 
 __all__ = ["Setting", "check_setting", "looks_transductive"]
 
-_CLEARLY = 0.8  # of the loss on the members' own graph: a whole-graph loss below this is no chance
+_CLEARLY = 0.7  # of the loss on the members' own graph; the lowest of 62 inductive models on Cora had 0.73
 _FEW = 1e-3  # losses as small as this say nothing about which graph a model knows
 
 
