@@ -1,4 +1,7 @@
-"""What users bring as graphs: judged rightly, or refused in one line (docs/no-false-verdict.md)."""
+"""What users bring as graphs: judged rightly, or refused in one line (docs/no-false-verdict.md).
+
+What 5f6366e did not have is imported where it is used, so that every other test here can be run, and fails, there.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,6 @@ from torch_geometric.nn import GCN, GCNConv
 from glasshouse import InputError
 from glasshouse.config import read_audit_file, run_audit_file
 from glasshouse.graph import GBASE, GNNTrainer, Scene, audit, build_gnn, citation_graph, toggle_losses
-from glasshouse.graph.self_check import check_engine
-from glasshouse.graph.setting import looks_transductive
 from glasshouse.graph.trainer import adam
 
 DATA = citation_graph(nodes=120, classes=3, words=60, words_a_node=6.0, topic_words=15, seed=0)
@@ -105,6 +106,8 @@ def test_the_engine_is_held_against_the_rule_and_the_report_says_how_near_it_is(
 
 
 def test_an_engine_that_differs_from_the_rule_stops_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from glasshouse.graph.self_check import check_engine
+
     models = [build_gnn("gcn", features=60, hidden=4, classes=3) for _ in range(3)]
     scene = Scene(DATA, models[0], models[1:], np.stack([MEMBERS, ~MEMBERS]))
     assert check_engine(scene, seed=0).largest < 1e-4
@@ -131,6 +134,8 @@ def test_what_spoils_every_query_is_refused_where_nothing_is_toggled_too(broken:
 
 
 def test_the_usual_script_is_noticed_as_transductive() -> None:
+    from glasshouse.graph.setting import looks_transductive
+
     rows = np.stack([MEMBERS, ~MEMBERS])
     scripts = {planetoid_script: True, inductive_script: False}
     for script, wanted in scripts.items():

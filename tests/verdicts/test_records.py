@@ -1,4 +1,7 @@
-"""What users bring as records: judged rightly, or refused in one line (docs/no-false-verdict.md)."""
+"""What users bring as records: judged rightly, or refused in one line (docs/no-false-verdict.md).
+
+What 5f6366e did not have is imported where it is used, so that every other test here can be run, and fails, there.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,6 @@ from glasshouse.attacks import LossThreshold
 from glasshouse.attacks.registry import Attack
 from glasshouse.evaluation import evaluate, roc
 from glasshouse.evaluation.best import pick_best
-from glasshouse.evaluation.thresholds import thresholds_from
 from glasshouse.report import read_run, render_html
 from glasshouse.result import AuditResult
 from tests.test_benchmarks import benchmark
@@ -119,6 +121,8 @@ def test_the_first_rate_is_that_of_the_highest_score() -> None:
 
 
 def test_thresholds_of_tied_scores_aim_at_the_first_rate_that_can_be_reached() -> None:
+    from glasshouse.evaluation.thresholds import thresholds_from
+
     source = np.random.default_rng(0)
     pairs = [(source.integers(5, size=500).astype(float), source.random(500) < 0.5) for _ in range(4)]
     (first,) = thresholds_from(pairs, [0.01])
@@ -130,6 +134,8 @@ def test_thresholds_of_tied_scores_aim_at_the_first_rate_that_can_be_reached() -
 
 def test_a_threshold_of_targets_of_which_some_are_tied_never_falls_on_the_tie() -> None:
     """One of four simulated targets cannot keep the rate; the mean cut must not call its whole tie by rounding."""
+    from glasshouse.evaluation.thresholds import thresholds_from
+
     members = np.arange(400) < 200
     tied = (np.where(np.arange(400) % 2, 0.6, 0.2), members)
     loose = (np.where(members & (np.arange(400) % 20 == 0), 0.6, 0.2), members)
