@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,14 +142,14 @@ def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.bytes_]:
     if hasattr(x, "tocsr"):
         rows = x.tocsr()
         rows.sort_indices()
-        parts = [
+        parts: Iterator[bytes] = (
             rows.indices[start:stop].tobytes() + rows.data[start:stop].tobytes()
             for start, stop in itertools.pairwise(rows.indptr)
-        ]
+        )
     else:
         array = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
         array = array.astype(str) if array.dtype == object else array
-        parts = [row.tobytes() for row in np.ascontiguousarray(array)]
+        parts = (row.tobytes() for row in array)  # one at a time: all of them would be a second copy of the data
     return np.array([_short_hash(part, label) for part, label in zip(parts, y.tolist(), strict=True)])
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.population import BoolArray
 from glasshouse.randomness import generator
@@ -16,13 +18,17 @@ if TYPE_CHECKING:
 
 __all__ = ["rehearse"]
 
+_LOG = logging.getLogger("glasshouse")
+
+_ANSWERS = 20_000_000  # losses that are made up at most; beyond, some records stand for all
 _RECORDS = 1000
 
 
 def rehearse(attack: Attack, members: BoolArray) -> None:
     """Let an attack score random losses of models that will be trained by these members; it refuses what it must.
 
-    Records with the fewest in- and out-models are among those that are tried, since on these an attack may fail.
+    Of very many records some are tried, those with the fewest in- and out-models among them, since on these an attack
+    may fail. An attack that fails in any other way than by refusing is left to fail with the true losses.
 
     Args:
         attack: to try.
@@ -34,12 +40,22 @@ def rehearse(attack: Attack, members: BoolArray) -> None:
         Traceback (most recent call last):
         glasshouse.errors.InputError: shadow_members: record '0' has 0 out-models and this attack needs 1 ...
     """
-    chosen = _extremes(members)
+    small = members.size <= _ANSWERS or any(np.ndim(value) for value in vars(attack).values())  # a number per record
+    chosen = np.arange(members.shape[1]) if small else _extremes(members)
     losses = generator(0, "rehearsal").exponential(size=(len(members) + 1, len(chosen)))
     evidence = Evidence(
-        target_loss=losses[0], shadow_loss=losses[1:], shadow_members=members[:, chosen], ids=chosen.astype(str)
+        target_loss=losses[0],
+        shadow_loss=losses[1:],
+        shadow_members=members[:, chosen],
+        ids=chosen.astype(str),
+        labels=np.zeros(len(chosen)),
     )
-    attack.tuned(evidence).score(evidence)
+    try:
+        attack.tuned(evidence).score(evidence)
+    except InputError:
+        raise
+    except Exception as error:  # it may look at what made-up evidence does not have
+        _LOG.debug("The attack %s could not be tried beforehand: %s", attack.name, error)
 
 
 def _extremes(members: BoolArray) -> NDArray[np.intp]:
