@@ -270,6 +270,14 @@ def test_what_is_no_trainer_is_refused_before_anything_is_trained(trainer: Any, 
         GNNTrainer(model=MyGNN())
 
 
+def test_a_network_with_too_few_logits_is_refused_before_it_is_trained() -> None:
+    binary = DATA.clone()
+    binary.y = (DATA.y > 0).long()
+    for network, data in ((lambda: GCN(60, 8, 2, 1), binary), (lambda: GCN(60, 8, 2, 2), DATA)):
+        with pytest.raises(InputError, match="^module: it gives . logits, but there are . classes; give one per class"):
+            audit(data, members=MEMBERS, trainer=GNNTrainer(model=network, epochs=1), shadows=2, attacks=["base"])
+
+
 def test_a_network_of_ones_own_may_train_on_a_dict_or_on_probabilities() -> None:
     class Softmax(MyGNN):
         def forward(self, x: Tensor, edge_index: Tensor) -> Any:

@@ -65,8 +65,10 @@ def logits_of(model: nn.Module, *inputs: Tensor, classes: int | None = None) -> 
     model.train(training)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
-    if classes is not None and answer.ndim == 2 and 1 < answer.shape[1] < classes:
-        raise InputError(f"module: it gives {answer.shape[1]} logits, but there are {classes} classes; give one each.")
+    width = answer.shape[1] if answer.ndim == 2 else 1
+    if classes is not None and width < classes and (width > 1 or classes > 2 or len(inputs) > 1):
+        # one logit will do for two classes of records; nodes need one for each
+        raise InputError(f"module: it gives {width} logits, but there are {classes} classes; give one per class.")
     if answer.ndim == 2 and looks_like_probabilities(answer):
         say_once(_SOFTMAX)
         return lambda given: (unwrapped(given).float() + _TINY).log()
