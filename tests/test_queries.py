@@ -188,3 +188,12 @@ def test_a_probability_of_zero_is_smaller_than_every_other() -> None:
     model.predict_proba = lambda x: np.stack([small, 1 - small], axis=1)
     loss = query(model, Population(POPULATION.x[:3], [False] * 3, classes=[False, True])).loss
     assert loss[0] < loss[1] < loss[2] < 1000
+
+
+def test_numbers_between_0_and_1_that_are_no_probabilities_are_noted() -> None:
+    population = Population(np.random.default_rng(0).random((50, 3)), np.arange(50) % 3)
+    (note,) = query(lambda x: np.where(x == x.max(axis=1, keepdims=True), x, 0.0), population).notes
+    assert note.startswith(
+        "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits"
+    )
+    assert query(lambda x: x - 0.5, population).notes == ()

@@ -39,6 +39,10 @@ _COLUMN_NOTE = (
     "The model answers with one probability per record (all are between 0 and 1), so they are used as such, not as "
     "logits."
 )
+_SHARES_NOTE = (
+    "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
+    "probabilities, answer with those of all classes, since an audit of some of them is not exact."
+)
 _UNSURE_NOTE = (
     "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
     "probabilities, and are used as logits. If they are probabilities, answer with those of both classes."
@@ -182,6 +186,7 @@ class _Source:
         self.sigmoid = ends_in_sigmoid(model)
         self.steps = StepFinder()
         self.notes: tuple[str, ...] = ()
+        self.lowest, self.highest = np.inf, -np.inf  # of what is taken for logits
         # of a model whose answers were kept, and nothing else
         self.kept: NDArray[Any] | None = getattr(model, "population_logits", None)
         self.estimator = self.kept is None and not isinstance(model, nn.Module) and hasattr(model, "predict_proba")
@@ -201,6 +206,8 @@ class _Source:
                 yield rows, self._logits(_checked_shape(answer, len(rows), classes))
         if column:
             yield np.arange(len(self.population)), self._two_columns(np.concatenate(column))
+        if 0 <= self.lowest < self.highest <= 1:
+            self.notes = (_SHARES_NOTE,)
 
     def _answers(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
         for start in range(0, len(self.population), self.how.batch_size):
@@ -220,6 +227,8 @@ class _Source:
             return logits_from_probabilities(answer, underflows=self.underflows)
         if self.kept is not None and (known := probabilities_from_logits(answer)) is not None:
             self.steps.add(known)
+        self.lowest = min(self.lowest, float(answer.min(initial=np.inf)))
+        self.highest = max(self.highest, float(answer.max(initial=-np.inf)))
         return answer.astype(np.float64)
 
     def _two_columns(self, column: NDArray[Any]) -> FloatArray:

@@ -61,3 +61,17 @@ def test_a_target_like_its_shadow_models_fits_its_members_as_they_do() -> None:
     assert strange_fit(evidence, rows[0]) == ()
     lost = Evidence(target_loss=loss[0] + 2.0, shadow_loss=loss[1:], shadow_members=rows[1:])
     assert len(strange_fit(lost, rows[0])) == 1
+
+
+def test_targets_of_the_pools_kind_are_never_called_mixed_up_and_permuted_masks_mostly_are() -> None:
+    """Simulated: 300 small audits of models that leak; then the same with the target's mask permuted."""
+    source = np.random.default_rng(1)
+    alarms = found = 0
+    for _ in range(300):
+        rows = source.random((7, 300)) < 0.5
+        loss = source.exponential(np.where(rows, 0.3, 1.0))
+        evidence = Evidence(target_loss=loss[0], shadow_loss=loss[1:], shadow_members=rows[1:])
+        alarms += bool(strange_fit(evidence, rows[0]))
+        found += bool(strange_fit(evidence, source.permutation(rows[0])))
+    assert alarms == 0
+    assert found > 200

@@ -294,3 +294,14 @@ def test_an_estimator_without_names_of_its_classes_answers_in_their_order() -> N
         for one in (model, Nameless(model))
     )
     assert (named == nameless).all()
+
+
+def test_members_in_the_wrong_order_are_said_first() -> None:
+    population = digits(500)
+    members = half(population)
+    trainer = SklearnTrainer(estimator=RandomForestClassifier(n_estimators=20))
+    model = trainer(population, members, seed=0)
+    mixed = np.random.default_rng(5).permutation(members)
+    found = audit(model, population, mixed, trainer, shadows=4, attacks=["base"])
+    assert found.context.warnings[0].startswith("The target is no surer of its members than of the others")
+    assert audit(model, population, members, trainer, shadows=4, attacks=["base"]).context.warnings == ()

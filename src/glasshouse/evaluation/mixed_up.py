@@ -18,6 +18,7 @@ __all__ = ["Finding", "shared_losses", "shared_nodes", "shared_records", "strang
 _SURE = 0.999  # of an AUC below one half: one audit in two thousand is warned without a cause
 _CLEARLY_BELOW = 0.47  # members may be a little harder than others; this is more
 _FAR_LESS_SURE = 0.25
+_CLEAR_GAP = 0.1
 _MANY = 0.01  # of the non-members; fewer that equal a member change no figure that is shown
 
 
@@ -60,10 +61,11 @@ def swapped_members(
 
 
 def strange_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
-    """A warning where the target is far less sure of its members than every shadow model is of its own.
+    """A warning where the target does not know its members as every shadow model knows its own.
 
-    A model that was given other features than it was trained on, or labels in another order, knows nothing of its
-    members; an attack then finds nothing, which says nothing about the model.
+    A model that was given other features than it was trained on, or labels in another order, is far less sure of its
+    members; one whose members are mixed up with others is no surer of them than of the others. An attack then finds
+    nothing, which says nothing about the model.
 
     Args:
         evidence: losses of the target and of the shadow models.
@@ -76,16 +78,33 @@ def strange_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
         >>> strange_fit(evidence, np.arange(8) < 4)[0].split(",")[0]
         'The target gives its members a mean confidence of 14 %'
     """
-    if not evidence.shadow_members.any(axis=1).all():
+    inside = evidence.shadow_members
+    if not inside.any(axis=1).all():
         return ()
-    own = float(np.exp(-evidence.target_loss[members]).mean())
-    others = np.exp(-evidence.shadow_loss).mean(axis=1, where=evidence.shadow_members)  # [K]
+    sure, theirs = np.exp(-evidence.target_loss), np.exp(-evidence.shadow_loss)  # [N], [K, N] confidences
+    own = float(sure[members].mean())
+    others = theirs.mean(axis=1, where=inside)  # [K]
     if own > float(others.min()) - _FAR_LESS_SURE:
-        return ()
+        return () if inside.all(axis=1).any() else _no_gap(sure, members, others - theirs.mean(axis=1, where=~inside))
     return (
         f"The target gives its members a mean confidence of {100 * own:.0f} %, and every shadow model gives its own "
         f"{100 * float(others.min()):.0f} % or more. Was the target trained on these records, with these features and "
         f"labels? If not, that an attack finds little says nothing about it.",
+    )
+
+
+def _no_gap(sure: FloatArray, members: BoolArray, gaps: FloatArray) -> tuple[str, ...]:
+    """A warning where the target is no surer of members [N] than of others, and every shadow model [K] clearly is."""
+    sides = (sure[members], sure[~members])
+    gap, least = float(sides[0].mean() - sides[1].mean()), float(gaps.min())
+    error = float(np.sqrt(sum(side.var() / len(side) for side in sides)))
+    if least < _CLEAR_GAP or gap > least / 4 or gap + 4 * error > least:
+        return ()
+    return (
+        f"The target is no surer of its members than of the others (mean confidence {100 * gap:+.0f} points), and "
+        f"every shadow model is surer of its own by {100 * least:.0f} points or more. Either members and others are "
+        f"mixed up (check the mask and the order of the records), or the target was not trained as the shadow models "
+        f"were.",
     )
 
 
