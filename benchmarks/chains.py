@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.graph.chains import gibbs_masks, metropolis_masks
-from glasshouse.graph.chains.whole_losses import forward_losses
-from glasshouse.graph.datasets import load_graph
-from glasshouse.graph.gnn import GNN, build_gnn
+from glasshouse.graph.data.datasets import load_graph
+from glasshouse.graph.models.gnn import GNN, build_gnn
+from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
+from glasshouse.graph.sampling.chains.whole_losses import forward_losses
 
 
 def models_for(data: Data, architecture: str, hidden: int, count: int = 9) -> list[GNN]:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
 from glasshouse.evaluation import auc, tpr_at_fpr
-from glasshouse.graph import GBASE, GNNTrainer, GraphAttack, HopClassifier, Scene, load_graph
-from glasshouse.graph.accuracy import node_accuracy
+from glasshouse.graph import GBASE, GClassifier, GNNTrainer, GraphAttack, Scene, load_graph
 from glasshouse.graph.run import run_on_scene
-from glasshouse.graph.trainer import adam
-from glasshouse.population import BoolArray, complementary_halves, random_subsets
+from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.trainer import adam
+from glasshouse.population import complementary_halves, random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import generator, seed_for
 
@@ -35,7 +36,7 @@ PAPER = {
 }
 ATTACKS: dict[str, Attack | GraphAttack] = {
     "MLP (0-hop)": ShadowClassifier(),
-    "MLP (0+2-hop)": HopClassifier(),
+    "MLP (0+2-hop)": GClassifier(),
     "LiRA": LiRA(variance="record"),  # the paper's; "auto" would pool the variance, which is stronger
     "RMIA": RMIA(),
     "BASE": BASE(),

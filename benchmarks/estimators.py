@@ -28,14 +28,14 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Population, SklearnTrainer
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.stacking import Boosted
 from glasshouse.datasets import load_dataset
 from glasshouse.evaluation import auc, roc
-from glasshouse.evidence import Evidence, Mode, Query, collect
-from glasshouse.numerics import FloatArray
+from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
 from glasshouse.pool import ShadowPool
-from glasshouse.population import BoolArray, random_subsets
+from glasshouse.population import random_subsets
 from glasshouse.randomness import seed_for
 
 ATTACKS = tuple(name for name in attack_names() if name != "best")  # which is one of the others
@@ -80,7 +80,7 @@ def evidences(
     pool = ShadowPool.plan(population, once, shadows=shadows, seed=0)
     for number, members in enumerate(random_subsets(len(population), models=targets, fraction=0.5, seed=7)):
         target = trainer(population, members, seed_for(0, "benchmark target", number))
-        yield collect(target, pool, how=Query(keep_logits=True), progress=False)[0], members
+        yield collect(target, pool, how=QueryOptions(keep_logits=True), progress=False)[0], members
 
 
 def measure(

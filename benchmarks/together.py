@@ -20,8 +20,9 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from glasshouse import Population, TorchTrainer
+from glasshouse.arrays import BoolArray
 from glasshouse.graph import GNNTrainer, load_graph
-from glasshouse.population import BoolArray, complementary_halves, record_count
+from glasshouse.population import complementary_halves, record_count
 from glasshouse.training import mlp
 
 CORA = GNNTrainer(architecture="gcn", hidden=64, epochs=200)

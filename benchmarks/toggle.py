@@ -21,10 +21,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.datasets import data_root
-from glasshouse.graph.datasets import load_graph
-from glasshouse.graph.gnn import GNN, build_gnn
-from glasshouse.graph.reference import ego_losses
-from glasshouse.graph.toggle import toggle_losses
+from glasshouse.graph.data.datasets import load_graph
+from glasshouse.graph.models.gnn import GNN, build_gnn
+from glasshouse.graph.rule.reference import ego_losses
+from glasshouse.graph.rule.toggle import toggle_losses
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glasshouse import Evidence, audit
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks import Attack, register
 from glasshouse.datasets import digits
-from glasshouse.numerics import FloatArray
 from glasshouse.population import random_subsets
 from glasshouse.training import TorchTrainer, mlp
 

@@ -19,9 +19,10 @@ from glasshouse import (
     audit,
     audit_evidence,
 )
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, LiRA
 from glasshouse.datasets import adult, digits
-from glasshouse.population import BoolArray, random_subsets
+from glasshouse.population import random_subsets
 from glasshouse.result import AuditResult
 from glasshouse.training import mlp
 from tests.strategies import gaussian_evidence

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from glasshouse import InputError, write_evidence
 from glasshouse.cli import app
 from glasshouse.config import AuditFile, data_names
-from glasshouse.graph.datasets import graph_names, load_graph
+from glasshouse.graph.data.datasets import graph_names, load_graph
 from tests.strategies import gaussian_evidence
 
 SMALL = """
@@ -54,7 +54,7 @@ def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: P
     done = glasshouse("audit", "--out", "run", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "synthetic" in done.stdout
-    for name in ("base", "lira", "rmia", "classifier", "classifier-2hop", "g-base-mia"):
+    for name in ("base", "lira", "rmia", "classifier", "g-classifier", "g-base-mia"):
         assert name in done.stdout
     assert "Next, a real one" in done.stdout
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
@@ -141,7 +141,7 @@ def test_bad_input_is_a_clear_line_and_exit_code_two(evidence: Path, arguments: 
 def test_names_are_listed(tmp_path: Path) -> None:
     records, _, graphs = glasshouse("attacks", folder=tmp_path).stdout.partition("On graphs also:")
     assert {"rmia", "regressed", "best"} <= set(records.split())
-    assert {"g-base", "g-stacked", "g-regressed", "classifier-2hop"} == set(graphs.split())
+    assert {"g-base", "g-stacked", "g-regressed", "g-classifier"} == set(graphs.split())
     assert glasshouse("--help", folder=tmp_path).returncode == 0
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError, Population, TorchTrainer
+from glasshouse.arrays import BoolArray
 from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
 from glasshouse.pool import ShadowPool
-from glasshouse.population import BoolArray
 from glasshouse.queries import query
 from glasshouse.training import mlp
 

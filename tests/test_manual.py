@@ -22,7 +22,7 @@ from glasshouse.cli import app
 from glasshouse.compute import ThisProcess, chosen_compute
 from glasshouse.experiments.settings import Preset
 from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
-from glasshouse.graph.datasets import GraphDataset
+from glasshouse.graph.data.datasets import GraphDataset
 from glasshouse.registry import Registry
 from glasshouse.table import Table
 from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
-from glasshouse import InputError, Population, Query
+from glasshouse import InputError, Population, QueryOptions
 from glasshouse.evidence import accuracy, query
 from glasshouse.training import mlp
 
@@ -23,7 +23,7 @@ POPULATION = Population(RANDOM.normal(size=(50, 3)).astype(np.float32), RANDOM.c
 def test_batches_do_not_change_the_losses() -> None:
     torch.manual_seed(0)
     model = mlp(3, 3)()
-    whole, parts = (query(model, POPULATION, how=Query(batch_size=size)).loss for size in (50, 7))
+    whole, parts = (query(model, POPULATION, how=QueryOptions(batch_size=size)).loss for size in (50, 7))
     np.testing.assert_allclose(whole, parts, rtol=1e-6)
 
 
@@ -34,7 +34,7 @@ def test_losses_are_those_of_torch_in_double_precision() -> None:
         expected = nn.functional.cross_entropy(
             model(torch.from_numpy(POPULATION.x)).double() / 2, torch.from_numpy(POPULATION.y), reduction="none"
         )
-    found = query(model, POPULATION, how=Query(temperature=2.0, keep_logits=True))
+    found = query(model, POPULATION, how=QueryOptions(temperature=2.0, keep_logits=True))
     np.testing.assert_allclose(found.loss, expected, rtol=1e-10)
     assert found.logits is not None
     assert found.logits.shape == (50, 3)
@@ -81,7 +81,7 @@ def test_outputs_of_the_wrong_width_are_refused() -> None:
     with pytest.raises(InputError, match="int cannot be asked"):
         query(3, POPULATION)
     with pytest.raises(InputError, match="temperature"):
-        Query(temperature=0.0)
+        QueryOptions(temperature=0.0)
 
 
 class Wrapped(nn.Module):
@@ -118,7 +118,7 @@ def test_answers_in_a_dict_a_tuple_or_a_model_output_are_those_inside(wrap: Call
 def test_a_module_that_ends_in_softmax_is_asked_for_probabilities(batch_size: int) -> None:
     torch.manual_seed(0)
     network = mlp(3, 3)()
-    how = Query(batch_size=batch_size, keep_logits=True)
+    how = QueryOptions(batch_size=batch_size, keep_logits=True)
     expected, found = (query(model, POPULATION, how=how) for model in (network, nn.Sequential(network, nn.Softmax(1))))
     np.testing.assert_allclose(found.loss, expected.loss, rtol=1e-5)
     assert (found.correct == expected.correct).all()
@@ -147,7 +147,7 @@ def test_all_batches_decide_what_a_model_answers_with() -> None:
     logits = RANDOM.normal(size=(50, 3))
     logits[:10] = (0.2, 0.3, 0.5)
     rows = Population(np.arange(50)[:, None], POPULATION.y)
-    whole, parts = (query(lambda x: logits[x[:, 0]], rows, how=Query(batch_size=size)) for size in (50, 10))
+    whole, parts = (query(lambda x: logits[x[:, 0]], rows, how=QueryOptions(batch_size=size)) for size in (50, 10))
     np.testing.assert_allclose(parts.loss, whole.loss)
     assert parts.notes == ()
 

@@ -3,7 +3,7 @@
 from glasshouse.audit import audit, audit_evidence
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
-from glasshouse.evidence import Evidence, Query, read_evidence, write_evidence
+from glasshouse.evidence import Evidence, QueryOptions, read_evidence, write_evidence
 from glasshouse.population import Population
 from glasshouse.result import AuditResult
 from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer
@@ -15,7 +15,7 @@ __all__ = [
     "Population",
     "PrivacyClaim",
     "PrivateTrainer",
-    "Query",
+    "QueryOptions",
     "SklearnTrainer",
     "TorchTrainer",
     "audit",

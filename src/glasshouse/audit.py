@@ -17,7 +17,7 @@ from glasshouse.compute import Compute
 from glasshouse.evaluation import AttackOutcome, PrivacyClaim, run_attack
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
-from glasshouse.evidence import Evidence, Mode, Query, accuracy, collect
+from glasshouse.evidence import Evidence, Mode, QueryOptions, accuracy, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import Population, as_members, check_population
@@ -44,7 +44,7 @@ def audit(
     claim: PrivacyClaim | None = None,
     policy: Policy = "mean",
     fraction: float = 0.5,
-    how: Query | None = None,
+    how: QueryOptions | None = None,
     store: Path | str | None = None,
     compute: Compute | None = None,
     seed: int = 0,
@@ -105,7 +105,7 @@ def audit(
     if model is None:
         note_work("The target was being trained.")
     target = trainer(population, mask, seed_for(seed, "target")) if model is None else model
-    how = dataclasses.replace(how or Query(), keep_logits=any(attack.needs_logits for attack in made.values()))
+    how = dataclasses.replace(how or QueryOptions(), keep_logits=any(attack.needs_logits for attack in made.values()))
     started = time.perf_counter()
     evidence, answers = collect(target, pool, how=how, progress=progress)
     spent = stored + time.perf_counter() - started

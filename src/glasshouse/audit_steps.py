@@ -11,12 +11,12 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim
 from glasshouse.evaluation.metrics import resolvable
-from glasshouse.evaluation.mixed_up import strange_fit, swapped_members
+from glasshouse.evaluation.mixed_up import swapped_members, unlike_fit
 from glasshouse.evidence import Evidence
-from glasshouse.population import BoolArray
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
 
@@ -99,7 +99,7 @@ def conclude(
     privacy = None
     if members is not None:
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
-        doubts = swapped or strange_fit(evidence, members)  # who is swapped is unlike the shadow models too
+        doubts = swapped or unlike_fit(evidence, members)  # who is swapped is unlike the shadow models too
         context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
         guesses = [some for outcome in outcomes.values() for some in outcome.guesses(members)]
         privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))

@@ -179,7 +179,7 @@ def attacks() -> None:
     if not _graph_installed():
         typer.echo(_NO_GRAPH)
         return
-    from glasshouse.graph.attack import GRAPH_ATTACKS
+    from glasshouse.graph.attacks.attack import GRAPH_ATTACKS
 
     typer.echo("\n".join(name for name in GRAPH_ATTACKS.names() if name not in attack_names()))
 
@@ -194,7 +194,7 @@ def datasets() -> None:
     if not _graph_installed():
         typer.echo(_NO_GRAPH)
         return
-    from glasshouse.graph.datasets import graph_names
+    from glasshouse.graph.data.datasets import graph_names
 
     typer.echo("\n".join(f"  {name}" for name in graph_names()))
     typer.echo("  torch_geometric:CLASS or torch_geometric:CLASS:NAME, or your own my_graph.npz")

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.errors import InputError
 
 __all__ = [
@@ -79,7 +80,7 @@ def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
     return bool((values >= 0).all() and (np.abs(values.sum(axis=1) - 1) < tolerance).all())
 
 
-def looks_like_probability_column(column: Tensor | NDArray[Any], labels: NDArray[np.int64]) -> bool:
+def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArray) -> bool:
     """Whether a binary model's single answers [N] are probabilities of class 1 and not logits.
 
     All lie between 0 and 1, and they fit the labels better as probabilities: a threshold at 0.5 is right more often
@@ -160,5 +161,5 @@ def ends_in_sigmoid(model: Any) -> bool:
     return isinstance(layers[-1], nn.Sigmoid)
 
 
-def _double(values: Tensor | NDArray[Any]) -> NDArray[np.float64]:
+def _double(values: Tensor | NDArray[Any]) -> FloatArray:
     return np.asarray(array_of(values), dtype=np.float64)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
+
 __all__ = [
-    "FloatArray",
     "area_under_roc",
     "log_mean_exp",
     "logits_from_probabilities",
@@ -19,14 +20,13 @@ __all__ = [
     "probabilities_from_logits",
 ]
 
-FloatArray = NDArray[np.float64]
 
 _BLOCK = 1 << 14  # columns handled at once, so that temporaries stay small beside a [K, N] matrix
 _ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
 
 
-def log_mean_exp(values: FloatArray, *, where: NDArray[np.bool_] | None = None) -> FloatArray:
+def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> FloatArray:
     """Log of the mean of exp over the first axis, [K, N] -> [N], without overflow.
 
     Args:
@@ -52,7 +52,7 @@ def log_mean_exp(values: FloatArray, *, where: NDArray[np.bool_] | None = None) 
     return result
 
 
-def losses_from_logits(logits: ArrayLike, labels: NDArray[np.int64], *, temperature: float = 1.0) -> FloatArray:
+def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: float = 1.0) -> FloatArray:
     """Cross-entropy of each record in float64, exact where the confidence is near 1.
 
     The loss is softplus of the negative margin (own logit less the log-sum-exp of the others), so a confidence of
@@ -139,7 +139,7 @@ def margin_to_loss(margin: FloatArray) -> FloatArray:
     return np.asarray(np.logaddexp(0.0, -margin))
 
 
-def area_under_roc(scores: FloatArray, positive: NDArray[np.bool_]) -> float:
+def area_under_roc(scores: FloatArray, positive: BoolArray) -> float:
     """Chance that a positive scores above a negative, ties counting half: the exact area under the ROC.
 
     Example:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from glasshouse.arrays import BoolArray, IntArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.randomness import generator
 
 __all__ = [
-    "BoolArray",
     "Population",
     "as_ids",
     "as_members",
@@ -26,8 +26,6 @@ __all__ = [
     "row_digests",
     "select",
 ]
-
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -49,8 +47,8 @@ class Population:
     """
 
     x: Any
-    y: NDArray[np.int64]
-    ids: NDArray[np.str_]
+    y: IntArray
+    ids: TextArray
     classes: NDArray[Any]
 
     def __init__(
@@ -132,7 +130,7 @@ def check_population(population: Any) -> None:
         )
 
 
-def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.bytes_]:
+def row_digests(x: Any, y: IntArray) -> NDArray[np.bytes_]:
     """[N] a short hash of each row of anything a population may hold, with its label.
 
     Example:
@@ -214,7 +212,7 @@ def record_count(population: Any) -> int:
     return int(population.num_nodes) if hasattr(population, "num_nodes") else len(population)
 
 
-def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> NDArray[np.str_]:
+def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> TextArray:
     """Record ids as strings, [N]: unique, none empty; positions where none are given.
 
     Example:
@@ -313,5 +311,5 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
     return members
 
 
-def _first(mask: NDArray[np.bool_]) -> int:
+def _first(mask: BoolArray) -> int:
     return int(np.flatnonzero(mask)[0])

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.model_outputs import (
     array_of,
@@ -20,16 +21,16 @@ from glasshouse.model_outputs import (
     looks_like_probability_column,
     unwrapped,
 )
-from glasshouse.numerics import FloatArray, logits_from_probabilities, losses_from_logits, probabilities_from_logits
-from glasshouse.population import BoolArray, Population, select
+from glasshouse.numerics import logits_from_probabilities, losses_from_logits, probabilities_from_logits
+from glasshouse.population import Population, select
 from glasshouse.resolution import StepFinder
 from glasshouse.training.batches import tensor_of
 
-__all__ = ["Answers", "Query", "accuracy", "population_logits", "query"]
+__all__ = ["Answers", "QueryOptions", "accuracy", "population_logits", "query"]
 
 Kind = Literal["logits", "probabilities"]
 Read = TypeVar("Read")
-Batch = tuple[NDArray[np.int64], FloatArray]
+Batch = tuple[IntArray, FloatArray]
 
 _ROWS_NOTE = (
     "The model answers with probabilities (rows are not negative and sum to 1), so they are used as such, not as "
@@ -50,7 +51,7 @@ _UNSURE_NOTE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query:
+class QueryOptions:
     """How a model is asked.
 
     Args:
@@ -60,7 +61,7 @@ class Query:
         keep_logits: whether all classes are kept, for attacks that look at more than the loss.
 
     Example:
-        >>> Query(temperature=2.0).batch_size
+        >>> QueryOptions(temperature=2.0).batch_size
         1024
     """
 
@@ -93,7 +94,7 @@ class Answers(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def query(model: Any, population: Population, *, how: Query | None = None) -> Answers:
+def query(model: Any, population: Population, *, how: QueryOptions | None = None) -> Answers:
     """Losses of one model on every record, float64.
 
     Args:
@@ -108,7 +109,7 @@ def query(model: Any, population: Population, *, how: Query | None = None) -> An
         >>> query(lambda x: x[:, 0], population).loss.round(4)  # one logit
         array([0.1269, 0.3133])
     """
-    how = how or Query()
+    how = how or QueryOptions()
     loss = np.empty(len(population))
     correct = np.empty(len(population), dtype=np.bool_)
     kept = np.empty((len(population), len(population.classes)), dtype=np.float32) if how.keep_logits else None
@@ -135,7 +136,7 @@ def accuracy(answers: Answers, who: BoolArray) -> float:
     return float(answers.correct[who].mean()) if who.any() else float("nan")
 
 
-def population_logits(model: Any, population: Population, *, how: Query | None = None) -> FloatArray:
+def population_logits(model: Any, population: Population, *, how: QueryOptions | None = None) -> FloatArray:
     """Logits [N, C] about every record, columns in the order of ``population.classes``.
 
     Example:
@@ -144,14 +145,16 @@ def population_logits(model: Any, population: Population, *, how: Query | None =
         array([[ 0.,  2.],
                [ 0., -1.]])
     """
-    return _decided(model, population, how or Query(), lambda source: np.concatenate([logits for _, logits in source]))
+    return _decided(
+        model, population, how or QueryOptions(), lambda source: np.concatenate([logits for _, logits in source])
+    )
 
 
 class _NotProbabilitiesError(Exception):
     """A later batch does not hold the probabilities that the first ones seemed to be."""
 
 
-def _decided(model: Any, population: Population, how: Query, read: Callable[[_Source], Read]) -> Read:
+def _decided(model: Any, population: Population, how: QueryOptions, read: Callable[[_Source], Read]) -> Read:
     """What ``read`` makes of the logits; all batches are read alike, so a wrong guess by the first begins anew."""
     source = _Source(model, population, how)
     try:
@@ -180,7 +183,13 @@ class _Source:
     """
 
     def __init__(
-        self, model: Any, population: Population, how: Query, *, kind: Kind | None = None, underflows: bool = False
+        self,
+        model: Any,
+        population: Population,
+        how: QueryOptions,
+        *,
+        kind: Kind | None = None,
+        underflows: bool = False,
     ) -> None:
         self.population, self.how, self.kind, self.underflows = population, how, kind, underflows
         self.sigmoid = ends_in_sigmoid(model)
@@ -209,7 +218,7 @@ class _Source:
         if 0 <= self.lowest < self.highest <= 1:
             self.notes = (_SHARES_NOTE,)
 
-    def _answers(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any]]]:
+    def _answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         for start in range(0, len(self.population), self.how.batch_size):
             rows = np.arange(start, min(start + self.how.batch_size, len(self.population)))
             answer = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
@@ -251,7 +260,7 @@ class _Source:
         return np.stack([np.zeros(len(wide)), wide], axis=1)
 
 
-def _asker(model: Any, population: Population, how: Query) -> Callable[[Any], Any]:
+def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
     """How to put a batch of records to a model of this kind."""
     if isinstance(model, nn.Module):
         weights = next(model.parameters(), None)
@@ -290,7 +299,7 @@ def _nothing_to_ask(x: Any) -> Any:
     raise AssertionError("a model whose answers were kept is not asked")
 
 
-def _columns(model: Any, population: Population) -> NDArray[np.int64]:
+def _columns(model: Any, population: Population) -> IntArray:
     """Where the estimator's classes stand among the population's; one that it never saw has probability 0."""
     if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
         return np.arange(len(population.classes))

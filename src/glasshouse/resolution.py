@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.numerics import FloatArray
+from glasshouse.arrays import FloatArray
 
 __all__ = ["StepFinder", "clipped_log_probabilities", "clipped_losses", "common_resolution", "resolution_note"]
 

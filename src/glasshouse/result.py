@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, strange_target
+from glasshouse.arrays import BoolArray
+from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, unlike_target
 from glasshouse.evidence import Evidence, write_evidence
-from glasshouse.population import BoolArray
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.folder import manifest
 from glasshouse.report.page import picture_style
@@ -104,7 +104,7 @@ class AuditResult:
             fprs=self.fprs,
             privacy=self.privacy,
             surroundings=self.surroundings,
-            warning=strange_target(self.evidence, advice=self._advice()),
+            warning=unlike_target(self.evidence, advice=self._advice()),
             left_out=self.left_out,
         )
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from glasshouse import Evidence, InputError
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, Attack, attack_names, create, register, simulated_targets
 from glasshouse.attacks import registry as rooms
-from glasshouse.numerics import FloatArray
 from tests.strategies import gaussian_evidence
 
 

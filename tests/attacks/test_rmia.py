@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from glasshouse import Evidence, InputError
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, RMIA
 from glasshouse.evaluation import roc
-from glasshouse.numerics import FloatArray
 from tests.strategies import gaussian_evidence, random_evidence
 
 

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 
 from glasshouse import Evidence, InputError
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, simulated_targets
 from glasshouse.evaluation import auc
-from glasshouse.population import BoolArray, complementary_halves, random_subsets
+from glasshouse.population import complementary_halves, random_subsets
 from tests.strategies import random_evidence
 
 

@@ -7,12 +7,12 @@ import pytest
 from scipy.special import logit
 
 from glasshouse import Evidence, InputError
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, LiRA, Stacked
 from glasshouse.attacks.stacking import Boosted
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
 from glasshouse.evidence import Mode
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray, complementary_halves
+from glasshouse.population import complementary_halves
 from tests.strategies import gaussian_evidence
 
 QUICK = Boosted(rounds=40, leaves=15, fits=1)

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from glasshouse import InputError
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import clopper_pearson, delong
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from tests.strategies import scores_and_members
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, Attack, register
 from glasshouse.attacks import registry as rooms
 from glasshouse.evaluation import run_attack
-from glasshouse.numerics import FloatArray
 from tests.strategies import gaussian_evidence
 
 

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import InputError
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from tests.strategies import scores_and_members
 
 

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, simulated_targets
 from glasshouse.evaluation import estimate_thresholds, roc
 from glasshouse.evaluation.thresholds import threshold_from
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from tests.strategies import gaussian_evidence
 
 

@@ -9,10 +9,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse import Population, SklearnTrainer
-from glasshouse.evidence import Query, collect, query
+from glasshouse.arrays import BoolArray
+from glasshouse.evidence import QueryOptions, collect, query
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.answers import KeptAnswers
-from glasshouse.population import BoolArray
 
 POPULATION = Population(np.arange(8.0).reshape(-1, 1), [0, 1] * 4, ids=list("abcdefgh"))
 
@@ -25,7 +25,7 @@ def by_heart(population: Population, members: BoolArray, seed: int) -> Any:
 
 def test_each_models_losses_stand_in_its_own_row() -> None:
     pool = ShadowPool.plan(POPULATION, by_heart, shadows=4)
-    evidence, answers = collect(by_heart(POPULATION, pool.members[0], 0), pool, how=Query(keep_logits=True))
+    evidence, answers = collect(by_heart(POPULATION, pool.members[0], 0), pool, how=QueryOptions(keep_logits=True))
     assert ((evidence.shadow_loss < 0.1) == pool.members).all()
     assert (evidence.target_loss == evidence.shadow_loss[0]).all()
     assert evidence.ids.tolist() == list("abcdefgh")
@@ -68,7 +68,7 @@ def forests(trees: int, kind: type = RandomForestClassifier) -> SklearnTrainer:
 
 def test_votes_are_clipped_half_a_vote_from_certainty_for_all_models_alike() -> None:
     pool = ShadowPool.plan(SOME, forests(20), shadows=4)
-    evidence, answers = collect(forests(20)(SOME, pool.members[0], 1), pool, how=Query(keep_logits=True))
+    evidence, answers = collect(forests(20)(SOME, pool.members[0], 1), pool, how=QueryOptions(keep_logits=True))
     for loss in (evidence.target_loss, evidence.shadow_loss, answers.loss):
         assert loss.min() == pytest.approx(-np.log(0.975))
         assert loss.max() <= -np.log(0.025) + 1e-12

@@ -21,8 +21,8 @@ from glasshouse.experiments import EXPERIMENTS, ablation, reproduce, reproduce_a
 from glasshouse.experiments.rivals import OURS
 from glasshouse.experiments.settings import Preset
 from glasshouse.graph import GStacked
-from glasshouse.graph.attack import make_attack
-from glasshouse.graph.stacking import SIGNALS
+from glasshouse.graph.attacks.attack import make_attack
+from glasshouse.graph.attacks.stacking import SIGNALS
 from glasshouse.table import Table
 
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
@@ -101,7 +101,7 @@ SMALL: dict[str, Any] = {"samples": (2,), "boosted": Boosted(rounds=5, fits=1)}
 
 def test_our_own_sampler_stands_beside_the_papers(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = functools.cache(lambda mode, seed: GStacked(mode=mode, seed=seed, folds=2, **SMALL))
-    monkeypatch.setattr("glasshouse.graph.stacked_sampler._attack", small)
+    monkeypatch.setattr("glasshouse.graph.attacks.stacked_sampler._attack", small)
     table = reproduce(
         "beyond-samplers", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False
     )

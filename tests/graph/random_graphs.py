@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.gnn import ARCHITECTURES, GNN, build_gnn
+from glasshouse.graph.models.gnn import ARCHITECTURES, GNN, build_gnn
 
 FEATURES, CLASSES = 5, 3
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from glasshouse.graph.gnn import GNN
-from glasshouse.graph.question import Hops
-from glasshouse.graph.reference import reference_losses
+from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.rule.question import Hops
+from glasshouse.graph.rule.reference import reference_losses
 from tests.graph.random_graphs import CLASSES, FEATURES, Case
 
 KERNELS = ("gat", "gcn", "sage")

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 import glasshouse
 from glasshouse import InputError, PrivacyClaim
 from glasshouse.graph import GBASE, GNNTrainer, audit, citation_graph, noisy_edges, snowball_subset
-from glasshouse.graph.trainer import adam, sgd
+from glasshouse.graph.training.trainer import adam, sgd
 from glasshouse.population import random_subsets
 from glasshouse.result import AuditResult
 
@@ -21,12 +21,12 @@ TRAINER = GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), de
 
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
-    attacks: list[Any] = ["base", "lira", "classifier-2hop", "g-base", {"name": "g-base", "sampler": "gibbs"}]
+    attacks: list[Any] = ["base", "lira", "g-classifier", "g-base", {"name": "g-base", "sampler": "gibbs"}]
     return audit(DATA, trainer=TRAINER, attacks=attacks, claim=PrivacyClaim(epsilon=0.01), about="A made-up graph.")
 
 
 def test_both_kinds_of_attack_land_in_one_table_and_one_report(result: AuditResult, tmp_path: Path) -> None:
-    assert result.table()["attack"].tolist() == ["base", "lira", "classifier-2hop", "g-base-mia", "g-base-gibbs"]
+    assert result.table()["attack"].tolist() == ["base", "lira", "g-classifier", "g-base-mia", "g-base-gibbs"]
     assert (result.table()["auc"][[0, 1, 3, 4]] > 0.6).all()
     assert result.records()["g-base-gibbs_rank"].min() == 1
     page = result.report(tmp_path / "report.html").read_text()

@@ -11,7 +11,7 @@ from glasshouse.evaluation import tpr_at_fpr
 from glasshouse.graph import GNNTrainer, GraphBest, GRegressed, Scene, audit, citation_graph
 from glasshouse.graph.best import graph_candidate_names
 from glasshouse.graph.run import run_on_scene
-from glasshouse.graph.trainer import adam
+from glasshouse.graph.training.trainer import adam
 from tests.graph.scenes import on_nodes, trained_scene
 
 FEW = ("lira", "regressed", "g-regressed")

@@ -16,7 +16,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.errors import InputError
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.signal import losses
+from glasshouse.graph.models.losses import losses
 from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, ZOO
 
 
@@ -89,7 +89,7 @@ def test_a_users_module_is_toggled_as_the_rule_says(name: str, directed: bool, d
             for j, node in enumerate(nodes.tolist()):
                 wanted = rule_as_written(model, data, mask, node, hops)
                 assert float(found[k, i, j]) == pytest.approx(wanted, abs=1e-5 if dtype is torch.float64 else 1e-4)
-    from glasshouse.graph.asking import manners_of
+    from glasshouse.graph.models.asking import manners_of
 
     assert [manners_of(model).hops for model in models] == [hops, hops]
 
@@ -103,7 +103,7 @@ def test_a_model_that_looks_at_the_whole_graph_is_asked_about_the_whole_graph(na
     for i, mask in enumerate(masks):
         for j, node in enumerate(nodes.tolist()):
             assert float(found[0, i, j]) == pytest.approx(rule_as_written(model, data, mask, node, None), abs=1e-5)
-    from glasshouse.graph.asking import manners_of
+    from glasshouse.graph.models.asking import manners_of
 
     assert manners_of(model).everywhere
     assert "whole graph" in manners_of(model).notes[0]
@@ -120,7 +120,7 @@ def test_the_rule_as_written_of_ours_agrees_with_the_one_written_here() -> None:
 
 
 def test_a_stated_reach_that_is_too_short_is_replaced_by_the_measured_one_and_said() -> None:
-    from glasshouse.graph.asking import manners_of, meet
+    from glasshouse.graph.models.asking import manners_of, meet
 
     model = made(lambda: ZOO["three GCNConv"][0](), 1, torch.float32)
     model.hops = 2
@@ -134,7 +134,7 @@ def test_a_stated_reach_that_is_too_short_is_replaced_by_the_measured_one_and_sa
 
 def test_models_of_one_shape_have_one_reach_although_one_of_them_is_dead() -> None:
     """Target and shadow models must be asked the same; a model without weights tells nothing of its reach."""
-    from glasshouse.graph.asking import manners_of, meet
+    from glasshouse.graph.models.asking import manners_of, meet
 
     alive, dead = (made(ZOO["three GCNConv"][0], seed, torch.float32) for seed in (1, 2))
     for value in dead.state_dict().values():

@@ -10,8 +10,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
+from glasshouse.arrays import BoolArray
 from glasshouse.pool import KeptAnswers, ShadowPool
-from glasshouse.population import BoolArray
 from glasshouse.queries import query
 from glasshouse.training import Versioned, mlp
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from glasshouse import Population
+from glasshouse.arrays import BoolArray
 from glasshouse.pool import ShadowPool
-from glasshouse.population import BoolArray
 
 POPULATION = Population(np.arange(20.0).reshape(-1, 1), [0, 1] * 10)
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from glasshouse import Population
+from glasshouse.arrays import BoolArray
 from glasshouse.pool.training import groups_of, train_group
-from glasshouse.population import BoolArray
 
 MEMBERS = np.eye(5, 6, dtype=bool)
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import clopper_pearson, roc
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from glasshouse.report.curves import curve_of
 from tests.strategies import scores_and_members
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.report.histograms import histogram_of
 from tests.strategies import scores_and_members
 

@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from glasshouse.attacks import BASE, LiRA, Queries
+from glasshouse.attacks import BASE, LiRA, QueryCount
 from glasshouse.evaluation import AttackOutcome, evaluate
 from glasshouse.report import Context, Surroundings, render_html, summarise
 from glasshouse.table import Table
@@ -19,7 +19,7 @@ def test_a_report_of_a_million_records_is_small_and_quick() -> None:
     for name, attack in {"base": BASE(), "lira": LiRA()}.items():
         scores = 1 / (1 + np.exp(-random.normal(size=count) - members))
         found = evaluate(scores, members)
-        outcomes[name] = AttackOutcome(attack, scores, (), found, 0.1, queries=Queries(9.0))
+        outcomes[name] = AttackOutcome(attack, scores, (), found, 0.1, queries=QueryCount(9.0))
     edges = random.integers(count, size=(2, 2 * count))
     started = time.perf_counter()
     for name, outcome in outcomes.items():

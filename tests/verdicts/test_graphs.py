@@ -19,7 +19,7 @@ from torch_geometric.nn import GCN, GCNConv
 from glasshouse import InputError
 from glasshouse.config import read_audit_file, run_audit_file
 from glasshouse.graph import GBASE, GNNTrainer, Scene, audit, build_gnn, citation_graph, toggle_losses
-from glasshouse.graph.trainer import adam
+from glasshouse.graph.training.trainer import adam
 
 DATA = citation_graph(nodes=120, classes=3, words=60, words_a_node=6.0, topic_words=15, seed=0)
 MEMBERS = np.random.default_rng(0).random(120) < 0.5
@@ -106,13 +106,13 @@ def test_the_engine_is_held_against_the_rule_and_the_report_says_how_near_it_is(
 
 
 def test_an_engine_that_differs_from_the_rule_stops_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    from glasshouse.graph.self_check import check_engine
+    from glasshouse.graph.rule.self_check import check_engine
 
     models = [build_gnn("gcn", features=60, hidden=4, classes=3) for _ in range(3)]
     scene = Scene(DATA, models[0], models[1:], np.stack([MEMBERS, ~MEMBERS]))
     assert check_engine(scene, seed=0).largest < 1e-4
     wrong = lambda *asked, **options: toggle_losses(*asked, **options) + 0.05  # noqa: E731
-    monkeypatch.setattr("glasshouse.graph.self_check.toggle_losses", wrong)
+    monkeypatch.setattr("glasshouse.graph.rule.self_check.toggle_losses", wrong)
     with pytest.raises(InputError, match="the fast engine differs from the rule as written by 0.0"):
         check_engine(scene, seed=0)
 
@@ -134,7 +134,7 @@ def test_what_spoils_every_query_is_refused_where_nothing_is_toggled_too(broken:
 
 
 def test_the_usual_script_is_noticed_as_transductive() -> None:
-    from glasshouse.graph.setting import looks_transductive
+    from glasshouse.graph.training.setting import looks_transductive
 
     rows = np.stack([MEMBERS, ~MEMBERS])
     scripts = {planetoid_script: True, inductive_script: False}
@@ -156,14 +156,14 @@ def test_transductive_targets_are_asked_about_the_whole_graph() -> None:
     model = planetoid_script(DATA, MEMBERS, 9)
     found = audit(
         DATA, model=model, members=MEMBERS, trainer=planetoid_script, setting="transductive", shadows=4,
-        attacks=["base", "g-base", "classifier-2hop", "best"],
+        attacks=["base", "g-base", "g-classifier", "best"],
     )  # fmt: skip
     model.eval()
     right = (model(DATA.x, DATA.edge_index).argmax(dim=1) == DATA.y).numpy()
     assert found.context.train_accuracy == pytest.approx(right[MEMBERS].mean())
     assert found.context.test_accuracy == pytest.approx(right[~MEMBERS].mean())
     assert found.context.warnings == ()
-    assert list(found.left_out) == ["g-base-mia", "classifier-2hop"]
+    assert list(found.left_out) == ["g-base-mia", "g-classifier"]
     assert "a transductive model was trained on the whole graph" in found.left_out["g-base-mia"]
     logits = model(DATA.x, DATA.edge_index)
     wanted = F.cross_entropy(logits.double(), DATA.y, reduction="none").detach().numpy()

@@ -6,7 +6,7 @@ from glasshouse.attacks.calibration import Calibration
 from glasshouse.attacks.classifier import ShadowClassifier
 from glasshouse.attacks.lira import LiRA
 from glasshouse.attacks.loss import LossThreshold
-from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.rank import AttackR
 from glasshouse.attacks.registry import Attack, attack_names, create, register
 from glasshouse.attacks.regressed import Regressed
@@ -24,7 +24,7 @@ __all__ = [
     "Calibration",
     "LiRA",
     "LossThreshold",
-    "Queries",
+    "QueryCount",
     "Regressed",
     "ShadowClassifier",
     "ShrunkLiRA",

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray, log_mean_exp
+from glasshouse.numerics import log_mean_exp
 
 __all__ = ["BASE"]
 

@@ -11,11 +11,12 @@ from scipy.optimize import brentq
 from scipy.special import digamma, polygamma, stdtr
 from scipy.stats import t as student
 
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray, loss_to_margin
+from glasshouse.numerics import loss_to_margin
 
 __all__ = ["BaVarIA", "VariancePrior", "fit_variance_prior"]
 

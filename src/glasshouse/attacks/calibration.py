@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray
 
 __all__ = ["Calibration"]
 

@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from glasshouse.attacks.queries import Queries
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray, loss_to_margin
-from glasshouse.population import BoolArray
+from glasshouse.numerics import loss_to_margin
 from glasshouse.randomness import generator, seed_for
 
 __all__ = ["ShadowClassifier", "sorted_log_probabilities"]
@@ -80,9 +80,9 @@ class ShadowClassifier(Attack):
             asked = np.column_stack([asked, _true_class(evidence.target_loss)])
         return self.learned(answers, evidence.shadow_members.reshape(-1), asked)
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """The target once a record; shadow models for the examples that it learns from."""
-        return Queries(1.0, shared=min(self.examples, evidence.shadow_members.size))
+        return QueryCount(1.0, shared=min(self.examples, evidence.shadow_members.size))
 
     def learned(self, answers: FloatArray, members: BoolArray, asked: FloatArray) -> FloatArray:
         """Probabilities of membership, [N], learned from examples.

@@ -10,11 +10,12 @@ import numpy as np
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.sides import moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray, loss_to_margin
+from glasshouse.numerics import loss_to_margin
 
 __all__ = ["LiRA"]
 

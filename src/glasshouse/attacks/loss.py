@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glasshouse.attacks.queries import Queries
+from glasshouse.arrays import FloatArray
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray
 
 __all__ = ["LossThreshold"]
 
@@ -27,6 +27,6 @@ class LossThreshold(Attack):
         """Negative losses, [N]."""
         return -evidence.target_loss
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """The target alone, once a record."""
-        return Queries(1.0)
+        return QueryCount(1.0)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
+from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError
-from glasshouse.numerics import FloatArray
 
 __all__ = ["check_prior", "learned_posterior", "prior_log_odds", "with_prior"]
 

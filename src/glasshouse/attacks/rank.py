@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glasshouse.attacks.queries import Queries
+from glasshouse.arrays import FloatArray
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray, loss_to_margin
+from glasshouse.numerics import loss_to_margin
 
 __all__ = ["AttackR"]
 
@@ -43,6 +44,6 @@ class AttackR(Attack):
         result: FloatArray = larger + equal / 2 + within / (4 * outside.sum(axis=0))
         return result
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """The target and the out-models."""
-        return Queries(1 + float((~evidence.shadow_members).sum(axis=0).mean()))
+        return QueryCount(1 + float((~evidence.shadow_members).sum(axis=0).mean()))

@@ -6,12 +6,11 @@ import abc
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
-from glasshouse.attacks.queries import Queries
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.rehearsal import rehearse
 from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from glasshouse.registry import Registry
 
 __all__ = ["Attack", "attack_names", "create", "register"]
@@ -65,11 +64,11 @@ class Attack(abc.ABC):
         """What a reader must know before believing the scores of this target; mostly empty."""
         return ""
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """How often it asks a model: the target and every shadow model about a record, offline only out-models."""
         offline = getattr(self, "mode", "online") == "offline"
         asked = ~evidence.shadow_members if offline else evidence.shadow_members | True
-        return Queries(1 + float(asked.sum(axis=0).mean()))
+        return QueryCount(1 + float(asked.sum(axis=0).mean()))
 
 
 AttackType = TypeVar("AttackType", bound=type[Attack])

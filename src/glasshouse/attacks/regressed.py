@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.prior import check_prior, prior_log_odds
-from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.sides import moments
 from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray, loss_to_margin
+from glasshouse.numerics import loss_to_margin
 
 __all__ = ["Regressed", "mean_margins"]
 
@@ -90,10 +91,10 @@ class Regressed(Attack):
         folds = record_folds(evidence.records, folds=count, seed=self.seed)
         return dataclasses.replace(self, fit_=fit_sides(self._examples(evidence), folds))
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
         each = super().queries(evidence).per_record
-        return Queries(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
+        return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
     def _examples(self, evidence: Evidence) -> Iterator[Example]:
         for target in simulated_targets(evidence):

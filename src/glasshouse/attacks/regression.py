@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from glasshouse.randomness import generator
 
 __all__ = ["Example", "LinearGaussian", "SidesFit", "fit_sides", "record_folds"]

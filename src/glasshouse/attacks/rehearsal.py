@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
-from glasshouse.population import BoolArray
 from glasshouse.randomness import generator
 
 if TYPE_CHECKING:

@@ -8,12 +8,13 @@ from typing import Literal, Self
 
 import numpy as np
 
-from glasshouse.attacks.queries import Queries
+from glasshouse.arrays import FloatArray
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray, log_mean_exp
+from glasshouse.numerics import log_mean_exp
 
 __all__ = ["RMIA"]
 
@@ -73,10 +74,10 @@ class RMIA(Attack):
             return self
         return dataclasses.replace(self, offline_a=best_share(evidence, self._statistic, name="offline_a"))
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """As often as BASE about the record, and as often again about each record of Z, which all records share."""
         each = super().queries(evidence).per_record
-        return Queries(each, shared=round(each * evidence.records))
+        return QueryCount(each, shared=round(each * evidence.records))
 
     def _statistic(self, evidence: Evidence) -> Statistic:
         """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence as it is."""

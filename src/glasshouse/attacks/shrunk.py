@@ -10,14 +10,15 @@ from typing import Self
 import numpy as np
 from scipy.stats import norm
 
-from glasshouse.attacks.queries import Queries
+from glasshouse.arrays import FloatArray
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray, loss_to_margin
+from glasshouse.numerics import loss_to_margin
 
 __all__ = ["CommonShift", "ShrunkLiRA", "fit_common_shift"]
 
@@ -125,10 +126,10 @@ class ShrunkLiRA(Attack):
         folds = record_folds(evidence.records, folds=count, seed=self.seed)
         return dataclasses.replace(self, fit_=fit_sides(_examples(evidence), folds))
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
         each = super().queries(evidence).per_record
-        return Queries(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
+        return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
 
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:

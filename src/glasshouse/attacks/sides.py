@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
+from glasshouse.arrays import BoolArray, FloatArray
 
 __all__ = ["Moments", "moments"]
 

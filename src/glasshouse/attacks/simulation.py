@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
-from glasshouse.population import BoolArray
 
 __all__ = ["SimulatedTarget", "check_simulation", "reference_rows", "simulated_targets"]
 

@@ -10,14 +10,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
-from glasshouse.attacks.queries import Queries
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack, register
 from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.simulation import check_simulation
 from glasshouse.attacks.stacking import (
-    LARGEST_MISMATCH,
+    LARGEST_UNLIKENESS,
     Answers,
     Boosted,
     Calibrated,
@@ -25,7 +26,7 @@ from glasshouse.attacks.stacking import (
     Learner,
     Likeness,
     Linear,
-    Plan,
+    TargetPlan,
     cross_fit,
     hardly_better,
     log_losses,
@@ -36,8 +37,7 @@ from glasshouse.attacks.stacking import (
 )
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray, loss_to_margin, margin_to_loss
-from glasshouse.population import BoolArray
+from glasshouse.numerics import loss_to_margin, margin_to_loss
 
 __all__ = ["Stacked", "StackedFit"]
 
@@ -56,7 +56,7 @@ class StackedFit:
         held_out: [T, N] log-odds of the simulated targets, learned without them.
     """
 
-    plan: Plan
+    plan: TargetPlan
     fit: CrossFit
     share: float
     like: Likeness
@@ -128,7 +128,7 @@ class Stacked(Attack):
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
-        strange, seen = self.mismatch(evidence) > LARGEST_MISMATCH, evidence
+        strange, seen = self.mismatch(evidence) > LARGEST_UNLIKENESS, evidence
         if strange:  # all that is known speaks of answers on the pool's scale
             loss = margin_to_loss(known.like.matched(loss_to_margin(evidence.target_loss)))
             seen = dataclasses.replace(evidence, target_loss=loss)
@@ -205,10 +205,10 @@ class Stacked(Attack):
             found = with_prior(odds, share=known.share, prior=self.prior)
             yield learned_posterior(found), evidence.shadow_members[k]
 
-    def queries(self, evidence: Evidence) -> Queries:
+    def queries(self, evidence: Evidence) -> QueryCount:
         """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
         each = super().queries(evidence).per_record
-        return Queries(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
+        return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
     def _rows(self, evidence: Evidence, target: FloatArray, references: NDArray[np.intp]) -> FloatArray:
         """Features [N, F] of a target's losses [N] among the references [R, 1] or [R, N]."""
@@ -221,7 +221,7 @@ class Stacked(Attack):
         return np.stack(columns, axis=1)
 
 
-def _simulated(evidence: Evidence, plan: Plan) -> Iterator[Evidence]:
+def _simulated(evidence: Evidence, plan: TargetPlan) -> Iterator[Evidence]:
     """What is known of each simulated target."""
     for k, references in zip(plan.targets, plan.references, strict=True):
         yield Evidence(

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray, area_under_roc
+from glasshouse.numerics import area_under_roc
 
 __all__ = ["best_share"]
 

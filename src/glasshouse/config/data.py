@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
+from glasshouse.arrays import BoolArray
 from glasshouse.config.data_files import read_population
 from glasshouse.config.imports import imported
 from glasshouse.config.strict import Strict
 from glasshouse.datasets import Dataset, load_dataset
 from glasshouse.errors import InputError
-from glasshouse.population import BoolArray, Population
+from glasshouse.population import Population
 
 __all__ = ["AdultData", "Data", "DigitsData", "FileData", "ImageData", "PythonData", "data_names"]
 

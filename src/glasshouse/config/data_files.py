@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.evidence.tables import as_flags, read_columns
-from glasshouse.population import BoolArray, Population, as_members
+from glasshouse.population import Population, as_members
 
 __all__ = ["read_population"]
 

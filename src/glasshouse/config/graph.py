@@ -34,7 +34,7 @@ class NetworkSection(Strict):
 
     def build(self, setting: Literal["inductive", "transductive"] = "inductive") -> GNNTrainer:
         """A trainer with these settings."""
-        from glasshouse.graph.trainer import GNNTrainer, adam, sgd
+        from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
         makers = {
             "adam": lambda: adam(self.learning_rate, self.weight_decay),
@@ -98,7 +98,7 @@ class GraphSection(Strict):
 
 def check_attack(name: str, parameters: dict[str, Any]) -> None:
     """Refuse an attack on graphs that does not exist or does not take these parameters."""
-    from glasshouse.graph.attack import make_attack
+    from glasshouse.graph.attacks.attack import make_attack
 
     try:
         make_attack(name, parameters)

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from glasshouse.arrays import BoolArray
 from glasshouse.config.imports import imported
 from glasshouse.config.strict import Share, Strict
 from glasshouse.errors import InputError
-from glasshouse.population import BoolArray, Population, random_subsets
+from glasshouse.population import Population, random_subsets
 
 __all__ = ["PythonTarget", "Target", "TrainedTarget"]
 

@@ -6,9 +6,9 @@ import csv
 
 import numpy as np
 
+from glasshouse.arrays import FloatArray
 from glasshouse.datasets.dataset import Dataset, data_root
 from glasshouse.errors import InputError
-from glasshouse.numerics import FloatArray
 from glasshouse.population import Population
 from glasshouse.randomness import generator
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.arrays import IntArray
 from glasshouse.datasets.cifar_files import ImageFiles, binary_files, sheet_files
 from glasshouse.datasets.dataset import Dataset, data_root
 from glasshouse.errors import InputError
@@ -89,7 +90,7 @@ def _cifar(kind: _Kind, *, records: int | None, first: int, seed: int) -> Datase
     return Dataset(name=kind.name, about=about, population=Population(x, y, ids=ids, classes=np.arange(kind.classes)))
 
 
-def _read(kind: _Kind, chosen: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]:
     """Chosen images as float32 [N, 3, 32, 32] and labels [N], file by file: bytes of one file at a time."""
     files = _files(kind)
     x = np.empty((len(chosen), 3, 32, 32), dtype=np.float32)

@@ -6,7 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from glasshouse.population import BoolArray, Population
+from glasshouse.arrays import BoolArray
+from glasshouse.population import Population
 
 __all__ = ["Dataset", "data_root"]
 

@@ -12,8 +12,8 @@ from glasshouse.evaluation.privacy import (
     posterior_bound,
 )
 from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
-from glasshouse.evaluation.strange import strange_target
 from glasshouse.evaluation.thresholds import Threshold, estimate_thresholds
+from glasshouse.evaluation.unlike import unlike_target
 
 __all__ = [
     "ROC",
@@ -38,6 +38,6 @@ __all__ = [
     "posterior_bound",
     "roc",
     "run_attack",
-    "strange_target",
     "tpr_at_fpr",
+    "unlike_target",
 ]

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.prior import check_prior
 from glasshouse.attacks.registry import Attack, attack_names, create, register
 from glasshouse.attacks.simulation import check_simulation
@@ -17,8 +18,6 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
 from glasshouse.evaluation.roc import auc, roc
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 
 __all__ = ["Best", "Pick", "Scored", "candidate_names", "pick_best"]
 

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation.intervals import delong
 from glasshouse.evaluation.roc import auc
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 
-__all__ = ["Finding", "shared_losses", "shared_nodes", "shared_records", "strange_fit", "swapped_members"]
+__all__ = ["Finding", "shared_losses", "shared_nodes", "shared_records", "swapped_members", "unlike_fit"]
 
 _SURE = 0.999  # of an AUC below one half: one audit in two thousand is warned without a cause
 _CLEARLY_BELOW = 0.47  # members may be a little harder than others; this is more
@@ -60,7 +59,7 @@ def swapped_members(
     )
 
 
-def strange_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
+def unlike_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
     """A warning where the target does not know its members as every shadow model knows its own.
 
     A model that was given other features than it was trained on, or labels in another order, is far less sure of its
@@ -75,7 +74,7 @@ def strange_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
         >>> sure = np.full((3, 8), 0.1)
         >>> sure[0] = 2.0
         >>> evidence = Evidence(target_loss=sure[0], shadow_loss=sure[1:], shadow_members=np.ones((2, 8)))
-        >>> strange_fit(evidence, np.arange(8) < 4)[0].split(",")[0]
+        >>> unlike_fit(evidence, np.arange(8) < 4)[0].split(",")[0]
         'The target gives its members a mean confidence of 14 %'
     """
     inside = evidence.shadow_members

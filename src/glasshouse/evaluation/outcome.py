@@ -11,7 +11,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from scipy.stats import rankdata
 
-from glasshouse.attacks.queries import Queries
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import Attack
 from glasshouse.errors import InputError
 from glasshouse.evaluation.best import Best, Scored
@@ -19,8 +20,6 @@ from glasshouse.evaluation.metrics import Metrics, evaluate
 from glasshouse.evaluation.privacy import Guesses
 from glasshouse.evaluation.thresholds import Policy, Threshold, estimate_thresholds, thresholds_from
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from glasshouse.progress import note_work
 
 __all__ = ["AttackOutcome", "no_threshold", "run_attack"]
@@ -56,7 +55,7 @@ class AttackOutcome:
     seconds: float
     note: str = ""
     details: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    queries: Queries | None = None
+    queries: QueryCount | None = None
 
     @property
     def ranks(self) -> FloatArray:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
-from glasshouse.numerics import FloatArray, area_under_roc
-from glasshouse.population import BoolArray, as_members
+from glasshouse.numerics import area_under_roc
+from glasshouse.population import as_members
 
 __all__ = ["ROC", "auc", "checked", "roc", "tpr_at_fpr"]
 

@@ -10,12 +10,11 @@ from typing import Literal
 import numpy as np
 from scipy.stats import t as student
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.registry import Attack
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import roc
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from glasshouse.progress import track
 
 __all__ = ["Policy", "Threshold", "estimate_thresholds", "threshold_from", "thresholds_from"]

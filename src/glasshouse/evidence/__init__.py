@@ -3,13 +3,13 @@
 from glasshouse.evidence.collect import collect
 from glasshouse.evidence.evidence import Evidence, Mode
 from glasshouse.evidence.files import EvidenceFile, read_evidence, write_evidence
-from glasshouse.queries import Query, accuracy, query
+from glasshouse.queries import QueryOptions, accuracy, query
 
 __all__ = [
     "Evidence",
     "EvidenceFile",
     "Mode",
-    "Query",
+    "QueryOptions",
     "accuracy",
     "collect",
     "query",

@@ -9,14 +9,14 @@ import numpy as np
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.progress import track
-from glasshouse.queries import Answers, Query, query
+from glasshouse.queries import Answers, QueryOptions, query
 from glasshouse.resolution import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
 
 __all__ = ["collect"]
 
 
 def collect(
-    target: Any, pool: ShadowPool, *, how: Query | None = None, progress: bool | None = None
+    target: Any, pool: ShadowPool, *, how: QueryOptions | None = None, progress: bool | None = None
 ) -> tuple[Evidence, Answers]:
     """Evidence about every record, and the target's own answers.
 
@@ -32,7 +32,7 @@ def collect(
         >>> evidence.shadow_loss.shape
         (2, 2)
     """
-    how = how or Query()
+    how = how or QueryOptions()
     population = pool.population
     answers = query(target, population, how=how)
     resolutions: list[float | None] = []

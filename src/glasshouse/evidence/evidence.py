@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray, as_ids, as_members
+from glasshouse.population import as_ids, as_members
 
 __all__ = ["Evidence", "Mode"]
 
@@ -46,8 +46,8 @@ class Evidence:
     target_loss: FloatArray
     shadow_loss: FloatArray
     shadow_members: BoolArray
-    ids: NDArray[np.str_]
-    labels: NDArray[np.int64] | None
+    ids: TextArray
+    labels: IntArray | None
     target_logits: NDArray[np.floating[Any]] | None
     shadow_logits: NDArray[np.floating[Any]] | None
     notes: tuple[str, ...]
@@ -127,7 +127,7 @@ class Evidence:
             )
 
 
-def _loss_faults(name: str, losses: FloatArray, ids: NDArray[np.str_]) -> list[str]:
+def _loss_faults(name: str, losses: FloatArray, ids: TextArray) -> list[str]:
     """One line for each kind of loss that no model gives."""
     faults = []
     for kind, bad in {"NaN": np.isnan(losses), "infinite": np.isinf(losses), "negative": losses < 0}.items():

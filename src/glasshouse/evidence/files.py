@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.outputs import Arrays, outputs_to_losses
 from glasshouse.evidence.tables import read_columns, tidy_arrays
-from glasshouse.population import BoolArray, as_ids, as_members
+from glasshouse.population import as_ids, as_members
 from glasshouse.store import write_file
 
 __all__ = ["EvidenceFile", "read_evidence", "write_evidence"]

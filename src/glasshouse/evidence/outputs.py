@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.arrays import IntArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.numerics import logits_from_probabilities, losses_from_logits
 from glasshouse.resolution import (
@@ -27,7 +28,7 @@ def outputs_to_losses(
     target: NDArray[Any],
     shadow: NDArray[Any],
     labels: NDArray[Any] | None,
-    ids: NDArray[np.str_],
+    ids: TextArray,
 ) -> dict[str, Any]:
     """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
 
@@ -106,7 +107,7 @@ def _coded(labels: NDArray[Any] | None) -> bool:
     return labels is not None and labels.dtype.kind in "iufb"
 
 
-def _whole(labels: NDArray[Any] | None, ids: NDArray[np.str_]) -> NDArray[np.int64]:
+def _whole(labels: NDArray[Any] | None, ids: TextArray) -> IntArray:
     values = np.asarray(labels)
     if values.shape != ids.shape:
         raise InputError(f"labels: shape {values.shape} does not fit {len(ids)} records; give one label a record.")
@@ -123,7 +124,7 @@ def _two_columns(logits: NDArray[Any], records: int, models: int | None = None) 
     return np.stack([np.zeros_like(z), z], axis=-1)
 
 
-def _check_probabilities(name: str, values: NDArray[Any], ids: NDArray[np.str_]) -> None:
+def _check_probabilities(name: str, values: NDArray[Any], ids: TextArray) -> None:
     """Refuse rows that are not a distribution over the classes."""
     with np.errstate(invalid="ignore"):
         wrong = ~((values >= 0).all(axis=-1) & (np.abs(values.sum(axis=-1) - 1) < 1e-3))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.arrays import FloatArray, IntArray, TextArray
 from glasshouse.errors import InputError, MissingExtraError
 from glasshouse.evidence.outputs import Arrays
 
@@ -20,7 +21,7 @@ _FALSE = {"0", "false", "no", "0.0"}
 _UNKNOWN = {"", "none", "nan", "null"}
 
 
-def read_columns(path: Path) -> dict[str, NDArray[np.str_]]:
+def read_columns(path: Path) -> dict[str, TextArray]:
     """The columns of a csv or parquet file, as strings; numbers are read where they are used."""
     if path.suffix == ".parquet":
         try:
@@ -48,7 +49,7 @@ def read_columns(path: Path) -> dict[str, NDArray[np.str_]]:
     return {name: np.array(column) for name, column in zip(header, zip(*rows[1:], strict=True), strict=True)}
 
 
-def tidy_arrays(columns: dict[str, NDArray[np.str_]], path: Path) -> Arrays:
+def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
     """Arrays as an npz file holds them, from columns ``model, id, member, label`` and the outputs.
 
     Example:
@@ -118,7 +119,7 @@ def _in_order(ids: NDArray[Any], wanted: NDArray[Any], rows: NDArray[Any], model
     return np.array([place[name] for name in wanted.tolist()])
 
 
-def as_flags(values: NDArray[np.str_], *, place: str) -> NDArray[np.int64]:
+def as_flags(values: TextArray, *, place: str) -> IntArray:
     """1 for 1, true and yes, 0 for 0, false and no, -1 for an empty cell; [rows].
 
     Example:
@@ -133,7 +134,7 @@ def as_flags(values: NDArray[np.str_], *, place: str) -> NDArray[np.int64]:
     return found
 
 
-def _numeric(values: NDArray[np.str_]) -> bool:
+def _numeric(values: TextArray) -> bool:
     try:
         values.astype(np.float64)
     except ValueError:
@@ -141,7 +142,7 @@ def _numeric(values: NDArray[np.str_]) -> bool:
     return True
 
 
-def _numbers(values: NDArray[np.str_], name: str, path: Path) -> NDArray[np.float64]:
+def _numbers(values: TextArray, name: str, path: Path) -> FloatArray:
     try:
         return values.astype(np.float64)
     except ValueError:

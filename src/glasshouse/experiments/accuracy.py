@@ -5,7 +5,7 @@ from __future__ import annotations
 from glasshouse.experiments.bench import Bench
 from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.runner import experiment
-from glasshouse.graph.accuracy import node_accuracy
+from glasshouse.graph.training.accuracy import node_accuracy
 
 __all__ = ["accuracy"]
 

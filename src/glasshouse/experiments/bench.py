@@ -12,15 +12,16 @@ from typing import Any, Literal
 import numpy as np
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
 from glasshouse.experiments.kept_scores import Judged, keep_scores, kept_scores
 from glasshouse.experiments.settings import Preset, Setting
 from glasshouse.graph import GraphAttack, Scene, load_graph
 from glasshouse.graph.run import run_on_scene
-from glasshouse.graph.trainer import GNNTrainer
+from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import BoolArray, random_subsets
+from glasshouse.population import random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import generator, seed_for
 

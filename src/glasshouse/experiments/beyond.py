@@ -17,8 +17,8 @@ from glasshouse.experiments.rivals_picture import rivals_picture
 from glasshouse.experiments.runner import experiment
 from glasshouse.experiments.settings import MISMATCHED
 from glasshouse.graph import GraphAttack
-from glasshouse.graph.attack import make_attack
-from glasshouse.report.calibration import calibration_floor, calibration_of
+from glasshouse.graph.attacks.attack import make_attack
+from glasshouse.report.reliability import reliability_floor, reliability_of
 
 __all__ = ["beyond", "beyond_mismatch"]
 
@@ -71,8 +71,8 @@ def _made(name: str, mode: Mode, **parameters: Any) -> Attack | GraphAttack:
 
 def _trust(judged: Judged) -> dict[str, float]:
     """Whether its probabilities and its threshold can be believed."""
-    error = calibration_of(judged.scores, judged.truth).error
-    found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - calibration_floor(judged.scores))}
+    error = reliability_of(judged.scores, judged.truth).error
+    found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - reliability_floor(judged.scores))}
     for _, threshold, low, high in judged.thresholds:
         _, fpr = at_threshold(judged, threshold)
         found |= {"fpr_at_threshold_pct": fpr, "threshold_kept_pct": 100.0 * (100 * low <= fpr <= 100 * high)}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack
 from glasshouse.datasets import load_dataset
 from glasshouse.errors import InputError
@@ -19,10 +20,9 @@ from glasshouse.experiments.iid_settings import RecordSetting
 from glasshouse.experiments.kept_losses import kept_losses
 from glasshouse.experiments.measures import Measure
 from glasshouse.experiments.settings import Preset
-from glasshouse.numerics import FloatArray
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import BoolArray, Population, complementary_halves, random_subsets
+from glasshouse.population import Population, complementary_halves, random_subsets
 from glasshouse.randomness import seed_for
 from glasshouse.training import TorchTrainer
 

@@ -8,8 +8,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError
-from glasshouse.numerics import FloatArray
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.storing import restored
 from glasshouse.progress import track

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import AttackOutcome
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from glasshouse.store import write_file
 
 __all__ = ["Judged", "keep_scores", "kept_scores"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
 from glasshouse.evidence import Mode
 from glasshouse.experiments.bench import Name
-from glasshouse.graph import GBASE, GraphAttack, HopClassifier
-from glasshouse.graph.gbase import SamplerName
+from glasshouse.graph import GBASE, GClassifier, GraphAttack
+from glasshouse.graph.attacks.gbase import SamplerName
 
 __all__ = ["SAMPLERS", "Lineup", "classifiers", "gbase", "modes", "singles"]
 
@@ -57,5 +57,5 @@ def classifiers(shadows: int) -> Lineup:
     """The paper's MLP attacks, which are online by their nature."""
     return {
         ("online", str(shadows), "", "MLP (0-hop)"): ShadowClassifier(true_class=False),
-        ("online", str(shadows), "", "MLP (0+2-hop)"): HopClassifier(),
+        ("online", str(shadows), "", "MLP (0+2-hop)"): GClassifier(),
     }

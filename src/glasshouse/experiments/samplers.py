@@ -7,7 +7,7 @@ from glasshouse.experiments.cells import Cell
 from glasshouse.experiments.lineup import gbase
 from glasshouse.experiments.measures import collected, ranking
 from glasshouse.experiments.runner import experiment
-from glasshouse.graph.gbase import SamplerName
+from glasshouse.graph.attacks.gbase import SamplerName
 
 __all__ = ["samplers"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glasshouse.graph.trainer import GNNTrainer, adam, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 from glasshouse.registry import Registry
 
 __all__ = ["MISMATCHED", "PRESETS", "SETTINGS", "Preset", "Setting"]

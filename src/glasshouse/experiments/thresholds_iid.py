@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, Attack
 from glasshouse.evidence import Evidence
 from glasshouse.experiments.cells import Cell
@@ -10,7 +11,6 @@ from glasshouse.experiments.iid_bench import IidBench, cells_of
 from glasshouse.experiments.iid_settings import RECORD_SETTINGS
 from glasshouse.experiments.measures import cuts
 from glasshouse.experiments.runner import experiment
-from glasshouse.numerics import FloatArray
 
 __all__ = ["thresholds_iid"]
 

@@ -8,32 +8,32 @@ except ImportError as _error:
 
     raise _MissingExtraError("glasshouse.graph", package=str(_error.name), extra="graph") from None
 
-from glasshouse.graph.attack import GraphAttack
+from glasshouse.graph.attacks.attack import GraphAttack
+from glasshouse.graph.attacks.classifier import GClassifier
+from glasshouse.graph.attacks.gbase import GBASE
+from glasshouse.graph.attacks.regressed import GRegressed
+from glasshouse.graph.attacks.stacked import GStacked
+from glasshouse.graph.attacks.stacked_sampler import stacked_samples as _stacked_samples  # noqa: F401 (it registers itself)
 from glasshouse.graph.audit import audit
 from glasshouse.graph.best import GraphBest
-from glasshouse.graph.datasets import load_graph
-from glasshouse.graph.gbase import GBASE
-from glasshouse.graph.gnn import GNN, build_gnn
-from glasshouse.graph.grid_search import grid_search
-from glasshouse.graph.hop_classifier import HopClassifier
-from glasshouse.graph.regressed import GRegressed
+from glasshouse.graph.data.datasets import load_graph
+from glasshouse.graph.data.splits import noisy_edges, snowball_subset
+from glasshouse.graph.data.synthetic import citation_graph
+from glasshouse.graph.models.gnn import GNN, build_gnn
+from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.splits import noisy_edges, snowball_subset
-from glasshouse.graph.stacked_attack import GStacked
-from glasshouse.graph.stacked_sampler import stacked_samples as _stacked_samples  # noqa: F401 (it registers itself)
-from glasshouse.graph.synthetic import citation_graph
-from glasshouse.graph.toggle import toggle_losses
-from glasshouse.graph.trainer import GNNTrainer
+from glasshouse.graph.training.grid_search import grid_search
+from glasshouse.graph.training.trainer import GNNTrainer
 
 __all__ = [
     "GBASE",
     "GNN",
+    "GClassifier",
     "GNNTrainer",
     "GRegressed",
     "GStacked",
     "GraphAttack",
     "GraphBest",
-    "HopClassifier",
     "Scene",
     "audit",
     "build_gnn",

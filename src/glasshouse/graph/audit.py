@@ -23,17 +23,17 @@ from glasshouse.evaluation import AttackOutcome, PrivacyClaim
 from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
-from glasshouse.graph.accuracy import node_accuracy
-from glasshouse.graph.attack import GraphAttack
-from glasshouse.graph.chosen import chosen_graph_attacks
-from glasshouse.graph.gnn import GNN
-from glasshouse.graph.question import Model
+from glasshouse.graph.attacks.attack import GraphAttack
+from glasshouse.graph.attacks.chosen import chosen_graph_attacks
+from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.rule.self_check import check_engine
+from glasshouse.graph.rule.toggle.batching import shape_of
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.scene import Scene, checked_graph
-from glasshouse.graph.self_check import check_engine
-from glasshouse.graph.setting import Setting, check_setting, looks_transductive
-from glasshouse.graph.toggle.stacking import shape_of
-from glasshouse.graph.trainer import GNNTrainer
+from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
+from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import as_members, fingerprint_of, random_subsets, row_digests
@@ -45,7 +45,7 @@ from glasshouse.training.trainer import Trainer, check_trainer
 
 __all__ = ["audit"]
 
-DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "classifier-2hop", "g-base")
+DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base")
 
 
 def audit(
@@ -86,7 +86,7 @@ def audit(
         shadow_trainer: how the attacker trains, where it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
         attacks: i.i.d. attacks by name (they look at zero-hop queries), ``"g-base"``, ``"g-regressed"``,
-            ``"classifier-2hop"``, objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"``
+            ``"g-classifier"``, objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"``
             picks one of either kind by simulated targets and says why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack
 from glasshouse.attacks.prior import check_prior
 from glasshouse.attacks.simulation import check_simulation
@@ -16,10 +17,8 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation.best import Pick, Scored, candidate_names, pick_best
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
 from glasshouse.evidence import Mode
-from glasshouse.graph.attack import GRAPH_ATTACKS, GraphAttack, Judgement, make_attack, register_graph_attack
+from glasshouse.graph.attacks.attack import GRAPH_ATTACKS, GraphAttack, Judgement, make_attack, register_graph_attack
 from glasshouse.graph.scene import Scene
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 
 __all__ = ["GraphBest", "graph_candidate_names"]
 

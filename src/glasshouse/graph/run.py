@@ -12,7 +12,7 @@ from glasshouse.evaluation import AttackOutcome, Threshold, evaluate, run_attack
 from glasshouse.evaluation.best import Scored
 from glasshouse.evaluation.outcome import no_threshold
 from glasshouse.evaluation.thresholds import Policy, thresholds_from
-from glasshouse.graph.attack import GraphAttack
+from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.best import GraphBest
 from glasshouse.graph.scene import Scene
 from glasshouse.progress import showing, track

@@ -14,16 +14,18 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.attacks.simulation import check_simulation, reference_rows
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
-from glasshouse.graph.asking import ask_model, manners_of, meet, quiet, refuse_caches
-from glasshouse.graph.edge_values import refuse_edge_values
-from glasshouse.graph.question import Hops, Model, model_device
-from glasshouse.graph.setting import Setting, check_setting
-from glasshouse.graph.toggle import toggle_losses
-from glasshouse.numerics import FloatArray, losses_from_logits
-from glasshouse.population import BoolArray, as_ids, as_members
+from glasshouse.graph.data.edge_values import refuse_edge_values
+from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet, refuse_caches
+from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.rule.question import Hops
+from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.training.setting import Setting, check_setting
+from glasshouse.numerics import losses_from_logits
+from glasshouse.population import as_ids, as_members
 
 __all__ = ["Scene", "checked_graph"]
 
@@ -57,9 +59,9 @@ class Scene:
     target: Model
     shadows: tuple[Model, ...]
     shadow_members: BoolArray
-    nodes: NDArray[np.int64]
+    nodes: IntArray
     truth: BoolArray | None
-    ids: NDArray[np.str_]
+    ids: TextArray
     setting: Setting
 
     def __init__(
@@ -210,9 +212,9 @@ class Scene:
         )
 
 
-def _asked(model: Model, data: Data, edge_index: Tensor) -> NDArray[np.float64]:
+def _asked(model: Model, data: Data, edge_index: Tensor) -> FloatArray:
     device = model_device([model]) or data.x.device
-    answer: NDArray[np.float64] = ask_model(model, data.x.to(device), edge_index.to(device)).double().cpu().numpy()
+    answer: FloatArray = ask_model(model, data.x.to(device), edge_index.to(device)).double().cpu().numpy()
     return answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from glasshouse.numerics import FloatArray
+from glasshouse.arrays import FloatArray
 
 __all__ = ["KeptAnswers"]
 

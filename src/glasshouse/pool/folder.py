@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.pool.description import differences, digest_of
 from glasshouse.pool.storing import StoredModel, ending
@@ -152,7 +150,7 @@ class PoolFolder:
         return self.path / f"model-{index:05d}.json"
 
 
-def members_as_ids(members: NDArray[np.bool_], ids: NDArray[np.str_]) -> list[str]:
+def members_as_ids(members: BoolArray, ids: TextArray) -> list[str]:
     """The ids of the members, in the population's order."""
     return [str(name) for name in ids[members]]
 

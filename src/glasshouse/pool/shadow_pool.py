@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.errors import InputError
 from glasshouse.pool.claims import Claims
@@ -23,14 +23,7 @@ from glasshouse.pool.description import describe
 from glasshouse.pool.folder import Identity, PoolFolder, members_as_ids
 from glasshouse.pool.storing import StoredModel, restored
 from glasshouse.pool.training import Group, groups_of, train_and_store, train_group
-from glasshouse.population import (
-    BoolArray,
-    as_members,
-    complementary_halves,
-    fingerprint_of,
-    random_subsets,
-    record_count,
-)
+from glasshouse.population import as_members, complementary_halves, fingerprint_of, random_subsets, record_count
 from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.training.trainer import Trainer
@@ -183,7 +176,7 @@ class ShadowPool:
                 )
 
     @functools.cached_property
-    def _ids(self) -> NDArray[np.str_]:
+    def _ids(self) -> TextArray:
         ids = getattr(self.population, "ids", None)
         return np.arange(self.members.shape[1]).astype(str) if ids is None else np.asarray(ids)
 

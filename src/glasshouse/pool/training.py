@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from glasshouse.arrays import BoolArray
 from glasshouse.pool.storing import StoredModel, stored
-from glasshouse.population import BoolArray
 from glasshouse.queries import accuracy, query
 
 __all__ = ["Group", "groups_of", "train_and_store", "train_group"]

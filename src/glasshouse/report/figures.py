@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from glasshouse.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
-from glasshouse.population import BoolArray
-from glasshouse.report.calibration import Calibration, calibration_of
 from glasshouse.report.curves import Curve, curve_of
 from glasshouse.report.histograms import Histogram, histogram_of
+from glasshouse.report.reliability import Reliability, reliability_of
 
 __all__ = ["AttackFigures", "Measured", "RateFigure", "ThresholdFigure", "attack_figures"]
 
@@ -85,7 +85,7 @@ class Measured:
     confidence: float
     rates: tuple[RateFigure, ...]
     curve: Curve
-    calibration: Calibration | None
+    calibration: Reliability | None
 
     def rate_at(self, wanted: float) -> RateFigure | None:
         """The figure at a wanted false-positive rate; None where it was not asked for."""
@@ -161,7 +161,7 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
         rates=tuple(_rate(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
         calibration=(
-            calibration_of(outcome.scores, members, confidence=level) if posterior and members is not None else None
+            reliability_of(outcome.scores, members, confidence=level) if posterior and members is not None else None
         ),
     )
 

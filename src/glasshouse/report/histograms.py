@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
+from glasshouse.arrays import BoolArray, FloatArray
 
 __all__ = ["Histogram", "histogram_of"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from glasshouse.population import BoolArray
+from glasshouse.arrays import BoolArray, IntArray
 
 __all__ = ["Neighbourhood", "Surroundings"]
 
@@ -69,7 +69,7 @@ class Surroundings:
         self._starts = np.searchsorted(codes // count, np.arange(count + 1))
 
     @property
-    def degrees(self) -> NDArray[np.int64]:
+    def degrees(self) -> IntArray:
         """[N] distinct neighbours of each audited node, itself not counted."""
         return np.diff(self._starts)[self._nodes]
 
@@ -92,5 +92,5 @@ class Surroundings:
             hidden=len(around) - len(shown) + 1,
         )
 
-    def _of(self, node: int) -> NDArray[np.int64]:
+    def _of(self, node: int) -> IntArray:
         return self._neighbours[self._starts[node] : self._starts[node + 1]]

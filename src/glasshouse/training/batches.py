@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from glasshouse.errors import InputError
 from glasshouse.model_outputs import ends_in_sigmoid, looks_like_probabilities, unwrapped
-from glasshouse.training.stack import say_once
+from glasshouse.training.batching import say_once
 
 __all__ = ["batch_count", "batches", "classification_loss", "logits_of", "tensor_of"]
 

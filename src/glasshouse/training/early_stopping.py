@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
-from glasshouse.population import BoolArray, Population
+from glasshouse.population import Population
 from glasshouse.randomness import generator
 from glasshouse.training.batches import classification_loss, tensor_of
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, MissingExtraError
-from glasshouse.population import BoolArray, Population
+from glasshouse.population import Population
 from glasshouse.randomness import seed_for
 from glasshouse.training.batches import classification_loss, logits_of, tensor_of
 from glasshouse.training.threads import fitting_threads

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
-from glasshouse.population import BoolArray, Population, select
+from glasshouse.population import Population, select
 from glasshouse.randomness import seed_for
 
 __all__ = ["SklearnTrainer"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from glasshouse.population import BoolArray, Population, as_members
+from glasshouse.arrays import BoolArray
+from glasshouse.population import Population, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
@@ -76,10 +77,10 @@ class TorchTrainer:
         Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
         Modules or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
         """
-        from glasshouse.training.together import train_stacked  # it builds on this module
+        from glasshouse.training.batched import train_batched  # it builds on this module
 
         masks = as_members(members, (len(seeds), len(population.y)), place="members")
-        return train_stacked(self, population, masks, seeds)
+        return train_batched(self, population, masks, seeds)
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained module in evaluation mode."""

@@ -7,8 +7,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
-from glasshouse.population import BoolArray
 
 __all__ = ["Trainer", "check_factory", "check_trainer"]
 

@@ -3,14 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking import LARGEST_MISMATCH, Likeness, steadied
+from glasshouse.attacks.stacking import LARGEST_UNLIKENESS, Likeness, steadied
 
 
 def test_targets_of_the_same_kind_are_not_found_strange() -> None:
     random = np.random.default_rng(0)
     for _ in range(20):
         like = Likeness.of(random.normal(random.normal(0, 0.1, (8, 1)), 1.0, (8, 2000)))
-        assert like.distance(random.normal(random.normal(0, 0.1), 1.0, 2000)) < LARGEST_MISMATCH
+        assert like.distance(random.normal(random.normal(0, 0.1), 1.0, 2000)) < LARGEST_UNLIKENESS
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(2.0, 1.0), (0.0, 3.0), (-1.0, 0.5)])
@@ -18,9 +18,9 @@ def test_another_scale_is_found_strange_and_matched(shift: float, scale: float) 
     random = np.random.default_rng(0)
     like = Likeness.of(random.normal(size=(8, 2000)))
     other = shift + scale * random.normal(size=2000)
-    assert like.distance(other) > LARGEST_MISMATCH
+    assert like.distance(other) > LARGEST_UNLIKENESS
     matched = like.matched(other)
-    assert like.distance(matched) < LARGEST_MISMATCH
+    assert like.distance(matched) < LARGEST_UNLIKENESS
     assert (np.argsort(matched) == np.argsort(other)).mean() > 0.9  # the ends of the scale are flat
 
 

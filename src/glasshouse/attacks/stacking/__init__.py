@@ -3,13 +3,13 @@
 from glasshouse.attacks.stacking.features import Answers, record_features
 from glasshouse.attacks.stacking.fitting import ALL, CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
-from glasshouse.attacks.stacking.likeness import LARGEST_MISMATCH, Likeness, steadied, warning
-from glasshouse.attacks.stacking.plan import Plan, plan_targets
+from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, warning
+from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
 from glasshouse.attacks.stacking.simple import Calibrated, hardly_better, log_losses
 
 __all__ = [
     "ALL",
-    "LARGEST_MISMATCH",
+    "LARGEST_UNLIKENESS",
     "Answers",
     "Boosted",
     "Calibrated",
@@ -17,7 +17,7 @@ __all__ = [
     "Learner",
     "Likeness",
     "Linear",
-    "Plan",
+    "TargetPlan",
     "cross_fit",
     "hardly_better",
     "log_losses",

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.bavaria import fit_variance_prior
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
-from glasshouse.numerics import FloatArray, log_mean_exp, loss_to_margin
-from glasshouse.population import BoolArray
+from glasshouse.numerics import log_mean_exp, loss_to_margin
 
 __all__ = ["Answers", "Features", "record_features"]
 

@@ -10,10 +10,9 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.attacks.stacking.simple import log_losses
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
 from glasshouse.randomness import seed_for
 
 __all__ = ["ALL", "CrossFit", "cross_fit"]

@@ -13,8 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.randomness import generator, seed_for
 
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from glasshouse.numerics import FloatArray
+from glasshouse.arrays import FloatArray
 
-__all__ = ["LARGEST_MISMATCH", "Likeness", "steadied", "warning"]
+__all__ = ["LARGEST_UNLIKENESS", "Likeness", "steadied", "warning"]
 
-LARGEST_MISMATCH = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 6
+LARGEST_UNLIKENESS = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 6
 _WEIGHT = 0.75  # of simple attacks; anything from 0.7 to 1 does as well on targets of another architecture
 _FURTHEST = 1e6
 _LARGEST = 1e100  # a loss of 1e300 is a number, and its square is none
@@ -78,11 +78,11 @@ def warning(attack: str, mismatch: float) -> str:
         >>> warning("stacked", 23.4).split(":")[0]
         'stacked'
     """
-    if mismatch <= LARGEST_MISMATCH:
+    if mismatch <= LARGEST_UNLIKENESS:
         return ""
     return (
         f"{attack}: the target answers unlike every simulated target (mismatch {mismatch:.1f}; its like stay below "
-        f"{LARGEST_MISMATCH:.0f}). A simpler attack has a say in the order of its scores, which holds; its "
+        f"{LARGEST_UNLIKENESS:.0f}). A simpler attack has a say in the order of its scores, which holds; its "
         f"probabilities do not."
     )
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks.simulation import check_simulation, reference_rows
-from glasshouse.population import BoolArray
 from glasshouse.randomness import generator
 
-__all__ = ["Plan", "plan_targets"]
+__all__ = ["TargetPlan", "plan_targets"]
 
 _GROUPS = 4  # held out in turn; more would fit more often and hardly better
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan:
+class TargetPlan:
     """Simulated targets of a pool.
 
     Args:
@@ -34,7 +34,7 @@ class Plan:
     panels: tuple[NDArray[np.intp], ...]
 
 
-def plan_targets(members: BoolArray, *, targets: int, seed: int) -> Plan:
+def plan_targets(members: BoolArray, *, targets: int, seed: int) -> TargetPlan:
     """Choose simulated targets, in pairs where the pool has pairs.
 
     Args:
@@ -64,7 +64,7 @@ def plan_targets(members: BoolArray, *, targets: int, seed: int) -> Plan:
     group = {k: number % _GROUPS for number, together in enumerate(sets.values()) for k in together}
     chosen = np.array(sorted(rows))
     alike = [rows[together[0]] for together in sets.values() if rows[together[0]].shape[1] == 1]
-    return Plan(
+    return TargetPlan(
         targets=chosen,
         references=tuple(rows[k] for k in chosen.tolist()),
         groups=np.array([group[k] for k in chosen.tolist()]),

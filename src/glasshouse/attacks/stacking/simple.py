@@ -8,8 +8,7 @@ from typing import Self
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from glasshouse.numerics import FloatArray
-from glasshouse.population import BoolArray
+from glasshouse.arrays import BoolArray, FloatArray
 
 __all__ = ["Calibrated", "hardly_better", "log_losses"]
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from glasshouse.report.calibration import Calibration
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+from glasshouse.report.reliability import Reliability
 
 __all__ = ["reliability_picture"]
 
 _WIDTH, _HEIGHT = 300.0, 280.0
 
 
-def reliability_picture(name: str, calibration: Calibration) -> Markup:
+def reliability_picture(name: str, calibration: Reliability) -> Markup:
     """Share of members against the mean posterior, bin by bin, with intervals; on the diagonal the two agree.
 
     Example:
         >>> from glasshouse.evaluation import Interval
-        >>> found = Calibration((0.2, 0.8), (0.0, 0.5), (Interval(0, 0.8), Interval(0.1, 0.9)), (2, 2), 0.25)
+        >>> found = Reliability((0.2, 0.8), (0.0, 0.5), (Interval(0, 0.8), Interval(0.1, 0.9)), (2, 2), 0.25)
         >>> reliability_picture("base", found).count("<circle")
         2
     """

@@ -1,0 +1,1 @@
+"""Attacks that ask models about parts of a graph, one file each."""

@@ -1,0 +1,61 @@
+"""The classifier attack on graphs: a network that sees how a node is answered alone and with its neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from glasshouse.arrays import FloatArray
+from glasshouse.attacks import QueryCount
+from glasshouse.attacks.classifier import ShadowClassifier, sorted_log_probabilities
+from glasshouse.evidence import Evidence
+from glasshouse.graph.attacks.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.scene import Scene
+
+__all__ = ["GClassifier"]
+
+
+@register_graph_attack("g-classifier")
+@dataclass(frozen=True, kw_only=True)
+class GClassifier(GraphAttack):
+    """A perceptron on sorted class probabilities of two queries: the node alone, and the node in the whole graph.
+
+    The paper's "MLP (0+2-hop)" with several shadow models; "MLP (0-hop)" is the i.i.d. attack ``classifier``.
+
+    Args:
+        hidden: widths of its hidden layers.
+        examples: at most so many answers are learned from.
+        epochs: passes over them.
+        seed: of its weights, batches and draw.
+
+    Example:
+        >>> GClassifier().name
+        'g-classifier'
+    """
+
+    posterior: ClassVar[bool] = True
+
+    hidden: tuple[int, ...] = (64,)
+    examples: int = 100_000
+    epochs: int = 20
+    seed: int = 0
+
+    def judge(self, scene: Scene) -> Judgement:
+        """Probabilities of membership, [nodes]."""
+        network = ShadowClassifier(hidden=self.hidden, examples=self.examples, epochs=self.epochs, seed=self.seed)
+        alone, within = scene.zero_hop, scene.whole_graph
+        answers = np.concatenate([_shadow_features(alone), _shadow_features(within)], axis=1)
+        asked = np.concatenate([_target_features(alone), _target_features(within)], axis=1)
+        scores = network.learned(answers, scene.shadow_members.reshape(-1), asked[scene.nodes])
+        return Judgement(scores, {}, QueryCount(2.0, shared=2 * min(self.examples, len(answers))))
+
+
+def _shadow_features(evidence: Evidence) -> FloatArray:
+    logits = np.asarray(evidence.shadow_logits)
+    return sorted_log_probabilities(logits.reshape(-1, logits.shape[-1]))
+
+
+def _target_features(evidence: Evidence) -> FloatArray:
+    return sorted_log_probabilities(np.asarray(evidence.target_logits))

@@ -1,0 +1,114 @@
+"""The regressed likelihood ratio on graphs: a node asked alone and within the whole graph, both answers at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.attacks import QueryCount
+from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.regressed import mean_margins
+from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.attacks.simulation import check_simulation, simulated_targets
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.graph.attacks.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.scene import Scene
+from glasshouse.numerics import loss_to_margin
+
+__all__ = ["GRegressed"]
+
+
+@register_graph_attack("g-regressed")
+@dataclass(frozen=True, kw_only=True)
+class GRegressed(GraphAttack):
+    r"""Posterior probability of membership from the margins of two queries: the node alone, and in the whole graph.
+
+    Given membership, both margins are a bivariate Gaussian whose means are linear in the node's four mean margins, over
+    in- and out-models in either query, with one covariance a side. The sixteen numbers come by least squares from all
+    simulated targets and all nodes of the graph, audited or not. Offline, only the two means over out-models are looked
+    at, and the numbers that judge a node come from other nodes. `glasshouse.attacks.Regressed` is the same with the
+    first query alone.
+
+    Args:
+        mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the node.
+        prior: λ, the share of members expected before looking at the model: one number, or one a node of the graph.
+        folds: in how many groups of nodes it is fitted offline.
+        seed: of the draw of these groups.
+
+    Example:
+        >>> GRegressed(mode="offline")
+        GRegressed(mode='offline', prior=0.5, folds=5, seed=0)
+    """
+
+    posterior: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    folds: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        if self.folds < 2:
+            raise InputError(f"folds: {self.folds} is too few; a node's numbers come from other folds. Use 5.")
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool of too few models to simulate targets."""
+        check_simulation(len(members))
+
+    def judge(self, scene: Scene) -> Judgement:
+        """Posteriors, [nodes]."""
+        asked = tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
+        scores = self._posteriors(self._fitted(asked), asked, scene.nodes)
+        return Judgement(scores, {}, self._queries(scene))
+
+    def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Posteriors of each simulated target by the numbers that judge the target, and who trained it, [nodes] each.
+
+        A simulated target had a part in these numbers; sixteen from many thousands of answers remember no model.
+        """
+        asked = tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
+        fit = self._fitted(asked)
+        for alone, within in zip(*map(simulated_targets, asked), strict=True):
+            scores = self._posteriors(fit, (alone.evidence, within.evidence), scene.nodes)
+            yield scores, alone.members[scene.nodes]
+
+    def _fitted(self, asked: tuple[Evidence, ...]) -> SidesFit:
+        nodes = asked[0].records
+        folds = record_folds(nodes, folds=1 if self.mode == "online" else min(self.folds, nodes), seed=self.seed)
+        return fit_sides(self._examples(asked), folds)
+
+    def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
+        for targets in zip(*map(simulated_targets, asked), strict=True):
+            signals, margins = self._seen([target.evidence for target in targets])
+            yield Example(signals, margins, targets[0].members)
+
+    def _seen(self, asked: tuple[Evidence, ...] | list[Evidence]) -> tuple[FloatArray, FloatArray]:
+        """What references say of every node [n, 4 or 2], and what the target answers [n, 2]."""
+        signals = np.concatenate([mean_margins(evidence, self.mode) for evidence in asked], axis=1)
+        return signals, np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
+
+    def _posteriors(self, fit: SidesFit, asked: tuple[Evidence, ...], nodes: IntArray) -> FloatArray:
+        ratio = fit.log_ratio(*self._seen(asked))
+        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))[nodes]
+
+    def _queries(self, scene: Scene) -> QueryCount:
+        """Twice the target and the references about each audited node; the rest of the answers serve the fit."""
+        asked = ~scene.shadow_members if self.mode == "offline" else scene.shadow_members | True
+        references = int(asked[:, scene.nodes].sum())
+        per_record = 2 * (1 + references / len(scene.nodes))
+        return QueryCount(per_record, shared=2 * (scene.shadow_members.size - references))
+
+
+def _losses(evidence: Evidence) -> Evidence:
+    """The evidence without its logits, which nothing here looks at and simulated targets would copy."""
+    return Evidence(
+        target_loss=evidence.target_loss, shadow_loss=evidence.shadow_loss, shadow_members=evidence.shadow_members
+    )

@@ -1,0 +1,108 @@
+"""What a target says of a node's kin: of all other nodes, weighed by how much their features resemble the node's.
+
+A model answers better about a node that it was trained on, and also about nodes like one that it was trained on; and
+every model happens to be surer in some regions than others of its kind. Both show in its answers about the node's kin,
+and none of it is the node's own membership, which can so be told apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
+
+from glasshouse.arrays import FloatArray, IntArray
+
+__all__ = ["Kin"]
+
+_PENALTY = 0.3  # of the ridge; anything from 0.1 to 1 tells simulated targets as well
+_CONSTANT = 0.3  # what nodes have in common whatever their features
+_FURTHEST = 10.0  # a surprise beyond this many standard deviations counts as so many
+_ROOM = 100_000_000  # numbers kept, 0.8 GB: all pairs of 10 000 nodes, or 2 600 columns for each of GitHub's
+_COMPONENTS = 1024  # of the features, where there is no room for all: more would take many minutes
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Kin:
+    """Ridge regression on the features of nodes, one slope a class, ready for any target's answers.
+
+    Confidence in a class is doubt in the others: what lifts the margins of a node of one class lowers those of a node
+    like it of another. So two nodes' features' product counts in full where their labels agree, and -1 / (C - 1) times
+    where not.
+
+    Args:
+        fit: matrices whose product [n, n] takes answers to what the regression fits for them.
+        own: [n] the weight of a node's own answer in that.
+
+    Example:
+        >>> features, labels = np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1])
+        >>> Kin.of(features, labels).expected(np.array([1.0, 0.0, 0.0, 0.0])).round(2)[:2]  # node 0's own counts not
+        array([0.  , 0.76])
+    """
+
+    fit: tuple[FloatArray, ...]
+    own: FloatArray
+
+    @classmethod
+    def of(cls, features: FloatArray, labels: IntArray) -> Kin:
+        """Of the features [n, D] and labels [n] of all nodes."""
+        centred = features - features.mean(axis=0)
+        centred = centred / max(float(np.sqrt((centred**2).sum(axis=1).mean())), _LEAST)
+        codes = _codes(int(labels.max()) + 1)[labels]
+        count, width = len(centred), (centred.shape[1] + 1) * codes.shape[1]
+        with threadpool_limits(1, user_api="blas"):  # so that bits do not depend on how many cores there are
+            if count <= width and count**2 <= _ROOM:
+                return _by_pairs(centred, codes)
+            return _by_columns(_columns(centred, codes, most=min(width, _ROOM // count)))
+
+    def expected(self, surprise: FloatArray) -> FloatArray:
+        """What a node's kin leads to expect of its answer, [n], its own answer left out.
+
+        Args:
+            surprise: [n] by how many standard deviations a target is surer of each node than its references are.
+        """
+        surprise = np.clip(surprise, -_FURTHEST, _FURTHEST)
+        fitted = surprise
+        with threadpool_limits(1, user_api="blas"):
+            for matrix in reversed(self.fit):
+                fitted = matrix @ fitted
+        return np.asarray((fitted - self.own * surprise) / np.maximum(1 - self.own, _LEAST))
+
+
+def _by_pairs(centred: FloatArray, codes: FloatArray) -> Kin:
+    """Where nodes are fewer than columns."""
+    alike = (centred @ centred.T + _CONSTANT) * (codes @ codes.T)
+    alike[np.diag_indices_from(alike)] += _PENALTY
+    fit = -_PENALTY * cho_solve(cho_factor(alike, overwrite_a=True), np.eye(len(alike)), overwrite_b=True)
+    fit[np.diag_indices_from(fit)] += 1
+    return Kin((fit,), np.diag(fit).copy())
+
+
+def _by_columns(columns: FloatArray) -> Kin:
+    """Where columns are fewer, or pairs of nodes too many."""
+    products = columns.T @ columns
+    products[np.diag_indices_from(products)] += _PENALTY
+    half = solve_triangular(np.linalg.cholesky(products), columns.T, lower=True)
+    return Kin((half.T, half), (half**2).sum(axis=0))
+
+
+def _codes(classes: int) -> FloatArray:
+    """Vectors [C, C - 1] of length 1, of which any two have the product -1 / (C - 1); [[1]] of a single class."""
+    if classes == 1:
+        return np.ones((1, 1))
+    corners = np.sqrt(classes / (classes - 1)) * (np.eye(classes) - 1 / classes)
+    return np.asarray(corners @ np.linalg.svd(corners)[2][: classes - 1].T)
+
+
+def _columns(centred: FloatArray, codes: FloatArray, *, most: int) -> FloatArray:
+    """Columns [n, r] whose products are those of features times those of codes, as near as so many can be."""
+    features = max(most // codes.shape[1] - 1, 1)
+    if centred.shape[1] > features:
+        left, size, _ = randomized_svd(centred, min(features, _COMPONENTS), n_iter=2, random_state=0)
+        centred = left * size
+    described = np.column_stack([centred, np.full(len(centred), np.sqrt(_CONSTANT))])
+    return np.asarray((described[:, :, None] * codes[:, None, :]).reshape(len(centred), -1))

@@ -1,0 +1,1 @@
+"""Graphs: loading, checking, drawing parts of them, and one that is made up."""

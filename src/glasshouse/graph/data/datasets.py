@@ -1,0 +1,272 @@
+"""Graphs by name: the synthetic one that needs no download, PyTorch Geometric's from placed files, and your own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glasshouse.arrays import TextArray
+from glasshouse.datasets import data_root
+from glasshouse.errors import InputError, MissingExtraError, raise_faults
+from glasshouse.graph.data.synthetic import citation_graph
+from glasshouse.population import as_ids
+from glasshouse.registry import did_you_mean
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["GraphDataset", "graph_names", "load_graph"]
+
+_ANY_CLASS = "torch_geometric:"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GraphDataset:
+    """A graph with its story.
+
+    Args:
+        name: by which it is asked for.
+        about: a sentence for readers of figures; says what in it is made up.
+        data: ``x`` float32 [n, features], ``edge_index`` int64 [2, E], ``y`` int64 [n], -1 where a label is missing.
+        ids: [n] stable names of the nodes; positions by default.
+    """
+
+    name: str
+    about: str
+    data: Data
+    ids: TextArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """A data set class of PyTorch Geometric, and where under the data root its files are."""
+
+    cls: str  # in torch_geometric.datasets
+    folder: str  # given to the class as its root
+    subset: str | None = None  # a folder of its own there, and the class's ``name``
+    about: str
+    files: str = "Download them from the authors, or let PyTorch Geometric do it elsewhere and copy its raw folder."
+
+
+_SOURCES = {
+    "cora": _Source(cls="Planetoid", folder="planetoid", subset="Cora", about="Cora (citations between papers)."),
+    "citeseer": _Source(
+        cls="Planetoid", folder="planetoid", subset="CiteSeer", about="CiteSeer (citations between papers)."
+    ),
+    "pubmed": _Source(cls="Planetoid", folder="planetoid", subset="PubMed", about="PubMed (citations on diabetes)."),
+    "flickr": _Source(
+        cls="Flickr",
+        folder="flickr",
+        about="Flickr (images that share metadata; GraphSAINT's version).",
+        files="They are GraphSAINT's; feats.npy holds the 89250 x 500 features, without which there is no data set.",
+    ),
+    "amazon-photo": _Source(
+        cls="Amazon", folder="amazon", subset="Photo", about="Amazon Photo (goods bought together)."
+    ),
+    "github": _Source(
+        cls="GitHub",
+        folder="github",
+        about="GitHub (MUSAE: developers who follow each other; features as in the file).",
+        files="PyTorch Geometric's own address for it is broken. Write it with numpy.savez from MUSAE's files: edges "
+        "[E, 2] both ways, features [37700, f], target [37700].",
+    ),
+}
+
+
+def graph_names() -> list[str]:
+    """Names that `load_graph` knows.
+
+    Example:
+        >>> graph_names()
+        ['synthetic', 'cora', 'citeseer', 'pubmed', 'flickr', 'amazon-photo', 'github']
+    """
+    return ["synthetic", *_SOURCES]
+
+
+def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> GraphDataset:
+    """A graph by name or from a file; nothing is downloaded, and nothing is written beside the files.
+
+    Args:
+        name_or_path: one of `graph_names`; ``torch_geometric:CLASS`` or ``torch_geometric:CLASS:NAME`` for any other
+            data set of one graph that PyTorch Geometric has, such as ``torch_geometric:Coauthor:CS``, from the folder
+            CLASS; or the path of an ``.npz`` file with ``edge_index`` [2, E], ``x`` [n, features], ``y`` [n] (-1 where
+            a label is missing), and ``ids`` [n] if you like.
+        root: folder of the data sets; ``GLASSHOUSE_DATA`` by default, else ``data`` in the working folder.
+
+    Example:
+        >>> load_graph("synthetic").data.num_nodes
+        2000
+    """
+    name = str(name_or_path)
+    if name.endswith(".npz"):
+        return _from_file(Path(name_or_path))
+    if name == "synthetic":
+        data = citation_graph()
+        about = "A synthetic citation graph from a seeded generator; its papers and words are made up."
+        return GraphDataset(name=name, about=about, data=data, ids=as_ids(None, len(data.x), place=name))
+    if name.startswith(_ANY_CLASS):
+        cls, _, subset = name.removeprefix(_ANY_CLASS).partition(":")
+        source = _Source(cls=cls, folder=cls, subset=subset or None, about=f"{cls} {subset}".strip() + ".")
+    elif name in _SOURCES:
+        source = _SOURCES[name]
+    else:
+        hint = did_you_mean(name, graph_names())
+        raise InputError(
+            f'"{name}" is not a graph.{hint} Known: {", ".join(graph_names())}, {_ANY_CLASS}CLASS, or an .npz file.'
+        )
+    loaded = _from_pyg(name, source, Path(root) if root is not None else data_root())
+    data = _standard(name, *(getattr(loaded, field, None) for field in ("x", "edge_index", "y")))
+    return GraphDataset(name=name, about=source.about, data=data, ids=as_ids(None, len(data.x), place=name))
+
+
+def _from_pyg(name: str, source: _Source, root: Path) -> Any:
+    """The graph as PyTorch Geometric's own class reads it from the raw files.
+
+    The class wants to write what it has processed beside the raw files, which may be read-only, and would read without
+    a question what someone else has left there. So it works in a folder of its own that only points at the raw files
+    and is gone afterwards. (For the Planetoid files it uses pickle, which is their upstream format.)
+    """
+    try:
+        import torch_geometric.datasets as known
+    except ImportError:
+        raise MissingExtraError(f'The graph "{name}"', package="torch-geometric", extra="graph") from None
+    cls = getattr(known, source.cls, None)
+    if not isinstance(cls, type):
+        hint = did_you_mean(source.cls, known.__all__)
+        raise InputError(f'"{source.cls}" is not a data set of torch_geometric.{hint}')
+    place = root / source.folder
+    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of old file formats, about which our user can do nothing
+        _point_at(place, Path(scratch))
+        offline = type(source.cls, (cls,), {"download": _refusal(source, place, Path(scratch)), "log": _silent})
+        try:
+            found = offline(scratch, name=source.subset) if source.subset else offline(scratch)
+        except InputError:
+            raise
+        except (TypeError, AssertionError) as error:
+            raise InputError(
+                f"{name}: cannot be asked for like this ({str(error) or 'no such name'}). "
+                f"A class that has several graphs is asked for as {_ANY_CLASS}{source.cls}:NAME."
+            ) from error
+        except Exception as error:
+            raise InputError(f"{place}: torch_geometric cannot read these files ({error!r}).") from error
+        if len(found) != 1:
+            raise InputError(f"{name}: holds {len(found)} graphs; an audit takes the nodes of one.")
+        return found[0]
+
+
+def _point_at(source: Path, target: Path) -> None:
+    """Mirror a folder by links, less what was processed from it."""
+    for file in source.rglob("*") if source.is_dir() else ():
+        inside = file.relative_to(source)
+        if file.is_file() and "processed" not in inside.parts:
+            link = target / inside
+            link.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                link.symlink_to(file.resolve())
+            except OSError:  # where links are not allowed
+                shutil.copyfile(file, link)
+
+
+def _refusal(source: _Source, place: Path, scratch: Path) -> Callable[[Any], None]:
+    """Stands for a data set's own ``download``: says which files to place where."""
+
+    def download(self: Any) -> None:
+        missing = [Path(path).relative_to(scratch) for path in self.raw_paths if not Path(path).exists()]
+        if missing:
+            raise InputError(
+                *(f"{place / path}: there is no such file." for path in missing),
+                f"Place the files of {source.about.rstrip('.')} there, or set GLASSHOUSE_DATA. {source.files}",
+            )
+
+    return download
+
+
+_silent = property(lambda _: False, lambda _, __: None)  # the class would print that it is processing
+
+
+def _from_file(path: Path) -> GraphDataset:
+    """A graph from an ``.npz`` file, every field checked."""
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such file.")
+    fields: dict[str, NDArray[Any]] = {}
+    faults = []
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            for name in ("edge_index", "x", "y", "ids"):
+                if name in file:
+                    try:
+                        fields[name] = file[name]
+                    except ValueError:
+                        faults.append(f"{path}: {name}: holds Python objects; save plain numbers (or text, for ids).")
+                elif name != "ids":
+                    faults.append(f"{path}: {name}: is missing. Save edge_index [2, E], x [n, features] and y [n].")
+    except (TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):  # TypeError: a lone array, not an archive
+        raise InputError(f"{path}: is not an npz file that numpy can read. Write it with numpy.savez.") from None
+    raise_faults(faults)
+    numbers = {name: fields[name] for name in ("x", "edge_index", "y")}
+    raise_faults(
+        [
+            f"{path}: {name}: is of type {a.dtype}; save numbers."
+            for name, a in numbers.items()
+            if a.dtype.kind not in "biuf"
+        ]
+    )
+    x, edge_index, y = (torch.from_numpy(_native(array)) for array in numbers.values())
+    data = _standard(str(path), x, edge_index, y)
+    about = f"{path.name} ({len(data.x)} nodes, {data.num_edges} edges)."
+    ids = as_ids(fields.get("ids"), len(data.x), place=f"{path}: ids")
+    return GraphDataset(name=path.stem, about=about, data=data, ids=ids)
+
+
+def _native(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in a type that torch knows on every platform: float64, bool or int64."""
+    return array.astype({"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64))
+
+
+def _standard(place: str, x: Any, edge_index: Any, y: Any) -> Data:
+    """The graph as `GraphDataset` promises it, or what is wrong with it."""
+    from torch_geometric.data import Data
+
+    for field, value in (("x", x), ("edge_index", edge_index), ("y", y)):
+        if not isinstance(value, Tensor):
+            raise InputError(f"{place}: {field}: is missing; an audit needs features, edges and labels.")
+    x = x.to_dense() if x.layout != torch.strided else x
+    if x.ndim != 2 or 0 in x.shape:
+        raise InputError(f"{place}: x: has shape {tuple(x.shape)}; give [n, features].")
+    count = len(x)
+    y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
+    faults = []
+    x = x.float()
+    if not bool(torch.isfinite(x).all()):
+        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
+        faults.append(f"{place}: x: node {row} has a feature that is NaN or infinite (in float32); fill it in first.")
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        faults.append(f"{place}: edge_index: has shape {tuple(edge_index.shape)}; give [2, E].")
+    elif edge_index.is_floating_point() or edge_index.dtype == torch.bool:
+        if edge_index.numel():
+            faults.append(f"{place}: edge_index: is of type {edge_index.dtype}; give whole numbers.")
+    elif edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < count):
+        faults.append(f"{place}: edge_index: names nodes outside 0 ... {count - 1}; x has {count} rows.")
+    if y.shape != (count,):
+        faults.append(f"{place}: y: has shape {tuple(y.shape)}; give one class a node, [{count}].")
+    elif y.is_floating_point():
+        y = torch.where(y.isnan(), -1.0, y)
+        if not bool((torch.isfinite(y) & (y == y.round())).all()):
+            faults.append(f"{place}: y: holds fractions or infinities; give whole numbers from 0, one class a node.")
+    raise_faults(faults)
+    if not 0 <= int(y.max()) < max(count, 2):
+        raise InputError(f"{place}: y: its largest label is {int(y.max())}; number the classes 0, 1, 2, ...")
+    y = y.long().clamp(min=-1)
+    return Data(x=x.contiguous(), edge_index=edge_index.long().contiguous(), y=y.contiguous())

@@ -1,0 +1,202 @@
+"""Which nodes train a model, drawn at random or by snowball; and edges that an adversary knows imperfectly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+
+from glasshouse.arrays import BoolArray, IntArray
+from glasshouse.errors import InputError, raise_faults
+from glasshouse.population import random_subsets
+from glasshouse.randomness import generator, seed_for
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["Draw", "node_subsets", "noisy_edges", "snowball_subset"]
+
+Draw = Literal["random", "snowball"]
+
+
+def node_subsets(data: Data, *, models: int, fraction: float, seed: int, draw: Draw = "random") -> BoolArray:
+    """Independent training sets of a given share, [models, n].
+
+    Args:
+        data: the graph.
+        models: how many sets.
+        fraction: share of the nodes in each.
+        seed: of the draws; each set has a stream of its own.
+        draw: ``"random"`` takes every node alike, ``"snowball"`` connected ones (`snowball_subset`).
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> ring = Data(edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), num_nodes=4)
+        >>> node_subsets(ring, models=2, fraction=0.5, seed=0, draw="snowball").sum(axis=1)
+        array([2, 2])
+    """
+    if draw == "random":
+        return random_subsets(_size(data), models=models, fraction=fraction, seed=seed)
+    if draw != "snowball":
+        raise InputError(f'draw: "{draw}" is not known. Use "random" or "snowball".')
+    rows = [snowball_subset(data, fraction=fraction, seed=seed_for(seed, "snowball", model)) for model in range(models)]
+    return np.stack(rows)
+
+
+def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | None = None) -> BoolArray:
+    """Connected pieces of a graph that make up a share of its nodes, [n]: exactly ``round(fraction * n)`` of them.
+
+    From a random node, wave by wave: each node of a wave brings in its neighbours, along edges in either direction.
+    When a snowball cannot grow any more, a new one starts at a random node that is still outside. The last wave is
+    cut at random to the size.
+
+    Args:
+        data: the graph.
+        fraction: share of the nodes.
+        seed: of the draw.
+        branching: how many neighbours a node brings in at most, chosen at random; all of them by default.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> path = Data(edge_index=torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=6)
+        >>> snowball_subset(path, fraction=0.5, seed=0)
+        array([ True,  True,  True, False, False, False])
+    """
+    count = _size(data)
+    if not 0.0 < fraction < 1.0:
+        raise InputError(
+            f"fraction: {fraction} is not a share of the nodes; use a number between 0 and 1, such as 0.5."
+        )
+    wanted = round(fraction * count)
+    if not 0 < wanted < count:
+        raise InputError(f"fraction: {fraction} of {count} nodes leaves nobody inside or nobody outside.")
+    if branching is not None and branching < 1:
+        raise InputError(f"branching: {branching} is too small; use 1 or more, or None for all neighbours.")
+    random = generator(seed, "snowball")
+    sources, targets = _both_ways(data)
+    inside = np.zeros(count, dtype=np.bool_)
+    wave = np.zeros(0, dtype=np.int64)
+    size = 0
+    while size < wanted:
+        if not len(wave):
+            wave = random.choice(np.flatnonzero(~inside), size=1)
+        else:
+            wave = _next_wave(wave, inside, sources, targets, branching=branching, random=random)
+        wave = random.permutation(wave)[: wanted - size]
+        inside[wave] = True
+        size += len(wave)
+    return inside
+
+
+def _next_wave(
+    wave: IntArray,
+    inside: BoolArray,
+    sources: IntArray,
+    targets: IntArray,
+    *,
+    branching: int | None,
+    random: np.random.Generator,
+) -> IntArray:
+    """The nodes outside that the wave brings in, each once."""
+    in_wave = np.zeros(len(inside), dtype=np.bool_)
+    in_wave[wave] = True
+    new = np.flatnonzero(in_wave[sources] & ~inside[targets])  # edges that lead out
+    if branching is not None:
+        new = random.permutation(new)
+        new = new[np.argsort(sources[new], kind="stable")]  # grouped by source, in random order within a group
+        starts = np.searchsorted(sources[new], sources[new])
+        new = new[np.arange(len(new)) - starts < branching]
+    return np.unique(targets[new])
+
+
+def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -> Data:
+    """The graph as an adversary knows it who misses some edges and believes in others that are not there.
+
+    Where every edge runs both ways, pairs are dropped and added as a whole and the result runs both ways too; otherwise
+    each direction is an edge of its own. Self-loops stay. What was said of single edges (their weights, for one) is
+    left out of the result.
+
+    Args:
+        data: the graph; not changed.
+        drop: share of the edges that are missed.
+        add: as many edges, by the same measure, between random nodes that the graph does not join.
+        seed: of the draw.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> pair = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
+        >>> noisy_edges(pair, drop=1.0, add=1.0, seed=0).edge_index
+        tensor([[1, 2],
+                [2, 1]])
+    """
+    faults = []
+    if not 0.0 <= drop <= 1.0:
+        faults.append(f"drop: {drop} is not a share of the edges; use a number from 0 to 1.")
+    if not 0.0 <= add < np.inf:
+        faults.append(f"add: {add} is not a share of the edges; use 0 or more.")
+    raise_faults(faults)
+    count = _size(data)
+    random = generator(seed, "noisy edges")
+    sources, targets = _edge_array(data)
+    keys = np.unique(sources * count + targets)  # one number an edge; repeated ones are one
+    loops = keys[keys // count == keys % count]
+    keys = np.setdiff1d(keys, loops)
+    symmetric = np.array_equal(keys, np.unique(_turned(keys, count)))
+    if symmetric:
+        keys = keys[keys // count < keys % count]
+    kept = random.permutation(keys)[round(drop * len(keys)) :]
+    added = _absent(keys, count, wanted=round(add * len(keys)), symmetric=symmetric, random=random)
+    result = np.concatenate([kept, added])
+    if symmetric:
+        result = np.concatenate([result, _turned(result, count)])
+    result = np.sort(np.concatenate([result, loops]))
+    noisy = data.clone()
+    for name in [name for name in noisy.keys() if name != "edge_index" and noisy.is_edge_attr(name)]:  # noqa: SIM118
+        del noisy[name]
+    noisy.edge_index = torch.from_numpy(np.stack([result // count, result % count])).to(noisy.edge_index.device)
+    noisy.num_nodes = count
+    return noisy
+
+
+def _absent(keys: IntArray, count: int, *, wanted: int, symmetric: bool, random: np.random.Generator) -> IntArray:
+    """[wanted] keys of edges that are not there, each once."""
+    possible = count * (count - 1) // (2 if symmetric else 1)
+    if len(keys) + wanted > possible:
+        raise InputError(f"add: {wanted} more edges do not fit; {count} nodes leave room for {possible - len(keys)}.")
+    found = np.zeros(0, dtype=np.int64)
+    while len(found) < wanted:
+        a, b = random.integers(count, size=(2, 2 * wanted))
+        if symmetric:
+            a, b = np.minimum(a, b), np.maximum(a, b)
+        drawn = (a * count + b)[a != b]
+        found = np.union1d(found, np.setdiff1d(drawn, keys))
+    return random.permutation(found)[:wanted]
+
+
+def _turned(keys: IntArray, count: int) -> IntArray:
+    return keys % count * count + keys // count
+
+
+def _size(data: Data) -> int:
+    if data.num_nodes is None:
+        raise InputError("data: has neither x nor num_nodes, so nobody knows how many nodes there are.")
+    return int(data.num_nodes)
+
+
+def _edge_array(data: Data) -> IntArray:
+    """[2, E], checked."""
+    if data.edge_index is None:
+        raise InputError("data.edge_index: is missing; give edges [2, E].")
+    edges = np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64)
+    count = _size(data)
+    if edges.size and not (edges.min() >= 0 and edges.max() < count):
+        raise InputError(f"data.edge_index: names nodes outside 0 ... {count - 1}; drop those edges.")
+    return edges
+
+
+def _both_ways(data: Data) -> IntArray:
+    """[2, E] each edge in both directions, once each, so that a node that is joined twice is not twice as likely."""
+    edges, count = _edge_array(data), _size(data)
+    keys = np.unique(np.concatenate([edges[0] * count + edges[1], edges[1] * count + edges[0]]))
+    return np.stack([keys // count, keys % count])

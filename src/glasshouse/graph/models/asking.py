@@ -1,0 +1,273 @@
+"""The one door to a model on a graph: how each model wants to be asked, and its answers as logits."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
+from torch_geometric.utils import is_undirected
+
+from glasshouse.errors import InputError
+from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.models.probe import Reach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.model_outputs import looks_like_probabilities, unwrapped
+
+__all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]
+
+_UNKNOWN_HOPS = 2  # of a callable that says nothing and was not measured
+_PLAIN = (GATConv, GCNConv, GINConv, SAGEConv, SGConv)  # layers whose reach follows from their type
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manners:
+    """How a model wants to be asked, and what its answers are.
+
+    Args:
+        hops: L, from how many steps along the edges a change arrives at an answer.
+        everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
+        takes_data: whether it is called with one `Data` in place of ``x`` and ``edge_index``.
+        probabilities: whether it gives probabilities in place of logits.
+        measured: whether ``hops`` and ``everywhere`` were measured; not where only whole graphs are asked about.
+        notes: what a reader of the report should know about this.
+
+    Example:
+        >>> manners_of(lambda x, edge_index: x).hops  # of a callable that was not measured
+        2
+    """
+
+    hops: int = _UNKNOWN_HOPS
+    everywhere: bool = False
+    takes_data: bool = False
+    probabilities: bool = False
+    measured: bool = True
+    notes: tuple[str, ...] = ()
+
+
+# by identity, since a callable need not be hashable; an entry goes when its model goes
+_KNOWN: dict[int, tuple[Callable[[], Any], Manners]] = {}
+
+
+def manners_of(model: Model) -> Manners:
+    """What is known of a model; what it says of itself where it was not measured (`meet`)."""
+    place, manners = _KNOWN.get(id(model), (None, None))
+    if manners is not None and place is not None and place() is model:
+        return manners
+    return Manners(hops=_stated(model) or _UNKNOWN_HOPS, measured=False)
+
+
+def meet(models: Sequence[Model], x: Tensor, edge_index: Tensor, *, parts: bool = True) -> None:
+    """Measure every model that is not one of ours and was not met before; afterwards `manners_of` knows it.
+
+    Models of one shape get one reach, the largest, so that target and shadow models are asked the same.
+
+    Args:
+        models: the target and its shadow models.
+        x: [n, features].
+        edge_index: [2, edges].
+        parts: whether models will be asked about parts of the graph; where not, their reach does not matter.
+
+    Example:
+        >>> from torch_geometric.nn import GCN
+        >>> model = GCN(3, 4, num_layers=3, out_channels=2)
+        >>> meet([model], torch.randn(5, 3), torch.tensor([[0, 1], [1, 0]]))
+        >>> manners_of(model).hops
+        3
+    """
+    new = [model for model in models if not _is_ours(model) and not _is_known(model, measured=parts)]
+    groups: dict[object, list[Model]] = {}
+    for model in new:
+        groups.setdefault(_shape(model), []).append(model)
+    both_ways = is_undirected(edge_index, num_nodes=len(x)) if edge_index.numel() else True
+    for group in groups.values():
+        device = model_device(group)
+        features, edges = (x, edge_index) if device is None else (x.to(device), edge_index.to(device))
+        with quiet(group):
+            found = [_tried(model, features, edges) for model in group]
+            if parts:
+                found = [
+                    _measured(model, manners, features, edges, both_ways=both_ways, first=model is group[0])
+                    for model, manners in zip(group, found, strict=True)
+                ]
+        hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
+        for model, manners in zip(group, found, strict=True):
+            _remember(model, _with_notes(model, replace(manners, hops=hops, everywhere=everywhere)))
+
+
+def refuse_caches(models: Sequence[Model]) -> None:
+    """Refuse layers that keep the first edges that they saw, where models are asked with other edges.
+
+    Example:
+        >>> refuse_caches([GCNConv(2, 2, cached=True)])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: it is a GCNConv with cached=True, which answers every query with the ...
+    """
+    for model in models:
+        for name, layer in model.named_modules() if isinstance(model, nn.Module) else ():
+            if getattr(layer, "cached", False) is True:
+                raise InputError(
+                    f"model: {name or 'it'} is a {type(layer).__name__} with cached=True, which answers every query "
+                    f'with the edges that it saw first. Set cached=False; or say setting="transductive" if the model '
+                    f"was trained on the whole graph."
+                )
+
+
+def ask_model(model: Model, x: Tensor, edge_index: Tensor) -> Tensor:
+    """Logits [n, classes] of any model, by its manners.
+
+    Example:
+        >>> ask_model(lambda x, edge_index: {"logits": x}, torch.eye(2), torch.empty(2, 0)).shape
+        torch.Size([2, 2])
+    """
+    manners = manners_of(model)
+    answer = _called(model, x, edge_index, takes_data=manners.takes_data)
+    return _log(answer) if manners.probabilities else answer
+
+
+@contextlib.contextmanager
+def quiet(models: Sequence[Model]) -> Iterator[None]:
+    """No gradients, and no dropout: modules are put in evaluation mode and back afterwards."""
+    training = [model for model in models if isinstance(model, nn.Module) and model.training]
+    for model in training:
+        model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for model in training:
+            model.train()
+
+
+def _measured(
+    model: Model, manners: Manners, x: Tensor, edge_index: Tensor, *, both_ways: bool, first: bool
+) -> Manners:
+    """The manners with the reach; the first of a group is asked about the graph itself too."""
+
+    def ask(features: Tensor, edges: Tensor) -> Tensor:
+        try:
+            return _called(model, features, edges, takes_data=manners.takes_data)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"model: it cannot be asked about a part of the graph ({_first_line(error)}). Say "
+                f'setting="transductive" if it was trained on this graph and knows no other.'
+            ) from error
+
+    refuse_caches([model])
+    expected = _stated(model)
+    reach = reach_on_path(ask, x, both_ways=both_ways, expected=expected)
+    if first and not reach.everywhere:
+        reach = reach_on_graph(ask, x, edge_index, hops=reach.hops)
+    attribute = getattr(model, "hops", 0)  # a user may know of paths that the trained weights leave unused
+    stated = attribute if isinstance(attribute, int) else 0
+    reach = Reach(max(reach.hops, stated), reach.everywhere)
+    return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
+
+
+def _tried(model: Model, x: Tensor, edge_index: Tensor) -> Manners:
+    """Whether the model takes x and edges or a `Data`, and whether its answers are probabilities."""
+    faults = []
+    for takes_data in (False, True):
+        try:
+            answer = _called(model, x, edge_index, takes_data=takes_data)
+        except InputError:
+            raise
+        except Exception as error:
+            faults.append(_first_line(error))
+            continue
+        rounding(functools.partial(_called, model, takes_data=takes_data), x, edge_index, answer)
+        probabilities = looks_like_probabilities(answer)
+        return Manners(hops=_stated(model), takes_data=takes_data, probabilities=probabilities, measured=False)
+    raise InputError(f"model: it cannot be called as model(x, edge_index): {faults[0]}")
+
+
+def _called(model: Any, x: Tensor, edge_index: Tensor, *, takes_data: bool) -> Tensor:
+    answer = unwrapped(model(Data(x=x, edge_index=edge_index)) if takes_data else model(x, edge_index))
+    if not isinstance(answer, Tensor):
+        answer = torch.as_tensor(answer, device=x.device)
+    if not answer.is_floating_point():
+        raise InputError(
+            f"model: it answered with whole numbers ({answer.dtype}), which say nothing of how sure it is. Give logits "
+            f"or probabilities of all classes."
+        )
+    if answer.ndim != 2 or len(answer) != len(x):
+        raise InputError(
+            f"model: it answered {len(x)} nodes with shape {list(answer.shape)}; expected [{len(x)}, classes], one "
+            f"logit per class for every node."
+        )
+    return answer.detach()
+
+
+def _log(probabilities: Tensor) -> Tensor:
+    """Logits of probabilities; an exact 0 says no more than the precision that it is written in."""
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).eps).log()
+
+
+def _with_notes(model: Model, manners: Manners) -> Manners:
+    notes = []
+    if manners.everywhere:
+        notes.append(
+            "The model's answers about a node depend on the whole graph (as with GraphNorm, PairNorm or a virtual "
+            "node), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all members."
+        )
+    elif isinstance(stated := getattr(model, "hops", None), int) and stated < manners.hops:
+        notes.append(
+            f"The model says hops = {stated}, but its answers change up to {manners.hops} steps away; "
+            f"{manners.hops} is used."
+        )
+    if manners.probabilities:
+        notes.append(
+            "The model answers with probabilities (rows are not negative and sum to 1); they are used as such, not "
+            "as logits."
+        )
+    return replace(manners, notes=tuple(notes))
+
+
+def _stated(model: Model) -> int:
+    """The reach that a model states: an attribute ``hops``, else its message-passing layers; 0 where neither is."""
+    attribute = getattr(model, "hops", None)
+    if isinstance(attribute, int):
+        return attribute
+    return counted_layers(model) if isinstance(model, nn.Module) else 0
+
+
+def _is_ours(model: Model) -> bool:
+    """Whether it is our own network of layers that we know, in which nothing needs to be measured."""
+    return type(model) is GNN and all(
+        type(layer) in _PLAIN and not getattr(layer, "cached", False) and layer.flow == "source_to_target"
+        for layer in model.convolutions
+    )
+
+
+def _shape(model: Model) -> object:
+    """What must agree for two black boxes to be of one kind."""
+    if isinstance(model, nn.Module):
+        return type(model), tuple((name, tuple(value.shape)) for name, value in model.state_dict().items())
+    return type(model), getattr(model, "__qualname__", None)
+
+
+def _is_known(model: Model, *, measured: bool) -> bool:
+    place, manners = _KNOWN.get(id(model), (None, None))
+    found = place is not None and manners is not None and place() is model
+    return found and (not measured or bool(manners and manners.measured))
+
+
+def _remember(model: Model, manners: Manners) -> None:
+    number = id(model)
+    place: Callable[[], Any] = lambda: model  # noqa: E731 (an object that cannot be referred to weakly is kept)
+    with contextlib.suppress(TypeError):
+        place = weakref.ref(model, lambda _: _KNOWN.pop(number, None))
+    _KNOWN[number] = (place, manners)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"

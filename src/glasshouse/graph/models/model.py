@@ -1,0 +1,32 @@
+"""What a model on a graph is: anything that maps features and edges to logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Model", "model_device"]
+
+
+class Model(Protocol):
+    """Anything that maps features [n, features] and edges [2, edges] to logits [n, classes]: module or black box."""
+
+    def __call__(self, x: Tensor, edge_index: Tensor, /) -> Tensor:
+        """Logits [n, classes]."""
+
+
+def model_device(models: Sequence[Model]) -> torch.device | None:
+    """Where the first model with parameters lives; None when all are black boxes.
+
+    Example:
+        >>> model_device([torch.nn.Linear(1, 1)])
+        device(type='cpu')
+    """
+    for model in models:
+        if isinstance(model, nn.Module):
+            for parameter in model.parameters():
+                return parameter.device
+    return None

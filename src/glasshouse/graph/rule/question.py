@@ -1,0 +1,135 @@
+"""What is asked of the rule: a graph, sampled membership masks and target nodes, checked once at the door."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.data.edge_values import refuse_edge_values
+
+__all__ = ["Hops", "Question", "ask", "check_width"]
+
+Hops = Literal["model", "affected"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A checked request: everything on one device, ready for any engine.
+
+    Args:
+        x: node features [n, features].
+        edge_index: edges [2, edges], source first, as PyTorch Geometric has them.
+        labels: class of every node [n]; at least 0 wherever a mask or a target needs it.
+        masks: sampled members, bool [masks, n].
+        nodes: the target nodes, int64 [targets].
+        hops: ``"model"`` sums over N_L(v), ``"affected"`` over every member whose prediction changes.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
+        >>> ask(data, torch.ones(1, 3, dtype=torch.bool), torch.tensor([2])).size
+        3
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    labels: Tensor
+    masks: Tensor
+    nodes: Tensor
+    hops: Hops = "model"
+
+    @property
+    def size(self) -> int:
+        """n, the number of nodes."""
+        return int(self.x.shape[0])
+
+
+def ask(
+    data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model", device: torch.device | None = None
+) -> Question:
+    """Check a request and put it on one device; ``ValueError`` names every fault at once.
+
+    Args:
+        data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``.
+        masks: bool [masks, n] (or one mask [n]).
+        nodes: target node ids [targets], or bool [n].
+        hops: see :class:`Question`.
+        device: where to work; by default where ``data.x`` is.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.ones(3, 2), edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0, 1, 0]))
+        >>> ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([0]))
+        Traceback (most recent call last):
+        ValueError: masks: each has 4 entries but the graph has 3 nodes. Pass bool [masks, 3].
+    """
+    x, edge_index, labels = (getattr(data, name, None) for name in ("x", "edge_index", "y"))
+    if x is None or edge_index is None or labels is None:
+        raise ValueError("data: x, edge_index and y are all needed. Set those that are None.")
+    refuse_edge_values(data)
+    masks = torch.as_tensor(masks)
+    masks = masks.unsqueeze(0) if masks.dim() == 1 else masks
+    nodes = torch.as_tensor(nodes)
+    faults = _faults(x, edge_index, labels, masks, nodes, hops)
+    if faults:
+        raise ValueError("\n".join(faults))
+    if nodes.dtype == torch.bool:
+        nodes = nodes.nonzero().squeeze(1)
+    device = device or x.device
+    masks, nodes, labels = masks.bool().to(device), nodes.long().reshape(-1).to(device), labels.reshape(-1).to(device)
+    needed = masks.any(0)
+    needed[nodes] = True
+    missing = int((needed & ~(labels >= 0)).sum())  # NaN, in float labels, is not >= 0 either
+    if missing:
+        raise ValueError(f"data.y: {missing} nodes in masks or targets have no label. Leave them out of both.")
+    return Question(
+        x=x.to(device),
+        edge_index=edge_index.long().to(device),
+        labels=labels.long(),
+        masks=masks,
+        nodes=nodes,
+        hops=hops,
+    )
+
+
+def _faults(x: Tensor, edge_index: Tensor, labels: Tensor, masks: Tensor, nodes: Tensor, hops: str) -> list[str]:
+    """Everything wrong with the shapes and values, one line each."""
+    n = int(x.shape[0])
+    faults = []
+    if hops not in ("model", "affected"):
+        faults.append(f'hops: {hops!r} is not known. Use "model" or "affected".')
+    if x.dim() != 2:
+        faults.append(f"data.x: shape {list(x.shape)}. Pass [n, features].")
+    if not bool(torch.isfinite(x).all()):
+        faults.append("data.x: holds NaN or infinite values. Fill them in first.")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        faults.append(f"data.edge_index: shape {list(edge_index.shape)}. Pass [2, edges].")
+    elif edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < n):
+        faults.append(f"data.edge_index: names nodes outside 0 ... {n - 1}. Drop those edges.")
+    if labels.numel() != n:
+        faults.append(f"data.y: {labels.numel()} labels for {n} nodes. Pass one class a node.")
+    if masks.dim() != 2 or masks.shape[1] != n:
+        faults.append(f"masks: each has {masks.shape[-1]} entries but the graph has {n} nodes. Pass bool [masks, {n}].")
+    if nodes.dtype == torch.bool:
+        if nodes.numel() != n:
+            faults.append(f"nodes: a bool mask of {nodes.numel()} for {n} nodes. Pass node ids or bool [{n}].")
+    elif nodes.is_floating_point():
+        faults.append(f"nodes: of type {nodes.dtype}. Pass whole numbers.")
+    elif nodes.numel() and not (int(nodes.min()) >= 0 and int(nodes.max()) < n):
+        faults.append(f"nodes: ids outside 0 ... {n - 1}. Pass nodes of this graph.")
+    return faults
+
+
+def check_width(logits: Tensor, question: Question) -> Tensor:
+    """The logits [..., classes] themselves, once they are known to have a column for every label in use."""
+    needed = question.masks.any(0)
+    needed[question.nodes] = True
+    classes = int(question.labels[needed].max()) + 1 if bool(needed.any()) else 0
+    if logits.shape[-1] < classes:
+        raise ValueError(
+            f"models: logits have {logits.shape[-1]} columns for {classes} classes. Pass models of these labels."
+        )
+    return logits

@@ -1,0 +1,170 @@
+"""The signal of the paper's Theorem 1, eq. (6)-(7), as written: one node and one mask at a time, slow and obvious."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv, SGConv
+from torch_geometric.utils import k_hop_subgraph
+
+from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet
+from glasshouse.graph.models.losses import losses
+from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.rule.question import Hops, Question, ask, check_width
+
+__all__ = ["ego_losses", "induced_losses", "reference_losses"]
+
+
+def reference_losses(
+    models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model"
+) -> Tensor:
+    """S_L of every model, mask and node, float64 [models, masks, nodes], by two full forward passes each.
+
+    ``S = loss_v(in) + sum over u in N_L(v), m_u = 1, of loss_u(in) - loss_u(out)``; *in* is the graph induced by the
+    mask with v added, *out* the same without v.
+
+    Args:
+        models: modules or callables ``(x, edge_index) -> logits``; how far they see (L) is measured.
+        data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``.
+        masks: bool [masks, n].
+        nodes: target node ids [nodes].
+        hops: ``"model"`` sums over N_L(v), ``"affected"`` over every member whose prediction changes.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> def flat(x, edge_index):
+        ...     return torch.zeros(len(x), 2)
+        >>> reference_losses([flat], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
+        tensor([[[0.6931]]], dtype=torch.float64)
+    """
+    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
+    meet(models, question.x, question.edge_index)
+    with quiet(models):
+        rows = [
+            [[_signal(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
+            for model in models
+        ]
+    answer = torch.tensor(rows, dtype=torch.float64, device=question.x.device)
+    return answer.reshape(len(models), len(question.masks), len(question.nodes))
+
+
+def ego_losses(
+    models: Sequence[Model],
+    data: Any,
+    masks: Tensor,
+    nodes: Tensor,
+    *,
+    hops: Hops = "model",
+    radius: int | None = None,
+) -> Tensor:
+    """The same numbers from a loop over ego-nets, [models, masks, nodes]: how the paper's own program works.
+
+    Each ego-net is just large enough to be exact: L hops to the nodes that are summed over, L more to what those
+    see, and one more where a layer divides by degrees. With ``radius`` L it is cheaper and no longer exact at the rim.
+    Both are baselines of ``benchmarks/toggle.py``.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> def flat(x, edge_index):
+        ...     return torch.zeros(len(x), 2)
+        >>> ego_losses([flat], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
+        tensor([[[0.6931]]], dtype=torch.float64)
+    """
+    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
+    meet(models, question.x, question.edge_index)
+    shape = (len(models), len(question.masks), len(question.nodes))
+    answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
+    if radius is None:
+        radius = max((_radius(model, hops) for model in models), default=0)
+    both_ways = torch.cat(
+        [question.edge_index, question.edge_index.flip(0)], dim=1
+    )  # the net has sources and receivers
+    with quiet(models):
+        for j, node in enumerate(question.nodes.tolist()):
+            for i, mask in enumerate(question.masks):
+                present = mask.clone()
+                present[node] = True
+                around = both_ways[:, present[both_ways].all(0)]
+                kept = k_hop_subgraph(node, radius, around, num_nodes=question.size)[0]
+                part, place = _part(question, kept, node)
+                for k, model in enumerate(models):
+                    answer[k, i, j] = _signal(model, part, mask[kept], place)
+    return answer
+
+
+def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Tensor:
+    """Bool [size]: the nodes that see ``node`` within so many hops along the edges, itself left out."""
+    reached = torch.zeros(size, dtype=torch.bool, device=edge_index.device)
+    reached[node] = True
+    for _ in range(hops):
+        reached = reached.index_fill(0, edge_index[1, reached[edge_index[0]]], True)
+    reached[node] = False
+    return reached
+
+
+def _signal(model: Model, question: Question, mask: Tensor, node: int) -> float:
+    """Eq. (6) for one model, one mask [n] and one node."""
+    with_node, without_node = mask.clone(), mask.clone()
+    with_node[node], without_node[node] = True, False
+    loss_in, edges_in = _losses_on(model, question, with_node)
+    loss_out, _ = _losses_on(model, question, without_node)
+    manners = manners_of(model)
+    if question.hops == "model" and not manners.everywhere:
+        summed = neighbourhood(node, edges_in, hops=manners.hops, size=question.size) & without_node
+    else:
+        summed = without_node  # a member whose prediction does not change adds nothing
+    return float(loss_in[node] + (loss_in - loss_out)[summed].sum())
+
+
+def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tensor, Tensor]:
+    """Losses [n] and edges of the graph induced by the present nodes.
+
+    Those absent stay as isolated nodes, which no answer depends on; where a model looks at the whole graph they are
+    taken out, and their losses are 0.
+    """
+    edges = question.edge_index[:, present[question.edge_index].all(0)]
+    if manners_of(model).everywhere:
+        return induced_losses(model, question, present), edges
+    logits = check_width(ask_model(model, question.x, edges), question)
+    return losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), edges
+
+
+def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
+    """Losses [n] on the graph that holds the present nodes alone, numbered anew; 0 for the others."""
+    position = present.long().cumsum(0) - 1
+    edges = position[question.edge_index[:, present[question.edge_index].all(0)]]
+    logits = check_width(ask_model(model, question.x[present], edges), question)
+    found = torch.zeros(question.size, dtype=torch.float64, device=question.x.device)
+    found[present] = losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
+    return found
+
+
+def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
+    """The question on the subgraph of the kept nodes, and where the node is in it."""
+    position = torch.full((question.size,), -1, dtype=torch.long, device=kept.device)
+    position[kept] = torch.arange(len(kept), device=kept.device)
+    edges = position[question.edge_index]
+    place = int(position[node])
+    part = Question(
+        x=question.x[kept],
+        edge_index=edges[:, (edges >= 0).all(0)],
+        labels=question.labels[kept],
+        masks=question.masks[:, kept],
+        nodes=torch.tensor([place], device=kept.device),
+        hops=question.hops,
+    )
+    return part, place
+
+
+def _radius(model: Model, hops: Hops) -> int:
+    """How far from v an ego-net must reach so that every summed loss is the full graph's own."""
+    reach = manners_of(model).hops
+    modules = list(model.modules()) if isinstance(model, nn.Module) else []
+    divides_by_degree = not modules or any(isinstance(module, GCNConv | SGConv) for module in modules)
+    summed = reach + int(divides_by_degree and hops == "affected")
+    return summed + reach + int(divides_by_degree)

@@ -1,0 +1,94 @@
+"""What the engine and the chains ask of an architecture; a kernel finds it by the type of the weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glasshouse.graph.rule.jit import choose_by_type, inner_kernel
+from glasshouse.graph.rule.toggle.compiled import gat, gcn, sage, sage_refresh
+from glasshouse.graph.rule.toggle.compiled.plan import Graph
+
+__all__ = ["ARCHITECTURES", "SELF_LOOPS_MATTER", "STAGES", "extra_hops", "fill_row", "refresh", "toggle"]
+
+ARCHITECTURES = (gcn, sage, gat)
+SELF_LOOPS_MATTER = (sage,)  # GCN and GAT give every node exactly one self-loop, whatever the graph says
+STAGES = 2  # a row is filled for every node in stage 0 before any node reaches stage 1
+
+
+def fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Compute the kept row of member u afresh."""
+    raise TypeError("only kernels may call this")
+
+
+def toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
+    """S of node v into ``scratch.signal`` [K]; ``scratch.reach`` stays filled for a commit or a release."""
+    raise TypeError("only kernels may call this")
+
+
+def extra_hops(weights: Any) -> int:
+    """How much further than its features a node's presence is felt: 1 where degrees scale the messages."""
+    raise TypeError("only kernels may call this")
+
+
+def refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Bring every row up to date after node v, whose neighbourhood ``scratch.reach`` holds, has come or gone."""
+    raise TypeError("only kernels may call this")
+
+
+@inner_kernel
+def _fill_all(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Every row within reach afresh, so that no error builds up along a chain."""
+    reach = scratch.reach
+    for stage in range(STAGES):
+        if graph.member[v]:
+            fill_row(weights, stage, v, graph, state, scratch)
+        for i in range(reach.size[stage + extra_hops(weights)]):
+            fill_row(weights, stage, reach.nodes[i], graph, state, scratch)
+
+
+def _any_refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    _fill_all(weights, v, graph, state, scratch)
+
+
+def _sage_refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    sage_refresh.refresh(weights, v, graph, state, scratch)
+
+
+def _gcn_fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
+    gcn.fill_row(weights, stage, u, graph, state, scratch)
+
+
+def _sage_fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
+    sage.fill_row(weights, stage, u, graph, state, scratch)
+
+
+def _gat_fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
+    gat.fill_row(weights, stage, u, graph, state, scratch)
+
+
+def _gcn_toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
+    gcn.toggle(weights, v, affected, graph, state, scratch)
+
+
+def _sage_toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
+    sage.toggle(weights, v, affected, graph, state, scratch)
+
+
+def _gat_toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
+    gat.toggle(weights, v, affected, graph, state, scratch)
+
+
+def _none(weights: Any) -> int:
+    return 0
+
+
+def _one(weights: Any) -> int:
+    return 1
+
+
+choose_by_type(
+    fill_row, {gcn.GCNWeights: _gcn_fill_row, sage.SAGEWeights: _sage_fill_row, gat.GATWeights: _gat_fill_row}
+)
+choose_by_type(toggle, {gcn.GCNWeights: _gcn_toggle, sage.SAGEWeights: _sage_toggle, gat.GATWeights: _gat_toggle})
+choose_by_type(extra_hops, {gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
+choose_by_type(refresh, {gcn.GCNWeights: _any_refresh, sage.SAGEWeights: _sage_refresh, gat.GATWeights: _any_refresh})

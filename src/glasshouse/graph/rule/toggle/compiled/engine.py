@@ -1,0 +1,101 @@
+"""S for all models, masks and nodes with compiled kernels: one forward pass a mask, then one toggle a node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from torch_geometric.data import Data
+
+from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.rule.jit import kernel
+from glasshouse.graph.rule.toggle.compiled.architecture import STAGES, fill_row, toggle
+from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange, target_order
+from glasshouse.graph.rule.toggle.compiled.problem import build_problem
+from glasshouse.graph.rule.toggle.compiled.reach import release
+from glasshouse.graph.rule.toggle.compiled.workers import available_cores, even_cuts, open_workers
+
+__all__ = ["compiled_losses", "fill_rows", "toggle_all"]
+
+_PIECES_A_THREAD = 8  # enough that no thread waits long for the last piece
+
+
+@kernel
+def fill_rows(weights: Any, stage: int, graph: Graph, state: Any, scratch: Any, cut: tuple[int, int]) -> None:
+    """LayerStep 0 or 1 of the forward pass, for the members in the range ``cut``."""
+    for u in range(cut[0], cut[1]):
+        if graph.member[u]:
+            fill_row(weights, stage, u, graph, state, scratch)
+
+
+@kernel
+def toggle_all(
+    weights: Any,
+    affected: bool,
+    targets: npt.NDArray[np.int64],
+    graph: Graph,
+    state: Any,
+    out: npt.NDArray[np.float64],
+    scratch: Any,
+    places: npt.NDArray[np.int64],
+) -> None:
+    """out[:, place] = S of targets[place], for the places of one piece of work; out [models, nodes]."""
+    signal = scratch.signal
+    for place in places:
+        v = targets[place]
+        toggle(weights, v, affected, graph, state, scratch)
+        release(v, scratch.reach)
+        for m in range(len(signal)):
+            out[m, place] = signal[m]
+
+
+def compiled_losses(
+    models: Sequence[GNN],
+    data: Data,
+    masks: Tensor | npt.NDArray[np.bool_],
+    nodes: Tensor | npt.NDArray[np.int64],
+    *,
+    hops: Literal["model", "affected"] = "model",
+    threads: int | None = None,
+) -> npt.NDArray[np.float64]:
+    """S of the paper's eq. (6) for every model, mask and node; ask ``supports`` first.
+
+    Args:
+        models: K GNNs of one architecture and shape.
+        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
+        masks: bool [M, n], who is taken to be a member.
+        nodes: indices of the nodes to toggle.
+        hops: ``"model"`` sums over the nodes within two hops, ``"affected"`` over all whose prediction changes.
+        threads: cores to use; all by default. The numbers do not depend on it.
+
+    Returns:
+        Float64 [K, M, len(nodes)].
+
+    Example:
+        >>> import torch
+        >>> from glasshouse.graph.models.gnn import build_gnn
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> model = build_gnn("gcn", features=2, hidden=4, classes=2)
+        >>> compiled_losses([model], pair, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1])).shape
+        (1, 1, 2)
+    """
+    cores = threads or available_cores()
+    problem = build_problem(models, data, threads=cores)
+    weights = problem.weights
+    targets = np.asarray(nodes, dtype=np.int64)
+    mask_array = np.asarray(masks, dtype=np.bool_)
+    out = np.zeros((len(mask_array), problem.models, len(targets)))
+    state = problem.new_state()
+    rows = even_cuts(len(problem.graph.member), _PIECES_A_THREAD * cores)
+    pieces = target_order(problem.graph, targets, pieces=_PIECES_A_THREAD * cores)
+    with open_workers(cores, problem.new_scratch) as workers:
+        for mask, signals in zip(mask_array, out, strict=True):
+            graph = arrange(problem.graph, mask)
+            for stage in range(STAGES):
+                workers.each(partial(fill_rows, weights, stage, graph, state), rows)
+            workers.each(partial(toggle_all, weights, hops == "affected", targets, graph, state, signals), pieces)
+    return np.ascontiguousarray(out.transpose(1, 0, 2))

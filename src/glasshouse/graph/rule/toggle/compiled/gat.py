@@ -1,0 +1,374 @@
+"""GAT of two layers: the weighted sums and the sums of weights are kept apart, so that a message may come or go.
+
+A toggle of v changes the hidden rows of one hop and the logits of two. Next to v the node's own scores change, so its
+sums are taken afresh; two hops away only the messages from the changed rows are exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from torch_geometric.nn import GATConv
+
+from glasshouse.graph.rule.jit import inner_kernel, kernel
+from glasshouse.graph.rule.toggle.compiled.attention import (
+    PARTS,
+    add_message,
+    cancels,
+    replace_message,
+    take_message,
+    write_message,
+)
+from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns
+from glasshouse.graph.rule.toggle.compiled.dense import project, sparse_rows, times
+from glasshouse.graph.rule.toggle.compiled.losses import (
+    LossRow,
+    LossSum,
+    add_losses,
+    clear,
+    new_loss_row,
+    new_loss_sum,
+    row_losses,
+    total,
+)
+from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange
+from glasshouse.graph.rule.toggle.compiled.reach import Reach, find_two_hops, new_reach
+
+__all__ = [
+    "GATScratch",
+    "GATState",
+    "GATWeights",
+    "fill_row",
+    "new_scratch",
+    "new_state",
+    "prepare",
+    "supports",
+    "toggle",
+]
+
+Floats = npt.NDArray[np.floating]
+_WIDEST = 60.0  # spread of scores beyond which exponentials leave float32
+
+
+class GATWeights(NamedTuple):
+    """K models side by side; G = K * heads; h values a head, and C classes in the second layer.
+
+    Everything is float32, or float64 where the scores are spread too widely for it.
+    """
+
+    first: Floats  # [n, PARTS, G1 * (h + 1)], the first layer's messages: no mask changes them
+    b1: Floats  # [G1 * h]
+    W2: Floats  # [K * outputs, heads1 * h]: values of all heads, then source and target scores a head
+    level2: Floats  # [G2]
+    b2: Floats  # [K * C]
+    slope: Floats  # [1], of the leaky ReLU in the second layer
+    most: int  # the largest degree
+
+
+class GATState(NamedTuple):
+    """Valid in the rows of members."""
+
+    sum1: Floats  # [n, G1 * (h + 1)]
+    second: Floats  # [n, PARTS, G2 * (C + 1)], the second layer's messages
+    sum2: Floats  # [n, G2 * (C + 1)]
+    loss: npt.NDArray[np.float64]  # [n, K]
+
+
+class GATScratch(NamedTuple):
+    """One thread's space."""
+
+    reach: Reach
+    sum1: Floats  # [1, G1 * (h + 1)]
+    hidden: Floats  # [1, G1 * h]
+    output: Floats  # [1, K * outputs]
+    values: Floats  # [1, G2 * C]
+    scores: Floats  # [1, 2 * G2]
+    after: Floats  # [most + 1, PARTS, G2 * (C + 1)], by slot: new messages; then the toggled node's own
+    sum2: Floats  # [1, G2 * (C + 1)]
+    row: LossRow
+    sums: LossSum
+    signal: npt.NDArray[np.float64]  # [K]
+
+
+def _plain(layer: Any) -> bool:
+    if type(layer) is not GATConv:
+        return False
+    return bool(layer.add_self_loops and layer.edge_dim is None and layer.lin is not None and not layer.residual)
+
+
+def supports(layers: Sequence[Any]) -> bool:
+    """Whether these are plain GATConv layers, heads side by side in the first and averaged in the second."""
+    if not all(_plain(layer) for layer in layers):
+        return False
+    first, second = layers
+    return bool(first.concat or first.heads == 1) and bool(not second.concat or second.heads == 1)
+
+
+def _scores(layer: GATConv, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Source and target scores [., 2, heads] of one model's values [., heads * width]."""
+    split = values.reshape(len(values), layer.heads, layer.out_channels)
+    sides = [array(side).astype(np.float64) for side in (layer.att_src, layer.att_dst)]
+    return np.stack([(split * side).sum(-1) for side in sides], axis=1)
+
+
+@kernel
+def _write_all(values: Floats, scores: Floats, level: Floats, slope: float, messages: Floats) -> None:
+    for u in range(len(values)):
+        write_message(values, scores, u, level, slope, messages, u)
+
+
+def _first_messages(
+    layers: Sequence[GATConv], values: npt.NDArray[np.float32]
+) -> tuple[npt.NDArray[np.float64], float]:
+    """Messages [n, PARTS, G1 * (h + 1)] from values [n, G1 * h], and the spread of the scores."""
+    n, heads = len(values), layers[0].heads
+    parts = np.split(values.astype(np.float64), len(layers), axis=1)
+    scores = np.stack([_scores(layer, part) for layer, part in zip(layers, parts, strict=True)], axis=2)
+    scores = np.ascontiguousarray(scores.reshape(n, 2 * len(layers) * heads))
+    sources = scores[:, : scores.shape[1] // 2]
+    level = sources.max(axis=0)
+    messages = np.zeros((n, PARTS, values.shape[1] + len(level)))
+    _write_all(values, scores, level, float(layers[0].negative_slope), messages)
+    return messages, float((level - sources.min(axis=0)).max(initial=0))
+
+
+def _second_matrix(layer: GATConv) -> npt.NDArray[np.float32]:
+    """Lines of W2 of one model: values of all heads, then the scores as further outputs."""
+    weight = array(layer.lin.weight).astype(np.float64)  # [heads * C, width]
+    scores = _scores(layer, np.ascontiguousarray(weight.T))  # [width, 2, heads]
+    return np.concatenate([weight, scores[:, 0].T, scores[:, 1].T]).astype(np.float32)
+
+
+def prepare(models: Sequence[Sequence[Any]], x: npt.NDArray[np.float32], graph: Graph, *, threads: int) -> GATWeights:
+    """Stack the two layers of every model; x [n, features]."""
+    first, second = [m[0] for m in models], [m[1] for m in models]
+    values = times(x, sparse_rows(x), batch_columns([array(c.lin.weight) for c in first]), threads=threads)
+    messages, spread = _first_messages(first, values)
+    heads = len(models) * second[0].heads
+    kind = np.float32 if spread < _WIDEST else np.float64
+    weights = GATWeights(
+        first=messages.astype(kind),
+        b1=batch_biases([c.bias for c in first], first[0].heads * first[0].out_channels).astype(kind),
+        W2=np.concatenate([_second_matrix(c) for c in second]).astype(kind),
+        level2=np.zeros(heads, kind),
+        b2=batch_biases([c.bias for c in second], second[0].out_channels).astype(kind),
+        slope=np.full(1, second[0].negative_slope, kind),
+        most=int(np.diff(graph.start).max(initial=0)),
+    )
+    # The scores of the second layer hardly depend on the mask; those of the whole graph tell where they lie.
+    whole, state = arrange(graph, np.ones(len(x), np.bool_)), new_state(weights, len(models))
+    _fill_all(weights, 0, whole, state, new_scratch(weights, len(models)))
+    sources = state.second[:, 2, :: second[0].out_channels + 1]
+    level = sources.max(axis=0)
+    if kind == np.float32 and (level - sources.min(axis=0)).max() >= _WIDEST:
+        doubled = {name: part.astype(np.float64) for name, part in weights._asdict().items() if name != "most"}
+        weights = weights._replace(**doubled)
+    return weights._replace(level2=level.astype(weights.level2.dtype))
+
+
+def new_state(weights: GATWeights, models: int) -> GATState:
+    """Rows to be filled."""
+    n, _, width1 = weights.first.shape
+    width2 = len(weights.level2) * (len(weights.b2) // models + 1)
+    kind = weights.first.dtype
+    return GATState(
+        sum1=np.zeros((n, width1), kind),
+        second=np.zeros((n, PARTS, width2), kind),
+        sum2=np.zeros((n, width2), kind),
+        loss=np.zeros((n, models)),
+    )
+
+
+def new_scratch(weights: GATWeights, models: int) -> GATScratch:
+    """Space for one thread."""
+    n, _, width1 = weights.first.shape
+    heads, classes = len(weights.level2), len(weights.b2) // models
+    kind = weights.first.dtype
+    return GATScratch(
+        reach=new_reach(n),
+        sum1=np.zeros((1, width1), kind),
+        hidden=np.zeros((1, len(weights.b1)), kind),
+        output=np.zeros((1, len(weights.W2)), kind),
+        values=np.zeros((1, heads * classes), kind),
+        scores=np.zeros((1, 2 * heads), kind),
+        after=np.zeros((weights.most + 1, PARTS, heads * (classes + 1)), kind),
+        sum2=np.zeros((1, heads * (classes + 1)), kind),
+        row=new_loss_row(models, classes),
+        sums=new_loss_sum(models),
+        signal=np.zeros(models),
+    )
+
+
+@inner_kernel
+def _second_message(
+    weights: GATWeights, sums: Floats, row: int, scratch: GATScratch, messages: Floats, place: int
+) -> None:
+    """From the first layer's sums[row] to the second layer's messages[place]."""
+    hidden, output, b1 = scratch.hidden, scratch.output, weights.b1
+    models = len(scratch.signal)
+    heads = sums.shape[1] - hidden.shape[1]
+    width = sums.shape[1] // heads
+    zero = b1[0] - b1[0]
+    for g in range(heads):
+        scale = 1 / sums[row, (g + 1) * width - 1]
+        for j in range(g * (width - 1), (g + 1) * (width - 1)):
+            hidden[0, j] = max(sums[row, j + g] * scale + b1[j], zero)
+    project(hidden, 0, weights.W2, models, output, 0)
+    heads = len(weights.level2) // models
+    values = scratch.values.shape[1] // models
+    outputs = values + 2 * heads
+    for m in range(models):
+        for j in range(values):
+            scratch.values[0, m * values + j] = output[0, m * outputs + j]
+        for g in range(heads):
+            scratch.scores[0, m * heads + g] = output[0, m * outputs + values + g]
+            scratch.scores[0, (models + m) * heads + g] = output[0, m * outputs + values + heads + g]
+    write_message(scratch.values, scratch.scores, 0, weights.level2, weights.slope[0], messages, place)
+
+
+@inner_kernel
+def _first_sums(weights: GATWeights, u: int, without: int, graph: Graph, scratch: GATScratch) -> None:
+    """The first layer's sums of u over itself and its member neighbours, less one of them, into ``scratch.sum1``."""
+    first, sums = weights.first, scratch.sum1
+    for j in range(sums.shape[1]):
+        sums[0, j] = 0
+    add_message(sums, first, u, first, u)
+    for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+        w = graph.columns[e]
+        if w != without:
+            add_message(sums, first, u, first, w)
+
+
+@inner_kernel
+def _write_logits(weights: GATWeights, scratch: GATScratch) -> None:
+    """The average over heads of ``scratch.sum2``, into ``row.logits``."""
+    sums, logits, b2, scale = scratch.sum2, scratch.row.logits, weights.b2, scratch.scores
+    models = len(scratch.signal)
+    heads = len(weights.level2) // models
+    classes = len(logits) // models
+    width = classes + 1
+    for g in range(len(weights.level2)):
+        scale[0, g] = 1 / (heads * sums[0, g * width + classes])
+    for m in range(models):
+        for c in range(classes):
+            value = b2[m * classes + c]
+            for g in range(m * heads, (m + 1) * heads):
+                value += sums[0, g * width + c] * scale[0, g]
+            logits[m * classes + c] = value
+
+
+@inner_kernel
+def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+    """Compute the kept row of member u afresh: stage 0 up to its message, stage 1 the loss."""
+    if stage == 0:
+        _first_sums(weights, u, -1, graph, scratch)
+        for j in range(scratch.sum1.shape[1]):
+            state.sum1[u, j] = scratch.sum1[0, j]
+        _second_message(weights, state.sum1, u, scratch, state.second, u)
+        return
+    second, sums = state.second, scratch.sum2
+    for j in range(sums.shape[1]):
+        sums[0, j] = 0
+    add_message(sums, second, u, second, u)
+    for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+        add_message(sums, second, u, second, graph.columns[e])
+    for j in range(sums.shape[1]):
+        state.sum2[u, j] = sums[0, j]
+    _write_logits(weights, scratch)
+    row_losses(graph.label[u], scratch.row, u, state.loss)
+
+
+@kernel
+def _fill_all(weights: GATWeights, stage: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+    for u in range(len(graph.member)):
+        fill_row(weights, stage, u, graph, state, scratch)
+
+
+@inner_kernel
+def _new_messages(v: int, graph: Graph, weights: GATWeights, state: GATState, scratch: GATScratch) -> None:
+    """Fill ``after`` for the neighbours of v, and behind them for v itself if it is not yet a member."""
+    first, sums, reach = weights.first, scratch.sum1, scratch.reach
+    near = reach.size[0]
+    heads = sums.shape[1] - scratch.hidden.shape[1]
+    for i in range(near):
+        u = reach.nodes[i]
+        for j in range(sums.shape[1]):
+            sums[0, j] = state.sum1[u, j]
+        if not graph.member[v]:
+            add_message(sums, first, u, first, v)
+        else:
+            take_message(sums, first, u, first, v)
+            if cancels(state.sum1, u, sums, heads):
+                _first_sums(weights, u, v, graph, scratch)
+        _second_message(weights, sums, 0, scratch, scratch.after, i)
+    if not graph.member[v]:
+        _first_sums(weights, v, -1, graph, scratch)
+        _second_message(weights, sums, 0, scratch, scratch.after, near)
+
+
+@inner_kernel
+def _second_sums(v: int, i: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+    """The second layer's sums of the i-th node around v after the toggle, afresh, into ``scratch.sum2``."""
+    reach, after, second, sums = scratch.reach, scratch.after, state.second, scratch.sum2
+    x, near = reach.nodes[i], reach.size[0]
+    to, t = (after, i) if i < near else (second, x)
+    for j in range(sums.shape[1]):
+        sums[0, j] = 0
+    add_message(sums, to, t, to, t)
+    for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
+        w = graph.columns[e]
+        k = reach.slot[w]
+        if 0 <= k < near:
+            add_message(sums, to, t, after, k)
+        elif w != v:
+            add_message(sums, to, t, second, w)
+    if i < near and not graph.member[v]:
+        add_message(sums, to, t, after, near)
+
+
+@inner_kernel
+def toggle(
+    weights: GATWeights,
+    v: int,
+    affected: bool,
+    graph: Graph,
+    state: GATState,
+    scratch: GATScratch,
+) -> None:
+    """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
+    reach, sums, signal, sum2, after = scratch.reach, scratch.sums, scratch.signal, scratch.sum2, scratch.after
+    find_two_hops(v, graph, reach)
+    _new_messages(v, graph, weights, state, scratch)
+    near, inside = reach.size[0], graph.member[v]
+    if not inside:
+        for j in range(sum2.shape[1]):
+            sum2[0, j] = 0
+        for i in range(near + 1):
+            add_message(sum2, after, near, after, i)
+        _write_logits(weights, scratch)
+        row_losses(graph.label[v], scratch.row, v, state.loss)
+    clear(sums)
+    for i in range(reach.size[1]):
+        x = reach.nodes[i]
+        afresh = i < near
+        if not afresh:
+            for j in range(sum2.shape[1]):
+                sum2[0, j] = state.sum2[x, j]
+            for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
+                w = graph.columns[e]
+                k = reach.slot[w]
+                if 0 <= k < near:
+                    replace_message(sum2, state.second, x, state.second, w, after, k)
+            afresh = cancels(state.sum2, x, sum2, len(weights.level2))
+        if afresh:
+            _second_sums(v, i, graph, state, scratch)
+        _write_logits(weights, scratch)
+        add_losses(graph.label[x], scratch.row, sums)
+        for m in range(len(signal)):
+            sums.sum[m] -= state.loss[x, m]
+    total(sums)
+    for m in range(len(signal)):
+        signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])

@@ -1,0 +1,378 @@
+"""GraphSAGE-max of two layers: the two largest values a place are kept, so that one neighbour may come or go.
+
+The first maximum is over raw features and so the same for all models. A toggle of v changes it next to v, which changes
+the hidden rows of one hop and the logits of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from torch_geometric.nn import SAGEConv
+from torch_geometric.nn.aggr import MaxAggregation
+
+from glasshouse.graph.rule.jit import inner_kernel
+from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns, batch_lines
+from glasshouse.graph.rule.toggle.compiled.dense import SparseRows, add_product, project, sparse_rows, times
+from glasshouse.graph.rule.toggle.compiled.losses import (
+    LossRow,
+    LossSum,
+    add_losses,
+    clear,
+    new_loss_row,
+    new_loss_sum,
+    row_losses,
+    total,
+)
+from glasshouse.graph.rule.toggle.compiled.maxima import appear, leave, replace_one, replace_several
+from glasshouse.graph.rule.toggle.compiled.plan import Graph
+from glasshouse.graph.rule.toggle.compiled.reach import Reach, find_one_hop, grow_from, new_reach
+
+__all__ = [
+    "SAGEScratch",
+    "SAGEState",
+    "SAGEWeights",
+    "fill_hidden",
+    "fill_loss",
+    "fill_row",
+    "find_moved",
+    "new_scratch",
+    "new_state",
+    "prepare",
+    "supports",
+    "toggle",
+]
+
+F32 = npt.NDArray[np.float32]
+_ZERO = np.float32(0)
+_NONE = np.float32(-np.inf)
+
+
+class SAGEWeights(NamedTuple):
+    """K models side by side, each of width h with C classes; F features."""
+
+    X: F32  # [n, F]
+    rows: SparseRows  # of X
+    W1: F32  # [F, K * h], for the largest value among neighbours
+    own1: F32  # [n, K * h], the node's own share and the bias
+    W2: F32  # [K * C, h], for neighbours
+    V2: F32  # [K * C, h], for the node itself
+    b2: F32  # [K * C]
+    most: int  # the largest degree
+
+
+class SAGEState(NamedTuple):
+    """Valid in the rows of members."""
+
+    feature1: F32  # [n, F], the largest value among neighbours; minus infinity without neighbours
+    feature2: F32  # [n, F], the second largest, by multiplicity
+    before: F32  # [n, K * h], the hidden row before its ReLU
+    hidden1: F32  # [n, K * h], the largest hidden value among neighbours; 0 without neighbours, as after a ReLU
+    hidden2: F32  # [n, K * h]
+    logits: F32  # [n, K * C]
+    loss: npt.NDArray[np.float64]  # [n, K]
+
+
+class SAGEScratch(NamedTuple):
+    """One thread's space."""
+
+    reach: Reach
+    feature: npt.NDArray[np.int32]  # [F], features whose maximum changed
+    value: F32  # [F], by how much
+    largest: F32  # [1, F]
+    changed: npt.NDArray[np.bool_]  # [most], by slot: does the hidden row change?
+    moved: npt.NDArray[np.int32]  # [most], slots of the changed neighbours of a row
+    after: F32  # [most, K * h], by slot: the new hidden row before its ReLU
+    own: F32  # [1, K * h], the toggled node's row before its ReLU
+    delta: F32  # [4, K * h]: change of a maximum; then space to work one out
+    lost: npt.NDArray[np.int32]  # [K * h], places of a row where it must be sought again
+    part: F32  # [1, K * C]
+    row: LossRow
+    sums: LossSum
+    signal: npt.NDArray[np.float64]  # [K]
+
+
+def _plain(layer: Any) -> bool:
+    if type(layer) is not SAGEConv or not isinstance(layer.aggr_module, MaxAggregation):
+        return False
+    return bool(layer.root_weight and not layer.normalize and not layer.project)
+
+
+def supports(layers: Sequence[Any]) -> bool:
+    """Whether these are plain SAGEConv layers with a maximum."""
+    return all(_plain(layer) for layer in layers)
+
+
+def prepare(models: Sequence[Sequence[Any]], x: F32, graph: Graph, *, threads: int) -> SAGEWeights:
+    """Stack the two layers of every model; x [n, features]."""
+    first, second = [m[0] for m in models], [m[1] for m in models]
+    rows = sparse_rows(x)
+    own = times(x, rows, batch_columns([array(c.lin_r.weight) for c in first]), threads=threads)
+    own += batch_biases([c.lin_l.bias for c in first], first[0].out_channels)
+    return SAGEWeights(
+        X=x,
+        rows=rows,
+        W1=batch_columns([array(c.lin_l.weight) for c in first]),
+        own1=own,
+        W2=batch_lines([array(c.lin_l.weight) for c in second]),
+        V2=batch_lines([array(c.lin_r.weight) for c in second]),
+        b2=batch_biases([c.lin_l.bias for c in second], second[0].out_channels),
+        most=int(np.diff(graph.start).max(initial=0)),
+    )
+
+
+def new_state(weights: SAGEWeights, models: int) -> SAGEState:
+    """Rows to be filled."""
+    n, width = weights.own1.shape
+    features = weights.X.shape[1]
+    return SAGEState(
+        feature1=np.zeros((n, features), np.float32),
+        feature2=np.zeros((n, features), np.float32),
+        before=np.zeros((n, width), np.float32),
+        hidden1=np.zeros((n, width), np.float32),
+        hidden2=np.zeros((n, width), np.float32),
+        logits=np.zeros((n, len(weights.b2)), np.float32),
+        loss=np.zeros((n, models)),
+    )
+
+
+def new_scratch(weights: SAGEWeights, models: int) -> SAGEScratch:
+    """Space for one thread."""
+    n, width = weights.own1.shape
+    features, logits, most = weights.X.shape[1], len(weights.b2), weights.most
+    return SAGEScratch(
+        reach=new_reach(n),
+        feature=np.zeros(features, np.int32),
+        value=np.zeros(features, np.float32),
+        largest=np.zeros((1, features), np.float32),
+        changed=np.zeros(most, np.bool_),
+        moved=np.zeros(most, np.int32),
+        after=np.zeros((most, width), np.float32),
+        own=np.zeros((1, width), np.float32),
+        delta=np.zeros((4, width), np.float32),
+        lost=np.zeros(width, np.int32),
+        part=np.zeros((1, logits), np.float32),
+        row=new_loss_row(models, logits // models),
+        sums=new_loss_sum(models),
+        signal=np.zeros(models),
+    )
+
+
+@inner_kernel
+def _add_aggregate(largest: F32, row: int, weights: SAGEWeights, scratch: SAGEScratch, place: int, out: F32) -> None:
+    """out[place] += largest[row] times W1, by the non-zero entries."""
+    entries = 0
+    for f in range(largest.shape[1]):
+        if largest[row, f] != _ZERO:
+            scratch.feature[entries] = f
+            scratch.value[entries] = largest[row, f]
+            entries += 1
+    add_product(0, entries, scratch.feature, scratch.value, weights.W1, place, out)
+
+
+@inner_kernel
+def fill_hidden(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Compute the hidden row of member u afresh from the maxima of its neighbours' features."""
+    for j in range(state.before.shape[1]):
+        state.before[u, j] = weights.own1[u, j]
+    if graph.degree[u] > 0:
+        _add_aggregate(state.feature1, u, weights, scratch, u, state.before)
+
+
+@inner_kernel
+def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Compute the kept row of member u afresh: stage 0 up to the hidden row, stage 1 the loss."""
+    first, last = graph.start[u], graph.start[u] + graph.degree[u]
+    width = state.before.shape[1]
+    if stage == 0:
+        X, top, second = weights.X, state.feature1, state.feature2
+        for f in range(X.shape[1]):
+            top[u, f] = _NONE
+            second[u, f] = _NONE
+        for e in range(first, last):
+            w = graph.columns[e]
+            for f in range(X.shape[1]):
+                x = X[w, f]
+                second[u, f] = max(second[u, f], min(top[u, f], x))
+                top[u, f] = max(top[u, f], x)
+        fill_hidden(weights, u, graph, state, scratch)
+        return
+    before, top, second = state.before, state.hidden1, state.hidden2
+    for j in range(width):
+        top[u, j] = _ZERO
+        second[u, j] = _ZERO
+    for e in range(first, last):
+        w = graph.columns[e]
+        for j in range(width):
+            x = before[w, j]
+            second[u, j] = max(second[u, j], min(top[u, j], x))
+            top[u, j] = max(top[u, j], x)
+    fill_loss(weights, u, graph, state, scratch)
+
+
+@inner_kernel
+def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Compute logits and losses of member u afresh from its hidden row and the maxima of its neighbours'."""
+    before, row, own = state.before, scratch.row, scratch.own
+    for j in range(own.shape[1]):
+        own[0, j] = max(before[u, j], _ZERO)
+    models = len(row.excess)
+    project(state.hidden1, u, weights.W2, models, state.logits, u)
+    project(own, 0, weights.V2, models, scratch.part, 0)
+    for j in range(len(row.logits)):
+        state.logits[u, j] += scratch.part[0, j] + weights.b2[j]
+        row.logits[j] = state.logits[u, j]
+    row_losses(graph.label[u], row, u, state.loss)
+
+
+@inner_kernel
+def _own_row(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Fill ``own``: the hidden row of v, before its ReLU, in the graph that has v."""
+    own = scratch.own
+    if graph.member[v]:
+        for j in range(own.shape[1]):
+            own[0, j] = state.before[v, j]
+        return
+    for j in range(own.shape[1]):
+        own[0, j] = weights.own1[v, j]
+    near = scratch.reach.size[0]
+    if near == 0:
+        return
+    X, largest = weights.X, scratch.largest
+    for f in range(X.shape[1]):
+        largest[0, f] = _NONE
+    for i in range(near):
+        u = scratch.reach.nodes[i]
+        for f in range(X.shape[1]):
+            largest[0, f] = max(largest[0, f], X[u, f])
+    _add_aggregate(largest, 0, weights, scratch, 0, own)
+
+
+@inner_kernel
+def _new_hidden_row(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Fill ``after`` of the i-th neighbour of v, or say that nothing changes there."""
+    u = scratch.reach.nodes[i]
+    rows, top, second = weights.rows, state.feature1, state.feature2
+    feature, value = scratch.feature, scratch.value
+    count = graph.degree[u]
+    entries = 0
+    for k in range(rows.start[v], rows.start[v + 1]):
+        f, x = rows.feature[k], rows.value[k]
+        step = _ZERO
+        if not graph.member[v]:
+            step = max(top[u, f], x) - (top[u, f] if count > 0 else _ZERO)
+        elif x >= top[u, f]:
+            step = (second[u, f] if count > 1 else _ZERO) - x
+        if step != _ZERO:
+            feature[entries] = f
+            value[entries] = step
+            entries += 1
+    scratch.changed[i] = entries > 0
+    if entries:
+        for j in range(scratch.after.shape[1]):
+            scratch.after[i, j] = state.before[u, j]
+        add_product(0, entries, feature, value, weights.W1, i, scratch.after)
+
+
+@inner_kernel
+def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
+    """Write the loss of v, not a member, in the graph that has it, into its otherwise unused row of the state."""
+    delta, own, row = scratch.delta, scratch.own, scratch.row
+    for j in range(own.shape[1]):
+        delta[0, j] = _ZERO
+        delta[1, j] = max(own[0, j], _ZERO)
+    for i in range(scratch.reach.size[0]):
+        if scratch.changed[i]:
+            for j in range(own.shape[1]):
+                delta[0, j] = max(delta[0, j], scratch.after[i, j])
+        else:
+            u = scratch.reach.nodes[i]
+            for j in range(own.shape[1]):
+                delta[0, j] = max(delta[0, j], state.before[u, j])
+    models = len(row.excess)
+    project(delta, 0, weights.W2, models, state.logits, v)
+    project(delta, 1, weights.V2, models, scratch.part, 0)
+    for j in range(len(row.logits)):
+        row.logits[j] = state.logits[v, j] + scratch.part[0, j] + weights.b2[j]
+    row_losses(graph.label[v], row, v, state.loss)
+
+
+@inner_kernel
+def find_moved(x: int, graph: Graph, scratch: SAGEScratch) -> int:
+    """Fill ``moved`` with the slots of the neighbours of x whose hidden rows change, and say how many these are."""
+    slot, near = scratch.reach.slot, scratch.reach.size[0]
+    moved = 0
+    for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
+        k = slot[graph.columns[e]]
+        if 0 <= k < near and scratch.changed[k]:
+            scratch.moved[moved] = k
+            moved += 1
+    return moved
+
+
+@inner_kernel
+def _new_logits(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> bool:
+    """Put the logits of the i-th node around v into ``row.logits``; False if none of its inputs changes."""
+    reach, delta, row, after, before = scratch.reach, scratch.delta, scratch.row, scratch.after, state.before
+    x = reach.nodes[i]
+    near = reach.size[0]
+    moved = find_moved(x, graph, scratch)
+    models = len(row.excess)
+    width = before.shape[1]
+    if i >= near and moved == 0:
+        return False
+    if i >= near and moved == 1:
+        k = scratch.moved[0]
+        replace_one(x, state.hidden1, state.hidden2, before, reach.nodes[k], after, k, delta)
+    elif i < near and moved == 0:
+        if graph.member[v]:
+            leave(x, state.hidden1, state.hidden2, scratch.own, delta)
+        else:
+            appear(x, state.hidden1, scratch.own, delta)
+    else:
+        replace_several(i < near, v, x, moved, graph, state.hidden1, state.hidden2, before, scratch)
+    project(delta, 0, weights.W2, models, scratch.part, 0)
+    for j in range(len(row.logits)):
+        row.logits[j] = state.logits[x, j] + scratch.part[0, j]
+    if i < near and scratch.changed[i]:
+        for j in range(width):
+            delta[0, j] = max(after[i, j], _ZERO) - max(before[x, j], _ZERO)
+        project(delta, 0, weights.V2, models, scratch.part, 0)
+        for j in range(len(row.logits)):
+            row.logits[j] += scratch.part[0, j]
+    return True
+
+
+@inner_kernel
+def toggle(
+    weights: SAGEWeights,
+    v: int,
+    affected: bool,
+    graph: Graph,
+    state: SAGEState,
+    scratch: SAGEScratch,
+) -> None:
+    """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
+    reach, sums, signal = scratch.reach, scratch.sums, scratch.signal
+    find_one_hop(v, graph, reach)
+    _own_row(v, graph, weights, state, scratch)
+    for i in range(reach.size[0]):
+        _new_hidden_row(v, i, graph, weights, state, scratch)
+    # a hub's maximum hardly ever hangs on one neighbour, and then nothing changes behind the hub
+    grow_from(scratch.changed, graph, reach)
+    inside = graph.member[v]
+    if not inside:
+        _own_loss(v, graph, weights, state, scratch)
+    clear(sums)
+    for i in range(reach.size[1]):
+        if _new_logits(v, i, graph, weights, state, scratch):
+            x = reach.nodes[i]
+            add_losses(graph.label[x], scratch.row, sums)
+            for m in range(len(signal)):
+                sums.sum[m] -= state.loss[x, m]
+    total(sums)
+    for m in range(len(signal)):
+        signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])

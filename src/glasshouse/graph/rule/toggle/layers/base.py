@@ -1,0 +1,101 @@
+"""What every toggled layer offers: a forward pass that keeps its state, and the same pass for changed rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.toggle.balls import Rings
+from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
+
+__all__ = ["Cost", "Kept", "Layer", "Toggled", "project", "under_every_mask"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """Memory that a layer needs, in bytes: what the plan splits the work by.
+
+    Example:
+        >>> Cost(node=10, row=20, path=30).node
+        10
+    """
+
+    node: int  # kept for each node and mask
+    row: int  # while working, for each changed row
+    path: int  # while working, for each path into a changed row
+
+
+class Toggled(NamedTuple):
+    """A layer's new outputs [rows, models, width], and which rows differ from the kept ones; None where all may."""
+
+    values: Tensor
+    alive: Tensor | None = None
+
+
+class Kept(Protocol):
+    """The state of one layer after the forward pass under a group of masks."""
+
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+        """New outputs of ball ``outer`` from new inputs of ball ``inner``.
+
+        Args:
+            changed: new inputs [inner rows, models, width]; None when the inputs do not change (first layer).
+            rings: balls and paths.
+            inner: which ball holds the changed inputs.
+            outer: which ball's outputs are wanted.
+        """
+
+
+class Layer(Protocol):
+    """One convolution of all models, their weights stacked."""
+
+    @property
+    def counts_senders(self) -> bool:
+        """Whether an output depends on how many senders a node has, and so on rows whose inputs stay as they are."""
+
+    @property
+    def divides_by_degree(self) -> bool:
+        """Whether a message depends on its sender's degree, so that a toggle reaches a hop further."""
+
+    def cost(self, *, shared: bool) -> Cost:
+        """Memory it takes; ``shared`` for a first layer, whose inputs are the same for all models."""
+
+    def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[Kept, Tensor]:
+        """Forward pass under all masks: the state and the outputs [N, models, width].
+
+        Args:
+            inputs: [N, models, width], or the features themselves [n, 1, width].
+            graph: the union of the masks' graphs.
+            limit: bytes that temporary arrays may take.
+        """
+
+
+def project(inputs: Tensor, weight: Tensor) -> Tensor:
+    """Each model's own linear map: inputs [rows, models or 1, width] by weight [models, width, out].
+
+    Example:
+        >>> project(torch.ones(4, 1, 3), torch.ones(2, 3, 5)).shape
+        torch.Size([4, 2, 5])
+    """
+    models, width, out = weight.shape
+    if inputs.shape[1] == 1:
+        return (inputs[:, 0] @ weight.transpose(0, 1).reshape(width, models * out)).view(-1, models, out)
+    return torch.bmm(inputs.transpose(0, 1), weight).transpose(0, 1)
+
+
+def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
+    """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are left alone.
+
+    Example:
+        >>> from glasshouse.graph.rule.toggle.masked_graph import coalesce, mask_graph
+        >>> edges = coalesce(torch.zeros(2, 0, dtype=torch.long), 3, torch.float32)
+        >>> under_every_mask(torch.ones(3, 2), mask_graph(edges, torch.ones(4, 3, dtype=torch.bool))).shape
+        torch.Size([12, 2])
+    """
+    copies = len(graph.members) // graph.size
+    if copies == 1 or len(values) == len(graph.members):
+        return values
+    return values.repeat(copies, *[1] * (values.dim() - 1))

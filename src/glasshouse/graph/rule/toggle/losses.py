@@ -1,0 +1,93 @@
+"""``toggle_losses``: the signal of Theorem 1 for all models, masks and nodes, by whichever engine fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.models.asking import meet, quiet
+from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.rule.question import Hops, Question, ask
+from glasshouse.graph.rule.reference import reference_losses
+from glasshouse.graph.rule.toggle.batching import shape_of
+from glasshouse.graph.rule.toggle.plan import default_memory
+from glasshouse.graph.rule.toggle.registry import engines
+
+__all__ = ["toggle_losses"]
+
+EngineName = Literal["auto", "toggle", "packed", "reference"]
+
+
+def toggle_losses(
+    models: Sequence[Model],
+    data: Any,
+    masks: Tensor,
+    nodes: Tensor,
+    *,
+    engine: EngineName | str = "auto",
+    hops: Hops = "model",
+    memory: int | None = None,
+) -> Tensor:
+    """S_L of the paper's eq. (6) for every model, mask and node, float64 [models, masks, nodes].
+
+    Args:
+        models: modules or callables ``(x, edge_index) -> logits``. How far a model that is not ours sees along the
+            edges is measured; one that looks at the whole graph is asked about whole graphs.
+        data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``. Directed and duplicated edges and
+            self-loops mean what they mean to PyTorch Geometric's layers.
+        masks: sampled members, bool [masks, n].
+        nodes: target node ids [nodes].
+        engine: ``"auto"`` takes the fastest that supports the models, ``"toggle"`` the same but never black-box
+            queries, ``"packed"`` always those, ``"reference"`` the rule as written; or a registered engine's name.
+        hops: ``"model"`` sums over N_L(v) as the theorem says, ``"affected"`` over every member whose prediction
+            changes (one hop further where a layer divides by degrees).
+        memory: bytes that the work may take; by default 1 GiB on the CPU; on a GPU 16 GiB or two
+            fifths of what is free.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph.models.gnn import build_gnn
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
+        >>> models = [build_gnn("gcn", features=3, hidden=4, classes=2) for _ in range(2)]
+        >>> toggle_losses(models, data, torch.ones(5, 3, dtype=torch.bool), torch.tensor([0, 2])).shape
+        torch.Size([2, 5, 2])
+    """
+    if engine == "reference":
+        return reference_losses(models, data, masks, nodes, hops=hops)
+    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
+    budget = default_memory(question.x.device) if memory is None else memory
+    answer = torch.empty(
+        len(models), len(question.masks), len(question.nodes), dtype=torch.float64, device=question.x.device
+    )
+    if answer.numel() == 0:
+        return answer
+    meet(models, question.x, question.edge_index)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, model in enumerate(models):
+        groups.setdefault(shape_of(model), []).append(number)
+    with quiet(models):
+        for numbers in groups.values():
+            group = [models[number] for number in numbers]
+            answer[numbers] = _signals(group, question, engine=engine, memory=budget).to(answer.device)
+    return answer
+
+
+def _signals(models: Sequence[Model], question: Question, *, engine: str, memory: int) -> Tensor:
+    """The answer of the first engine that may and can."""
+    known = engines()
+    if engine in known:
+        chosen = [engine]
+    elif engine in ("auto", "toggle"):
+        chosen = [name for name in known if engine == "auto" or name != "packed"]
+    else:
+        raise ValueError(f"engine: {engine!r} is not known. Use auto, toggle, reference or one of {', '.join(known)}.")
+    for name in chosen:
+        if known[name].supports(models, question):
+            return known[name].signals(models, question, memory=memory)
+    raise ValueError(
+        f"engine: {engine!r} cannot toggle {type(models[0]).__name__} row by row. "
+        'Use "auto", which asks it as a black box.'
+    )

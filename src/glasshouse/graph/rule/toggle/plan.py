@@ -1,0 +1,104 @@
+"""How the work is split so that it stays within a number of bytes: models, masks, then targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.question import Question
+from glasshouse.graph.rule.toggle.batching import LayerStep
+from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
+from glasshouse.graph.rule.toggle.segments import bag_sum
+
+__all__ = ["PATH_BYTES", "ROW_BYTES", "WorkPlan", "default_memory", "loss_bytes", "make_plan", "target_costs"]
+
+_KEPT_SHARE = 0.4  # of the memory for kept state; the rest is for the rows being toggled
+_MOST_TEMPORARY = 2**34  # arrays stay below 2^31 entries, beyond which some operations of torch stop
+_EDGE_BYTES = 64  # index arrays for each edge and mask
+PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
+ROW_BYTES = 80  # likewise for each row
+_LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkPlan:
+    """How many models and masks are worked on at once, and how many bytes temporary arrays may take.
+
+    Example:
+        >>> WorkPlan(models=9, masks=8, temporary=2**29).masks
+        8
+    """
+
+    models: int
+    masks: int
+    temporary: int
+
+
+def default_memory(device: torch.device) -> int:
+    """Bytes to use when nobody says: 1 GiB on the CPU; on a GPU 16 GiB or two fifths of what is free.
+
+    Example:
+        >>> default_memory(torch.device("cpu")) == 2**30
+        True
+    """
+    if device.type != "cuda":
+        return 2**30
+    free, _ = torch.cuda.mem_get_info(device)
+    return min(2**34, int(0.4 * free))
+
+
+def make_plan(stages: Sequence[LayerStep], question: Question, *, memory: int) -> WorkPlan:
+    """As many models and masks at once as fit; at least one of each, which is the least that can be asked for.
+
+    Args:
+        stages: the stages of one model.
+        question: sizes of graph and masks.
+        memory: bytes.
+    """
+    kept = int(memory * _KEPT_SHARE)
+    for_model = question.size * sum(stage.layer.cost(shared=i == 0).node for i, stage in enumerate(stages))
+    for_graph = question.edge_index.shape[1] * _EDGE_BYTES
+    models = max(1, (kept - for_graph) // max(for_model, 1))
+    masks = max(1, kept // max(for_model * min(models, 64) + for_graph, 1))
+    return WorkPlan(models=models, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
+
+
+def loss_bytes(logits: int) -> int:
+    """Bytes of a changed row while its logits become losses.
+
+    Example:
+        >>> loss_bytes(2) > loss_bytes(0)
+        True
+    """
+    return logits * _LOSS_BYTES
+
+
+def target_costs(
+    graph: MaskedGraph, targets: Tensor, stages: Sequence[LayerStep], spans: Sequence[tuple[int, int]], *, logits: int
+) -> Tensor:
+    """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
+
+    Args:
+        graph: the union of masks.
+        targets: nodes in the union.
+        stages: the stages of all models.
+        spans: the balls that each stage reads and writes.
+        logits: logits of one node, over all models.
+    """
+    receivers = graph.receivers
+    most_rows, most_paths = graph.size, max(len(receivers.other), 1)
+    rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
+    balls = [rows]  # rows of ball 0, 1, ...: at most 1 + the sum over receivers
+    for _ in range(max(outer for _, outer in spans) + 1):
+        balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
+    wanted = [ball.squeeze(1)[targets] for ball in balls]
+    total = wanted[spans[-1][1]].clamp(max=most_rows) * loss_bytes(logits)
+    for number, (stage, (inner, outer)) in enumerate(zip(stages, spans, strict=True)):
+        cost = stage.layer.cost(shared=number == 0)
+        paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
+        row_count = wanted[outer].clamp(max=most_rows)
+        total += row_count * (cost.row + ROW_BYTES) + paths * (cost.path + PATH_BYTES)
+    return total

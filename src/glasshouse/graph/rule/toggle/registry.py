@@ -1,0 +1,65 @@
+"""The engines that can compute the rule, in the order in which they are asked."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from torch import Tensor
+
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.rule.question import Question
+
+__all__ = ["Engine", "engines", "register_engine"]
+
+
+class Engine(Protocol):
+    """One way to compute ``toggle_losses`` for models that share a shape."""
+
+    def supports(self, models: Sequence[Model], question: Question) -> bool:
+        """Whether it can answer for these models, which all have the same shape."""
+
+    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+        """S, float64 [models, masks, nodes], within about so many bytes."""
+
+
+E = TypeVar("E", bound=Engine)
+_ENGINES: dict[str, tuple[int, Engine]] = {}
+
+
+def register_engine(name: str, *, rank: int) -> Callable[[type[E]], type[E]]:
+    """Class decorator: add an engine under a name; those of lower rank are asked first.
+
+    Example:
+        >>> @register_engine("never", rank=99)
+        ... class Never:
+        ...     def supports(self, models, question):
+        ...         return False
+        ...     def signals(self, models, question, *, memory):
+        ...         raise NotImplementedError
+        >>> "never" in engines()
+        True
+        >>> _ = _ENGINES.pop("never")
+    """
+
+    def add(engine: type[E]) -> type[E]:
+        _ENGINES[name] = (rank, engine())
+        return engine
+
+    return add
+
+
+def engines() -> dict[str, Engine]:
+    """All engines by name, first choice first.
+
+    Example:
+        >>> list(engines())[-1]
+        'packed'
+    """
+    # Each module registers itself; the compiled one needs numba, which is an extra.
+    from glasshouse.graph.rule.toggle import layered, packed, whole  # noqa: F401
+
+    if importlib.util.find_spec("numba"):
+        from glasshouse.graph.rule.toggle import compiled_engine  # noqa: F401
+    return {name: engine for name, (_, engine) in sorted(_ENGINES.items(), key=lambda item: item[1][0])}

@@ -1,0 +1,78 @@
+"""The engine for models whose answers depend on the whole graph: one query per model, mask and node."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.models.asking import manners_of
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.rule.question import Question
+from glasshouse.graph.rule.reference import induced_losses
+from glasshouse.graph.rule.toggle.registry import register_engine
+from glasshouse.progress import open_bar
+
+__all__ = ["Whole"]
+
+_LOG = logging.getLogger("glasshouse")
+_WORTH_SAYING = 5.0  # seconds
+
+
+@register_engine("whole", rank=80)
+class Whole:
+    """Models with GraphNorm, a virtual node or attention over all nodes: nothing less than a whole graph will do.
+
+    The graph of a mask is asked about once; each node then costs one more query, with the node added or taken out.
+
+    Example:
+        >>> Whole().supports([lambda x, edge_index: x], None)
+        False
+    """
+
+    def supports(self, models: Sequence[Model], question: Question) -> bool:
+        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
+        return any(manners_of(model).everywhere for model in models)
+
+    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`; a query takes what the model takes."""
+        shape = (len(models), len(question.masks), len(question.nodes))
+        signal = torch.empty(shape, dtype=torch.float64, device=question.x.device)
+        self._say_cost(models, question)
+        with open_bar(total=shape[0] * shape[1], label="Whole-graph queries", unit="masks") as done:
+            for i in range(shape[1]):
+                for k in range(shape[0]):
+                    signal[k, i] = _under_mask(models[k], question, question.masks[i])
+                    done(1)
+        return signal
+
+    def _say_cost(self, models: Sequence[Model], question: Question) -> None:
+        """Say before the work how long it will take, where that is long."""
+        queries = len(models) * len(question.masks) * (len(question.nodes) + 1)
+        started = time.perf_counter()
+        induced_losses(models[0], question, question.masks[0])
+        seconds = queries * (time.perf_counter() - started)
+        if seconds > _WORTH_SAYING:
+            _LOG.warning(
+                "The model's answers depend on the whole graph, so it takes %d queries of whole graphs, about %.0f s.",
+                queries,
+                seconds,
+            )
+
+
+def _under_mask(model: Model, question: Question, mask: Tensor) -> Tensor:
+    """S of every target under one mask, [targets]; the sum runs over all members."""
+    kept = induced_losses(model, question, mask)
+    found = kept.new_empty(len(question.nodes))
+    for place, node in enumerate(question.nodes.tolist()):
+        toggled = mask.clone()
+        toggled[node] = ~toggled[node]
+        other = induced_losses(model, question, toggled)
+        with_node, without_node = (kept, other) if mask[node] else (other, kept)
+        members = mask.clone()
+        members[node] = False
+        found[place] = with_node[node] + (with_node - without_node)[members].sum()
+    return found

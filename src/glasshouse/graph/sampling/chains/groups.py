@@ -1,0 +1,220 @@
+"""Models of several shapes in one chain: one group per shape, their answers joined in the models' order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch_geometric.data import Data
+
+from glasshouse.graph.models.asking import meet
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.rule.jit import kernel
+from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.rule.toggle.batching import shape_of
+from glasshouse.graph.rule.toggle.compiled.architecture import STAGES
+from glasshouse.graph.rule.toggle.compiled.commit import move
+from glasshouse.graph.rule.toggle.compiled.engine import fill_rows, toggle_all
+from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange
+from glasshouse.graph.rule.toggle.compiled.problem import Problem, build_problem, supports
+from glasshouse.graph.sampling.chains.whole_losses import WholeLosses, forward_losses
+
+__all__ = ["Groups", "groups_maker"]
+
+_FIRST = np.zeros(1, np.int64)
+
+
+class Group(Protocol):
+    """Models of one shape at one configuration, which moves by flips."""
+
+    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Start from a configuration [n]."""
+
+    def signal(self, v: int) -> npt.NDArray[np.float64]:
+        """S of node v at the current configuration, [models of the group]."""
+
+    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Let each of these nodes come or go."""
+
+    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Take back the last flip, which was of these nodes."""
+
+    def totals(self) -> npt.NDArray[np.float64]:
+        """Losses summed over the members, [models of the group]."""
+
+
+@kernel
+def move_all(
+    weights: Any,
+    nodes: npt.NDArray[np.int64],
+    graph: Graph,
+    state: Any,
+    scratch: Any,
+    totals: npt.NDArray[np.float64],
+) -> None:
+    """Flip these nodes in turn, and keep ``totals`` [models] up to date."""
+    for i in range(len(nodes)):
+        move(weights, nodes[i], graph, state, scratch, totals)
+
+
+@dataclass(kw_only=True)
+class CompiledGroup:
+    """A group whose rows are kept; a flip costs what the rows that it changes cost."""
+
+    problem: Problem
+    _graph: Graph = field(init=False)
+    _totals: npt.NDArray[np.float64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._state, self._scratch = self.problem.new_state(), self.problem.new_scratch()
+        self._answer = np.zeros((self.problem.models, 1))
+
+    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Start from a configuration [n]."""
+        self._graph = arrange(self.problem.graph, mask)
+        everyone = (0, len(mask))
+        for stage in range(STAGES):  # by the engine's own kernel, which is compiled for its signals anyway
+            fill_rows(self.problem.weights, stage, self._graph, self._state, self._scratch, everyone)
+        self._totals = self._state.loss[self._graph.member].sum(axis=0)
+
+    def signal(self, v: int) -> npt.NDArray[np.float64]:
+        """S of node v at the current configuration, [models of the group]."""
+        target, kept = np.array([v]), (self._graph, self._state, self._answer, self._scratch)
+        toggle_all(self.problem.weights, False, target, *kept, _FIRST)
+        return self._answer[:, 0]
+
+    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Let each of these nodes come or go."""
+        move_all(self.problem.weights, nodes, self._graph, self._state, self._scratch, self._totals)
+
+    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Take back the last flip; the same rows are refreshed, and the totals agree with them to the last digit."""
+        self.flip(nodes[::-1].copy())
+
+    def totals(self) -> npt.NDArray[np.float64]:
+        """Losses summed over the members, [models of the group]."""
+        return self._totals
+
+
+@dataclass(kw_only=True)
+class AskedGroup:
+    """A group without kernels: `toggle_losses` answers for one node, a forward pass for a whole configuration."""
+
+    models: Sequence[Model]
+    data: Data
+    losses: WholeLosses
+    _mask: npt.NDArray[np.bool_] = field(init=False)
+    _totals: npt.NDArray[np.float64] | None = field(init=False, default=None)
+    _before: npt.NDArray[np.float64] | None = field(init=False, default=None)
+
+    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Start from a configuration [n]."""
+        self._mask, self._totals = mask.copy(), None
+
+    def signal(self, v: int) -> npt.NDArray[np.float64]:
+        """S of node v at the current configuration, [models of the group]."""
+        found = toggle_losses(self.models, self.data, torch.from_numpy(self._mask)[None], torch.tensor([v]))
+        answer: npt.NDArray[np.float64] = found[:, 0, 0].cpu().numpy()
+        return answer
+
+    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Let each of these nodes come or go."""
+        self._mask[nodes] ^= True
+        self._before, self._totals = self._totals, None
+
+    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Take back the last flip, which was of these nodes."""
+        self._mask[nodes] ^= True
+        self._totals = self._before
+
+    def totals(self) -> npt.NDArray[np.float64]:
+        """Losses summed over the members, [models of the group]."""
+        if self._totals is None:
+            self._totals = self.losses(self._mask)[:, self._mask].sum(axis=1)
+        return self._totals
+
+
+@dataclass(kw_only=True)
+class Groups:
+    """All models of a chain at one configuration, in groups of one shape.
+
+    Args:
+        parts: the groups, each with the places of its models among all.
+        count: how many models there are in all.
+    """
+
+    parts: Sequence[tuple[npt.NDArray[np.int64], Group]]
+    count: int
+
+    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Start from a configuration [n]."""
+        for _, group in self.parts:
+            group.begin(mask)
+
+    def signal(self, v: int) -> npt.NDArray[np.float64]:
+        """S of node v at the current configuration, [models]."""
+        return self._joined(lambda group: group.signal(v))
+
+    def totals(self) -> npt.NDArray[np.float64]:
+        """Losses summed over the members, [models]."""
+        return self._joined(lambda group: group.totals())
+
+    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Let each of these nodes come or go."""
+        for _, group in self.parts:
+            group.flip(nodes)
+
+    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+        """Take back the last flip, which was of these nodes."""
+        for _, group in self.parts:
+            group.undo(nodes)
+
+    def _joined(self, answer: Callable[[Group], npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+        joined = np.empty(self.count)
+        for places, group in self.parts:
+            joined[places] = answer(group)
+        return joined
+
+
+def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Callable[[], Groups], bool]:
+    """A function that makes groups for one thread, and whether threads may run side by side.
+
+    Threads share the stacked weights. Where a group has no kernels, one thread must do: nothing is known of how a
+    user's own model bears two callers at once.
+
+    Example:
+        >>> from glasshouse.graph.models.gnn import build_gnn
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gat")]
+        >>> make, side_by_side = groups_maker(models, pair, threads=1)
+        >>> [places.tolist() for places, _ in make().parts], side_by_side
+        ([[0], [1, 2]], True)
+    """
+    meet(models, data.x, data.edge_index)
+    shapes: dict[tuple[object, ...], list[int]] = {}
+    for number, model in enumerate(models):
+        shapes.setdefault(shape_of(model), []).append(number)
+    makers: list[tuple[npt.NDArray[np.int64], Callable[[], Group]]] = []
+    side_by_side = True
+    for numbers in shapes.values():
+        group = [models[number] for number in numbers]
+        compiled = supports(group, data)
+        side_by_side &= compiled
+        maker = _compiled_maker(group, data, threads=threads) if compiled else _asked_maker(group, data)
+        makers.append((np.array(numbers), maker))
+    count = len(models)
+    return lambda: Groups(parts=[(places, make()) for places, make in makers], count=count), side_by_side
+
+
+def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Callable[[], Group]:
+    problem = build_problem(models, data, threads=threads)
+    return lambda: CompiledGroup(problem=problem)
+
+
+def _asked_maker(models: Sequence[Any], data: Data) -> Callable[[], Group]:
+    losses = forward_losses(models, data)
+    return lambda: AskedGroup(models=models, data=data, losses=losses)

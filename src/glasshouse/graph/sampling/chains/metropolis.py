@@ -1,0 +1,173 @@
+"""Metropolis-Hastings sampling of who was a member, from the joint posterior of the paper's App. B."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from torch_geometric.data import Data
+
+from glasshouse.graph.models.asking import quiet
+from glasshouse.graph.rule.toggle.compiled.problem import build_problem, supports
+from glasshouse.graph.rule.toggle.compiled.workers import available_cores, open_workers
+from glasshouse.graph.sampling.chains.flipping import CompiledFlipper, GroupFlipper, PlainFlipper
+from glasshouse.graph.sampling.chains.groups import groups_maker
+from glasshouse.graph.sampling.chains.proposal import Block, draw_block, tuned
+from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
+from glasshouse.graph.sampling.chains.whole_losses import WholeLosses
+from glasshouse.progress import open_bar
+
+__all__ = ["metropolis_masks"]
+
+_ROUND = 50  # steps between two adjustments of the flip share
+
+
+class Flipper(Protocol):
+    """One chain: a configuration that can take a block of proposals."""
+
+    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+        """Start from a configuration [n]."""
+
+    def steps(self, block: Block) -> int:
+        """Propose every set of the block in turn; how many were taken."""
+
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """The current configuration [n], a copy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Schedule:
+    samples: int
+    burn_in: int
+    thinning: int
+    flip_share: float
+    candidates: npt.NDArray[np.int64]
+
+
+def metropolis_masks(
+    models: Sequence[Any],
+    data: Data,
+    *,
+    samples: int = 8,
+    burn_in: int = 2000,
+    thinning: int = 200,
+    flip_share: float = 0.01,
+    chains: int = 1,
+    prior: Prior = 0.5,
+    seed: int = 0,
+    start: npt.NDArray[np.bool_] | Tensor | None = None,
+    losses: WholeLosses | None = None,
+    threads: int | None = None,
+) -> tuple[npt.NDArray[np.bool_], ChainInfo]:
+    """Membership configurations M from ``P*(M) = exp(-L_target(M)) / mean of exp(-L_shadow(M)) * prior(M)``.
+
+    L is a model's loss summed over the members, on the graph that they induce. A step proposes to flip a random set of
+    indicators, on average a share ε of them; ε is tuned during burn-in until between 0.2 and 0.4 of the proposals
+    are taken, and fixed afterwards. With two-layer GCN, GraphSAGE-max and GAT a step costs what the rows that it
+    changes cost; with anything else a forward pass. Models of several shapes answer in groups, one per shape.
+
+    Args:
+        models: the target first, then the shadow models.
+        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
+        samples: configurations wanted.
+        burn_in: steps before the first one is kept, in each chain.
+        thinning: steps from one kept configuration to the next.
+        flip_share: ε to begin with.
+        chains: independent chains that share out the samples, one per thread.
+        prior: λ, one number or one a node; nodes with 0 or 1 keep what they have.
+        seed: the same seed gives the same masks on any number of threads.
+        start: bool [n] or [chains, n]; by default drawn from the prior.
+        losses: ``mask [n] -> losses [models, n]`` to use instead of the kernels.
+        threads: cores to use; all by default.
+
+    Returns:
+        Masks, bool [samples, n], and how the run went.
+
+    Example:
+        >>> import torch
+        >>> from glasshouse.graph.models.gnn import build_gnn
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
+        >>> masks, info = metropolis_masks(models, pair, samples=5, burn_in=100, thinning=2)
+        >>> masks.shape, 0 < info.acceptance_rate <= 1
+        ((5, 2), True)
+    """
+    if len(models) < 2:
+        raise ValueError("models: the target and at least one shadow model are needed.")
+    began = time.perf_counter()
+    n, cores = int(data.num_nodes), threads or available_cores()
+    logits = prior_logits(prior, n)
+    sources = generators(seed, chains)
+    masks = starting_masks(start, prior, n, sources)
+    schedule = _Schedule(
+        samples=-(-samples // chains),
+        burn_in=burn_in,
+        thinning=thinning,
+        flip_share=flip_share,
+        candidates=np.flatnonzero(np.isfinite(logits)),
+    )
+    new_flipper, side_by_side = _flipper_maker(models, data, logits, losses, threads=cores)
+    kept = np.zeros((schedule.samples, chains, n), np.bool_)
+    taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
+    steps = chains * (burn_in + schedule.samples * thinning)
+    with open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
+
+        def run(flipper: Flipper, chain: int) -> None:
+            flipper.begin(masks[chain])
+            taken[chain], shares[chain] = _run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
+
+        # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+        with quiet(models), open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
+            workers.each(run, range(chains))
+    info = ChainInfo(
+        acceptance_rate=float(taken.sum() / max(chains * schedule.samples * thinning, 1)),
+        flip_share=float(shares.mean()),
+        seconds=time.perf_counter() - began,
+    )
+    return kept.reshape(-1, n)[:samples], info
+
+
+def _flipper_maker(
+    models: Sequence[Any],
+    data: Data,
+    logits: npt.NDArray[np.float64],
+    losses: WholeLosses | None,
+    *,
+    threads: int,
+) -> tuple[Callable[[], Flipper], bool]:
+    """A function that makes a chain's flipper, and whether several may run side by side."""
+    if losses is not None:
+        ask = losses
+        return lambda: PlainFlipper(losses=ask, prior_logit=logits), True
+    if supports(models, data):
+        problem = build_problem(models, data, threads=threads)
+        return lambda: CompiledFlipper(problem=problem, prior_logit=logits), True
+    new_groups, side_by_side = groups_maker(models, data, threads=threads)
+    return lambda: GroupFlipper(groups=new_groups(), prior_logit=logits), side_by_side
+
+
+def _run_chain(
+    flipper: Flipper,
+    schedule: _Schedule,
+    source: np.random.Generator,
+    kept: npt.NDArray[np.bool_],
+    done: Callable[[int], None],
+) -> tuple[int, float]:
+    """Burn in, then fill ``kept`` [samples, n]; how many proposals were taken after burn-in, and the tuned share."""
+    share, candidates = schedule.flip_share, schedule.candidates
+    for first in range(0, schedule.burn_in, _ROUND):
+        steps = min(_ROUND, schedule.burn_in - first)
+        taken = flipper.steps(draw_block(source, candidates, share=share, steps=steps))
+        share = tuned(share, taken / steps, smallest=1 / max(len(candidates), 1))
+        done(steps)
+    total = 0
+    for sample in range(len(kept)):
+        total += flipper.steps(draw_block(source, candidates, share=share, steps=schedule.thinning))
+        kept[sample] = flipper.mask()
+        done(schedule.thinning)
+    return total, share

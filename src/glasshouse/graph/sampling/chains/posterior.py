@@ -1,0 +1,52 @@
+"""The two log-probabilities that chains are made of, from losses summed over members."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from glasshouse.graph.rule.jit import kernel
+
+__all__ = ["log_ratio", "membership_probability"]
+
+
+@kernel
+def log_ratio(losses: npt.NDArray[np.float64]) -> float:
+    """-losses[0] - log of the mean of exp(-losses[k]) over the shadow models k >= 1; losses [1 + K].
+
+    Example:
+        >>> log_ratio(np.array([1.0, 2.0, 2.0]))
+        1.0
+    """
+    shadows = len(losses) - 1
+    lowest = losses[1]
+    for k in range(2, shadows + 1):
+        lowest = min(lowest, losses[k])
+    total = 0.0
+    for k in range(1, shadows + 1):
+        total += np.exp(lowest - losses[k])
+    return float(lowest - losses[0] - np.log(total / shadows))
+
+
+@kernel
+def membership_probability(signal: npt.NDArray[np.float64], prior_logit: float, asked: npt.NDArray[np.bool_]) -> float:
+    """The conditional of one indicator given all others, from S of the target and of the shadow models [1 + K].
+
+    ``asked`` [K] says which shadow models may speak: all of them online, those without the node offline.
+
+    Example:
+        >>> membership_probability(np.array([0.7, 0.7, 9.0]), 0.0, np.array([True, False]))
+        0.5
+    """
+    lowest = np.inf
+    count = 0
+    for k in range(len(asked)):
+        if asked[k]:
+            lowest = min(lowest, signal[k + 1])
+            count += 1
+    total = 0.0
+    for k in range(len(asked)):
+        if asked[k]:
+            total += np.exp(lowest - signal[k + 1])
+    ratio = lowest - signal[0] - np.log(total / count)
+    return float(1.0 / (1.0 + np.exp(-ratio - prior_logit)))

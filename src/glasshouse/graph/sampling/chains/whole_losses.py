@@ -1,0 +1,47 @@
+"""Losses of all nodes on the graph induced by a mask, by a plain forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch_geometric.data import Data
+
+from glasshouse.graph.models.asking import ask_model, manners_of, quiet
+from glasshouse.graph.models.losses import losses
+from glasshouse.graph.rule.question import ask
+from glasshouse.graph.rule.reference import induced_losses
+
+__all__ = ["WholeLosses", "forward_losses"]
+
+WholeLosses = Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.float64]]  # mask [n] -> losses [models, n]
+
+
+def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
+    """A function from a mask [n] to the losses [models, n] of any modules or callables ``(x, edge_index) -> logits``.
+
+    Losses of nodes outside the mask mean nothing.
+
+    Example:
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> forward_losses([lambda x, edge_index: x * 0], pair)(np.array([True, True])).round(4)
+        array([[0.6931, 0.6931]])
+    """
+    question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
+
+    def asked(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        members = torch.from_numpy(mask)
+        edges = data.edge_index[:, members[data.edge_index].all(0)]
+        with quiet(models):
+            found = [
+                induced_losses(model, question, members)
+                if manners_of(model).everywhere
+                else losses(ask_model(model, data.x, edges), data.y)
+                for model in models
+            ]
+        return torch.stack(found).numpy()
+
+    return asked

@@ -1,5 +1,0 @@
-"""The rule of Theorem 1, fast and exact: toggle one node and recompute only the rows that change."""
-
-from glasshouse.graph.toggle.losses import toggle_losses
-
-__all__ = ["toggle_losses"]

@@ -1,0 +1,39 @@
+"""How often a GNN is right about some nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+from torch_geometric.data import Data
+
+from glasshouse.arrays import BoolArray
+from glasshouse.graph.data.induced import induced
+from glasshouse.graph.models.asking import ask_model, quiet
+from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.training.setting import Setting
+
+__all__ = ["node_accuracy"]
+
+
+def node_accuracy(model: Model, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> float:
+    """Accuracy on some nodes; NaN where there are none.
+
+    Args:
+        model: to ask.
+        data: the graph.
+        nodes: [n] which nodes count.
+        setting: inductive, a model is asked about the graph that these nodes induce: members as they were trained on,
+            others as a graph that no member is part of. Transductive, it is asked about the whole graph.
+
+    Example:
+        >>> import torch
+        >>> data = Data(x=torch.eye(2), edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([0, 0]))
+        >>> node_accuracy(lambda x, edge_index: x, data, np.array([True, True]))
+        0.5
+    """
+    if not nodes.any():
+        return float("nan")
+    asked = nodes if setting == "inductive" else np.ones_like(nodes)
+    graph = induced(data, asked, device=model_device([model]) or "cpu")
+    with quiet([model]):
+        right = (ask_model(model, graph.x, graph.edge_index).argmax(dim=-1) == graph.y).cpu().numpy()
+    return float(right[nodes[asked]].mean())

@@ -1,0 +1,211 @@
+"""Train a graph neural network on the subgraph of its members."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from glasshouse.arrays import BoolArray
+from glasshouse.errors import InputError, MissingExtraError, raise_faults
+from glasshouse.graph.data.induced import induced
+from glasshouse.graph.training.setting import Setting
+from glasshouse.population import as_members
+from glasshouse.randomness import seed_for
+from glasshouse.registry import did_you_mean
+from glasshouse.training.batches import logits_of
+from glasshouse.training.threads import fitting_threads
+from glasshouse.training.trainer import check_factory
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+__all__ = ["GNNTrainer", "OptimizerFactory", "adam", "check_architecture", "sgd"]
+
+OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
+
+
+def adam(lr: float = 1e-3, weight_decay: float = 1e-5) -> OptimizerFactory:
+    """Makes Adam optimizers.
+
+    Example:
+        >>> adam(lr=0.01)([nn.Parameter(torch.zeros(1))]).defaults["lr"]
+        0.01
+    """
+    return functools.partial(torch.optim.Adam, lr=lr, weight_decay=weight_decay)
+
+
+def sgd(lr: float = 0.1, momentum: float = 0.9, weight_decay: float = 1e-5) -> OptimizerFactory:
+    """Makes stochastic gradient descent with momentum.
+
+    Example:
+        >>> sgd(lr=0.5)([nn.Parameter(torch.zeros(1))]).defaults["momentum"]
+        0.9
+    """
+    return functools.partial(torch.optim.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay)
+
+
+_ADAM = adam()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GNNTrainer:
+    """Trains a fresh GNN on the graph of the members, in full batches; same seed, same weights.
+
+    Inductive, the model sees the members, their features, their labels and the edges between two members, and nothing
+    else of the graph but the number of its features and classes. Transductive, it sees the whole graph, and of the
+    labels only the members'. Members without a label (below 0) pass on their features but have no loss.
+
+    Args:
+        architecture: one of ``glasshouse.graph.models.gnn.ARCHITECTURES``, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
+        model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C]
+            (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then stands for
+            ``architecture``, ``hidden``, ``layers`` and ``dropout``.
+        hidden: width of the hidden layers.
+        layers: number of graph convolutions.
+        dropout: share of hidden values dropped while training.
+        epochs: steps, each over all members.
+        optimizer: makes an optimizer from parameters, such as `adam` or `sgd` with its settings.
+        device: where to train; the GPU where there is one.
+        setting: ``"inductive"`` or ``"transductive"``.
+
+    Example:
+        >>> import numpy as np
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
+        >>> model = GNNTrainer(hidden=8, epochs=3, device="cpu")(data, np.array([True, True, True, False]), seed=0)
+        >>> model(data.x, data.edge_index).shape
+        torch.Size([4, 2])
+    """
+
+    architecture: str = "gcn"
+    model: Callable[[], nn.Module] | None = None
+    hidden: int = 64
+    layers: int = 2
+    dropout: float = 0.5
+    epochs: int = 200
+    optimizer: OptimizerFactory = _ADAM
+    device: str | None = None
+    setting: Setting = "inductive"
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name}: {getattr(self, name)} is too small; use 1 or more."
+            for name in ("hidden", "layers", "epochs")
+            if getattr(self, name) < 1
+        ]
+        if not 0.0 <= self.dropout < 1.0:
+            faults.append(f"dropout: {self.dropout} is not a share below 1; use a number such as 0.5.")
+        if self.setting not in ("inductive", "transductive"):
+            faults.append(f'setting: "{self.setting}" is not known. Use "inductive" or "transductive".')
+        raise_faults(faults)
+        if self.model is not None:
+            check_factory(self.model, place="model")
+
+    @property
+    def place(self) -> torch.device:
+        """Where models are trained."""
+        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+
+    def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module:
+        """A trained module in evaluation mode: a `GNN`, or your own where ``model`` is given."""
+        return self.train(data, members, seed)
+
+    def train(
+        self,
+        data: Data,
+        members: BoolArray,
+        seed: int,
+        *,
+        after_epoch: Callable[[int, nn.Module], None] | None = None,
+    ) -> nn.Module:
+        """Like a plain call, and ``after_epoch(epochs so far, model)`` is told after each step.
+
+        It may ask the model in evaluation mode; it must not draw from torch's random stream.
+        """
+        transductive = self.setting == "transductive"
+        graph = induced(data, np.ones_like(members) if transductive else members, device=self.place)
+        labelled = graph.y >= 0
+        if transductive:
+            labelled &= torch.from_numpy(members).to(self.place)
+        if not bool(labelled.any()):
+            raise InputError("members: no member has a label, so there is nothing to train on.")
+        with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
+            torch.manual_seed(seed_for(seed, "weights"))
+            model = self.untrained(data).to(self.place)
+            read = logits_of(model, graph.x, graph.edge_index, classes=int(data.y.max()) + 1)
+            optimizer = self.optimizer(model.parameters())
+            # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights say whether it
+            # is worth a second thread. Gathering messages is too quick to share: threads would wait at each of them.
+            with fitting_threads(model, graph.x, batch_size=len(graph.x)):
+                for epoch in range(1, self.epochs + 1):
+                    model.train()
+                    optimizer.zero_grad(set_to_none=True)
+                    logits = read(model(graph.x, graph.edge_index))
+                    nn.functional.cross_entropy(logits[labelled], graph.y[labelled]).backward()
+                    optimizer.step()
+                    if after_epoch is not None:
+                        after_epoch(epoch, model.eval())
+        return model.eval()
+
+    def restore(self, data: Data, tensors: dict[str, Tensor]) -> nn.Module:
+        """A trained module again, from its stored weights; on the device that the trainer uses."""
+        model = self.untrained(data)
+        model.load_state_dict(tensors)
+        return model.to(self.place).eval()
+
+    def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
+        """Accuracy on members and on others, for a pool's manifest."""
+        from glasshouse.graph.training.accuracy import node_accuracy  # it stands on this module
+
+        sides = {"train_accuracy": members, "test_accuracy": ~members}
+        return {name: node_accuracy(model, data, who, setting=self.setting) for name, who in sides.items() if who.any()}
+
+    def train_many(self, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
+        """Like one call for each row of ``members`` [K, n] with its seed, in a fraction of the time.
+
+        Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
+        Architectures or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
+        """
+        from glasshouse.graph.training.batched.training import train_batched  # it builds on this module
+
+        masks = as_members(members, (len(seeds), int(data.num_nodes)), place="members")
+        return train_batched(self, data, masks, seeds)
+
+    def untrained(self, data: Data) -> nn.Module:
+        """A fresh module for this graph, from torch's random stream as it stands."""
+        if self.model is not None:
+            return self.model()
+        check_architecture(self.architecture)
+        from glasshouse.graph.models.gnn import build_gnn
+
+        return build_gnn(
+            self.architecture,
+            features=int(data.x.shape[1]),
+            hidden=self.hidden,
+            classes=int(data.y.max()) + 1,
+            layers=self.layers,
+            dropout=self.dropout,
+        )
+
+
+def check_architecture(name: str) -> None:
+    """Raise where there is no architecture of this name, or no PyTorch Geometric to build it with.
+
+    Example:
+        >>> check_architecture("gatt")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: architecture: "gatt" is not known. Did you mean "gat"? Known: gcn, sage, ...
+    """
+    try:
+        from glasshouse.graph.models.gnn import ARCHITECTURES
+    except ImportError:
+        raise MissingExtraError("GNNTrainer", package="torch-geometric", extra="graph") from None
+    if name not in ARCHITECTURES:
+        hint = did_you_mean(name, ARCHITECTURES)
+        raise InputError(f'architecture: "{name}" is not known.{hint} Known: {", ".join(ARCHITECTURES)}.')

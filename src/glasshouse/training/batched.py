@@ -1,0 +1,218 @@
+"""Train many torch modules of one architecture together, through ``torch.func``: one step for all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+from torch.overrides import TorchFunctionMode
+
+from glasshouse.arrays import BoolArray
+from glasshouse.population import Population
+from glasshouse.randomness import seed_for
+from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
+from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
+from glasshouse.training.schedules import following
+from glasshouse.training.torch_trainer import TorchTrainer
+
+__all__ = ["batching_obstacle", "train_batched"]
+
+_TOGETHER = 16  # models a stack on a CPU
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Probe:
+    """What one step of two stacked models shows."""
+
+    obstacle: str | None = None
+    random: bool = False  # whether a step draws random numbers, as dropout does
+    bytes_each: int = 0  # memory of one model in a stack
+
+
+def batching_obstacle(trainer: TorchTrainer, population: Population) -> str | None:
+    """Why this trainer's models must be trained one at a time, in words, or None; it tries one step on two records.
+
+    Example:
+        >>> from glasshouse.training import EarlyStopping, mlp
+        >>> population = Population(np.eye(4, dtype=np.float32), [0, 1, 0, 1])
+        >>> batching_obstacle(TorchTrainer(module=mlp(4, 2)), population) is None
+        True
+        >>> batching_obstacle(TorchTrainer(module=mlp(4, 2), early_stopping=EarlyStopping()), population)
+        'early stopping ends each model at an epoch of its own'
+    """
+    return _probe(trainer, population).obstacle
+
+
+def train_batched(
+    trainer: TorchTrainer, population: Population, members: BoolArray, seeds: Sequence[int]
+) -> list[nn.Module]:
+    """Models trained together where they can be, one at a time where not; see `TorchTrainer.train_many`.
+
+    Example:
+        >>> from glasshouse.training import mlp
+        >>> population = Population(np.eye(4, dtype=np.float32), [0, 1, 0, 1])
+        >>> members = np.array([[True, True, False, False], [False, False, True, True]])
+        >>> len(train_batched(TorchTrainer(module=mlp(4, 2), epochs=2), population, members, seeds=[0, 1]))
+        2
+    """
+    probe = _probe(trainer, population)
+    if probe.obstacle:
+        say_once(f"Models are trained one at a time: {probe.obstacle}.")
+        return [trainer(population, who, seed) for who, seed in zip(members, seeds, strict=True)]
+    x, y = tensor_of(population.x).to(trainer.place), torch.from_numpy(population.y).to(trainer.place)
+    # models with as many members take steps of the same size
+    stacks = split(
+        [int(who.sum()) for who in members], bytes_each=probe.bytes_each, device=trainer.place, together=_TOGETHER
+    )
+    with torch.random.fork_rng():  # weights and dropout follow our seeds, and the user's own stream stays as it was
+        fresh = [_untrained(trainer, seed) for seed in seeds]
+
+        def train(stack: list[int]) -> list[nn.Module]:
+            own = [seeds[index] for index in stack]
+            if probe.random:
+                torch.manual_seed(seed_for(0, "dropout", *own))
+            rows = torch.from_numpy(np.stack([np.flatnonzero(who) for who in members[stack]]))
+            return _train(trainer, [fresh[index] for index in stack], x, y, rows, own)
+
+        # random numbers of all stacks come from one stream, which two stacks at a time would share in any order
+        return spread(train, stacks, device=trainer.place, workers=1 if probe.random else None)
+
+
+def _untrained(trainer: TorchTrainer, seed: int) -> nn.Module:
+    torch.manual_seed(seed_for(seed, "weights"))
+    return trainer.module().to(trainer.place)
+
+
+def _train(
+    trainer: TorchTrainer, models: Sequence[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: Sequence[int]
+) -> list[nn.Module]:
+    """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in an order of its own."""
+    stack = ModuleBatch(models)
+    step = _Step(trainer, stack, x)
+    optimizer = trainer.optimizer(stack.parameters.values())
+    scheduler = trainer.scheduler(optimizer) if trainer.scheduler else None
+    rates = following(
+        trainer.schedule, optimizer, steps=trainer.epochs * batch_count(rows.shape[1], trainer.batch_size)
+    )
+    shuffling = [torch.Generator().manual_seed(seed_for(seed, "batches")) for seed in seeds]
+    augmenting = [torch.Generator(x.device).manual_seed(seed_for(seed, "augmentation")) for seed in seeds]
+    for _ in range(trainer.epochs):
+        epoch = [batches(rows.shape[1], trainer.batch_size, random) for random in shuffling]
+        for picked in zip(*epoch, strict=True):
+            chosen = torch.gather(rows, 1, torch.stack(picked)).to(x.device)  # [K, B]
+            batch = x[chosen]
+            if trainer.augmentation is not None:
+                pairs = zip(batch, augmenting, strict=True)
+                batch = torch.stack([trainer.augmentation(part, random) for part, random in pairs])
+            optimizer.zero_grad(set_to_none=True)
+            step(batch, y[chosen]).sum().backward()  # no model's gradient sees another's
+            optimizer.step()
+            if rates:
+                rates.step()
+        if scheduler:
+            scheduler.step()
+    return stack.unstack()
+
+
+class _WideProducts(TorchFunctionMode):
+    """Linear layers with a few outputs, such as ten classes, are given 16: MKL takes a third of the time for these."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not nn.functional.linear or kwargs or len(args) != 3 or args[1].shape[0] >= 16:
+            return func(*args, **(kwargs or {}))
+        x, weight, bias = args
+        outputs = weight.shape[0]
+        wide = func(x, nn.functional.pad(weight, (0, 0, 0, 16 - outputs)))[..., :outputs]
+        return wide if bias is None else wide + bias
+
+
+class _Step:
+    """The losses [K] of stacked models on batches [K, B, ...] and labels [K, B]; inputs ``x`` show what they answer."""
+
+    def __init__(self, trainer: TorchTrainer, stack: ModuleBatch, x: Tensor) -> None:
+        self.parameters: dict[str, Tensor] = {**stack.parameters}
+        self.buffers = stack.buffers
+        self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
+        # a body of its own: a call puts weights into it for a moment, and stacks may be trained side by side
+        self.body = copy.deepcopy(stack.models[0]).train()
+        self.read = logits_of(self.body, x)
+        self.losses = vmap(self._loss, randomness="different")
+
+    def __call__(self, batch: Tensor, labels: Tensor) -> Tensor:
+        with _WideProducts() if batch.device.type == "cpu" else contextlib.nullcontext():
+            losses: Tensor = self.losses(self.parameters, self.buffers, batch, labels)
+        return losses
+
+    def _loss(self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=self.fast, cache_enabled=False):
+            answer = functional_call(self.body, (parameters, buffers), (x,))
+        return _mean_loss(self.read(answer), y)
+
+
+def _mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """The loss of `classification_loss`, by columns: a CPU then takes many records at once, not the few classes."""
+    if logits.ndim == 1 or logits.shape[1] == 1:
+        return classification_loss(logits, labels)
+    return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, labels[None]).mean()
+
+
+def _probe(trainer: TorchTrainer, population: Population) -> _Probe:
+    if trainer.early_stopping:
+        return _Probe(obstacle="early stopping ends each model at an epoch of its own")
+    with torch.random.fork_rng(), warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*performance drop")  # a loop over the models in disguise
+        models = [_untrained(trainer, seed) for seed in (0, 1)]
+        obstacle = _module_obstacle(models[0]) or optimizer_obstacle(trainer.optimizer, models[0].parameters())
+        if obstacle:
+            return _Probe(obstacle=obstacle)
+        few = np.arange(len(population.y))[: max(2, min(trainer.batch_size, len(population.y) // 2))]
+        x, y = tensor_of(population.x)[few].to(trainer.place), torch.from_numpy(population.y[few]).to(trainer.place)
+        bytes_each = _bytes_each(models[0], x, y)
+        before = torch.get_rng_state(), _cuda_state(trainer)
+        try:
+            stack = ModuleBatch(models)
+            _Step(trainer, stack, x)(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
+        except Exception as error:
+            reason = str(error).strip().splitlines()
+            return _Probe(obstacle=f"torch.func cannot stack the module ({reason[0] if reason else type(error)})")
+        after = torch.get_rng_state(), _cuda_state(trainer)
+        random = any(not torch.equal(one, other) for one, other in zip(before, after, strict=True))
+    return _Probe(random=random, bytes_each=bytes_each)
+
+
+def _cuda_state(trainer: TorchTrainer) -> Tensor:
+    return torch.cuda.get_rng_state(trainer.place) if trainer.place.type == "cuda" else torch.zeros(0)
+
+
+def _module_obstacle(model: nn.Module) -> str | None:
+    for module in model.modules():
+        name = type(module).__name__
+        if isinstance(module, nn.RNNBase):
+            return f"the module holds a recurrent layer ({name}), which torch.func cannot stack"
+        if isinstance(module, nn.modules.batchnorm._NormBase):
+            return f"the module holds {name}, which keeps running statistics of its batches"
+    if any(parameter._backward_hooks for parameter in model.parameters()):
+        return "the parameters have hooks, which may mix entries of the weights"
+    return None
+
+
+def _bytes_each(model: nn.Module, x: Tensor, y: Tensor) -> int:
+    """What a step of one model holds: its batch, what autograd keeps, the weights with gradients and two moments."""
+    kept = 2 * x.numel() * x.element_size()
+
+    def count(tensor: Tensor) -> Tensor:
+        nonlocal kept
+        kept += tensor.numel() * tensor.element_size()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+        classification_loss(logits_of(model, x)(model.train()(x)), y)
+    return kept + 4 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())

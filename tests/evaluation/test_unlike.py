@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from glasshouse import audit_evidence
+from glasshouse.evaluation import unlike_target
+from glasshouse.evidence import Evidence
+
+
+def evidence(scale: float = 1.0, shift: float = 0.0, *, models: int = 8, seed: int = 0) -> Evidence:
+    """Records of their own hardness, lower losses for members; the target's margins scaled and shifted."""
+    random = np.random.default_rng(seed)
+    members = random.random((models + 1, 400)) < 0.5
+    members[2::2] = ~members[1::2]  # shadow models come in complementary pairs
+    margins = random.normal(size=400) + members + 0.3 * random.normal(size=members.shape)
+    margins[0] = shift + scale * margins[0]
+    losses = np.log1p(np.exp(-margins))
+    return Evidence(target_loss=losses[0], shadow_loss=losses[1:], shadow_members=members[1:])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_target_of_the_pools_kind_is_not_strange(seed: int) -> None:
+    assert unlike_target(evidence(seed=seed)) == ""
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(2.0, 0.0), (0.4, 0.0), (1.0, 2.0), (1.0, -2.0)])
+def test_surer_and_less_sure_targets_are_and_every_audit_says_so_first(scale: float, shift: float) -> None:
+    strange = evidence(scale, shift)
+    said = unlike_target(strange)
+    assert "unlike every shadow model" in said
+    assert "as the target was trained" in said
+    summary = audit_evidence(strange, attacks=["base", "lira"], fprs=[0.1]).summary()
+    assert summary.notes[0] == said
+    assert summary.notes.count(said) == 1
+
+
+def test_of_few_models_nothing_is_said() -> None:
+    assert unlike_target(evidence(1.0, 5.0, models=4)) == ""
