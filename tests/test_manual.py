@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from torch_geometric.data import Data
 from typer.testing import CliRunner
 
 import glasshouse
@@ -22,7 +23,6 @@ from glasshouse.cli import app
 from glasshouse.compute import ThisProcess, chosen_compute
 from glasshouse.experiments.settings import Preset
 from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
-from glasshouse.graph.data.datasets import GraphDataset
 from glasshouse.registry import Registry
 from glasshouse.table import Table
 from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
@@ -84,9 +84,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for run in ("RUN", "OTHER"):
         audit_evidence(evidence, members=members, attacks=["base"], title=run).save(folder / run)
 
-    def load(name: str) -> GraphDataset:
+    def load(name: str) -> Data:
         assert name in ("synthetic", "cora"), f"give {name} a small stand-in"
-        return GraphDataset(name=name, about="Made up.", data=tiny_graph(), ids=np.arange(240).astype(str))
+        return tiny_graph()
 
     monkeypatch.setattr("glasshouse.graph.load_graph", load)
     monkeypatch.setattr(
@@ -173,7 +173,11 @@ def names_for(text: str) -> dict[str, Any]:
         mine = GNNTrainer(model=fresh, epochs=5, device="cpu")(data, mask.numpy(), 0)
         return {"data": data, "my_gnn": mine, "MyGNN": fresh, "mask": mask}
     if "result." in text:
-        return {"result": glasshouse.audit(model, population, members, trainer, shadows=4, attacks=["base"])}
+        return {
+            "result": glasshouse.audit(
+                population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"]
+            )
+        }
     return known | ({} if "population = " in text else {"model": model, "population": population, "trainer": trainer})
 
 

@@ -41,7 +41,7 @@ Next, a real one. Write one of these into audit.yaml and run: glasshouse audit a
   graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
   data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
 
-_NO_GRAPH = "  none: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
+_NO_GRAPH = "  not here: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
 
 Found = TypeVar("Found")
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
@@ -174,14 +174,12 @@ def reproduce(
 @app.command()
 def attacks() -> None:
     """List the attacks, by the names that files and options take; those that need a graph last."""
-    typer.echo("\n".join(attack_names()))
+    on_records = attack_names(graph=False)
+    typer.echo("\n".join(on_records))
     typer.echo("\nOn graphs also:")
+    typer.echo("\n".join(name for name in attack_names() if name not in on_records))
     if not _graph_installed():
         typer.echo(_NO_GRAPH)
-        return
-    from glasshouse.graph.attacks.attack import GRAPH_ATTACKS
-
-    typer.echo("\n".join(name for name in GRAPH_ATTACKS.names() if name not in attack_names()))
 
 
 @app.command()

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.regression import record_folds
-from glasshouse.attacks.simulation import check_simulation
 from glasshouse.attacks.stacking import (
     LARGEST_UNLIKENESS,
     Answers,
@@ -37,6 +37,7 @@ from glasshouse.attacks.stacking import (
 )
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import check_simulation
 from glasshouse.numerics import loss_to_margin, margin_to_loss
 
 __all__ = ["Stacked", "StackedFit"]

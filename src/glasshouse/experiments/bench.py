@@ -67,7 +67,7 @@ class Bench:
     @cached_property
     def data(self) -> Data:
         """The graph."""
-        return load_graph(self.setting.data).data
+        return load_graph(self.setting.data)
 
     def judged(
         self,

@@ -87,13 +87,13 @@ def dp_bound(bench: PrivateBench) -> list[Cell]:
         for number, who in enumerate(members):
             target = trainer(population, who, seed_for(bench.seed, "targets", number))
             result = audit(
-                target,
                 population,
-                who,
-                trainer,
+                model=target,
+                members=who,
+                trainer=trainer,
                 attacks=[BASE()],
                 fprs=[0.01],
-                store=store,
+                pool=store,
                 seed=bench.seed,
                 progress=bench.progress,
             )

@@ -9,14 +9,14 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks import QueryCount
+from glasshouse.attacks import Judgement, QueryCount, register
 from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.regression import record_folds
-from glasshouse.attacks.simulation import check_simulation
 from glasshouse.attacks.stacking import Boosted, Linear, warning
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
-from glasshouse.graph.attacks.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.evidence.simulation import check_simulation
+from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.stacking import SIGNALS, Learned, learn, set_stage
 from glasshouse.graph.scene import Scene
 from glasshouse.registry import did_you_mean
@@ -37,7 +37,7 @@ class Kept:
     found: Learned | None = None
 
 
-@register_graph_attack("g-stacked")
+@register("g-stacked")
 @dataclass(frozen=True, kw_only=True)
 class GStacked(GraphAttack):
     """Posterior probability that a node was trained on, learned from simulated targets.
@@ -124,7 +124,11 @@ class GStacked(GraphAttack):
         each, shared = known.queries  # all nodes are asked about, whichever are audited
         elsewhere = round(each * (len(odds) - len(scene.nodes)))
         queries = QueryCount(each, shared=shared + elsewhere)
-        return Judgement(scores, {"mismatch": mismatch}, queries, warning(self.name, mismatch))
+        return Judgement(scores, queries, warning(self.name, mismatch), {"mismatch": mismatch})
+
+    def score(self, scene: Scene) -> FloatArray:
+        """Posteriors, [nodes]."""
+        return self.judge(scene).scores
 
     def learned(self, scene: Scene) -> Learned:
         """What this pool teaches, learned at the first scene that has it; the scene's target is not looked at."""
