@@ -7,10 +7,10 @@ import pytest
 
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.evidence import query
-from glasshouse.experiments import kept_losses as module
-from glasshouse.experiments.kept_losses import kept_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.training import mlp
+from glasshouse_experiments import kept_losses as module
+from glasshouse_experiments.kept_losses import kept_losses
 
 POPULATION = Population(np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.arange(30) % 3)
 

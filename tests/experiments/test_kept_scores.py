@@ -11,10 +11,10 @@ import pytest
 
 from glasshouse.attacks import BASE
 from glasshouse.evaluation import AttackOutcome
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.kept_scores import keep_scores, kept_scores
-from glasshouse.experiments.settings import SETTINGS, Preset
 from glasshouse.pool.description import digest_of
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.kept_scores import keep_scores, kept_scores
+from glasshouse_experiments.settings import SETTINGS, Preset
 
 NAME = ("online", "4", "", "BASE")
 TRUTH = np.array([True, False])

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
-from glasshouse.experiments.bench import Judged, Name
-from glasshouse.experiments.cells import Cell
+from glasshouse_experiments.bench import Judged, Name
+from glasshouse_experiments.cells import Cell
 
 __all__ = ["Measure", "at_shares", "at_threshold", "collected", "cut_at", "cuts", "ranking"]
 

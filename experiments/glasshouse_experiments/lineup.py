@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
 from glasshouse.evidence import Mode
-from glasshouse.experiments.bench import Name
 from glasshouse.graph import GBASE, GClassifier, GraphAttack
 from glasshouse.graph.attacks.gbase import SamplerName
+from glasshouse_experiments.bench import Name
 
 __all__ = ["SAMPLERS", "Lineup", "classifiers", "gbase", "modes", "singles"]
 

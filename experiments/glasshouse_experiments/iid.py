@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from glasshouse.attacks import BASE, RMIA, LiRA
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.iid_bench import AttackOf, IidBench, cells_of
-from glasshouse.experiments.iid_settings import RECORD_SETTINGS
-from glasshouse.experiments.measures import ranking
-from glasshouse.experiments.runner import experiment
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.iid_bench import AttackOf, IidBench, cells_of
+from glasshouse_experiments.iid_settings import RECORD_SETTINGS
+from glasshouse_experiments.measures import ranking
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["ATTACKS", "OTHER_LIRA", "iid"]
 

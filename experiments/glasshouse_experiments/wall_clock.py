@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from glasshouse.experiments.bench import Bench, Judged, Name
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import gbase, singles
-from glasshouse.experiments.measures import collected
-from glasshouse.experiments.runner import experiment
 from glasshouse.graph.run import run_on_scene
+from glasshouse_experiments.bench import Bench, Judged, Name
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.lineup import gbase, singles
+from glasshouse_experiments.measures import collected
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["wall_clock"]
 

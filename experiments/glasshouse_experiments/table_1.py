@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import SAMPLERS, classifiers, gbase, singles
-from glasshouse.experiments.measures import collected, ranking
-from glasshouse.experiments.runner import experiment
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.lineup import SAMPLERS, classifiers, gbase, singles
+from glasshouse_experiments.measures import collected, ranking
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["table_1"]
 

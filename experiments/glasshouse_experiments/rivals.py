@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.experiments.cells import Cell, compared, printed_cells
 from glasshouse.table import Table
+from glasshouse_experiments.cells import Cell, compared, printed_cells
 
 __all__ = ["OURS", "against_rivals", "rivals_page", "rivals_tally"]
 

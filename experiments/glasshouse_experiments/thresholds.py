@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import gbase, modes, singles
-from glasshouse.experiments.measures import collected, cuts
-from glasshouse.experiments.runner import experiment
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.lineup import gbase, modes, singles
+from glasshouse_experiments.measures import collected, cuts
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["thresholds"]
 

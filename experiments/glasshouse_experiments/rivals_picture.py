@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from glasshouse.experiments.rivals import STRONGEST
 from glasshouse.report.page import picture_style
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 from glasshouse.table import Table
+from glasshouse_experiments.rivals import STRONGEST
 
 __all__ = ["rivals_picture"]
 
@@ -31,8 +31,8 @@ def rivals_picture(table: Table) -> str:
         table: as `against_rivals` gives it, of any number of data sets.
 
     Example:
-        >>> from glasshouse.experiments.cells import Cell
-        >>> from glasshouse.experiments.rivals import against_rivals
+        >>> from glasshouse_experiments.cells import Cell
+        >>> from glasshouse_experiments.rivals import against_rivals
         >>> names = ("beyond", "Cora", "online", "8", "")
         >>> cells = [Cell(*names, one, "tpr_at_fpr1_pct", (40.0, 42.0)) for one in ("g-stacked", "BASE")]
         >>> rivals_picture(against_rivals(cells)).count("<circle")  # two, three in the key, and the printed one

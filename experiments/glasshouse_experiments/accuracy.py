@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.runner import experiment
 from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["accuracy"]
 

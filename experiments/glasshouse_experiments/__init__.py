@@ -1,7 +1,7 @@
 """The paper's tables from one command: each a short declarative file over the public API."""
 
 # they register themselves, in the order in which `reproduce all` runs them
-from glasshouse.experiments import (  # noqa: F401, I001
+from glasshouse_experiments import (  # noqa: F401, I001
     accuracy,
     accuracy_iid,
     table_1,
@@ -22,8 +22,8 @@ from glasshouse.experiments import (  # noqa: F401, I001
     beyond_samplers,
     ablation,
 )
-from glasshouse.experiments.runner import EXPERIMENTS, reproduce, reproduce_all
+from glasshouse_experiments.runner import EXPERIMENTS, reproduce, reproduce_all
 
-from glasshouse.experiments.show import show
+from glasshouse_experiments.show import show
 
 __all__ = ["EXPERIMENTS", "reproduce", "reproduce_all", "show"]

@@ -9,22 +9,21 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from glasshouse import Evidence, InputError, Population, TorchTrainer
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack
 from glasshouse.datasets import load_dataset
-from glasshouse.errors import InputError
-from glasshouse.evidence import Evidence, Mode
-from glasshouse.experiments.bench import Judged
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.iid_settings import RecordSetting
-from glasshouse.experiments.kept_losses import kept_losses
-from glasshouse.experiments.measures import Measure
-from glasshouse.experiments.settings import Preset
+from glasshouse.evidence import Mode
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import Population, complementary_halves, random_subsets
+from glasshouse.population import complementary_halves, random_subsets
 from glasshouse.randomness import seed_for
-from glasshouse.training import TorchTrainer
+from glasshouse_experiments.bench import Judged
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.iid_settings import RecordSetting
+from glasshouse_experiments.kept_losses import kept_losses
+from glasshouse_experiments.measures import Measure
+from glasshouse_experiments.settings import Preset
 
 __all__ = ["AttackOf", "IidBench", "Target", "cells_of", "first_models"]
 

@@ -15,12 +15,12 @@ import torch
 
 from glasshouse.audit_steps import library_versions
 from glasshouse.errors import InputError
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.cells import Cell, compared, markdown
-from glasshouse.experiments.settings import PRESETS, SETTINGS, Preset
 from glasshouse.registry import Registry, did_you_mean
 from glasshouse.store import write_file
 from glasshouse.table import Table
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.cells import Cell, compared, markdown
+from glasshouse_experiments.settings import PRESETS, SETTINGS, Preset
 
 __all__ = ["EXPERIMENTS", "Experiment", "experiment", "reproduce", "reproduce_all"]
 

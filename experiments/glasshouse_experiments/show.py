@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table as Grid
 
-from glasshouse.experiments.cells import COLUMNS, readable, tally
-from glasshouse.experiments.rivals import rivals_tally
 from glasshouse.table import Table
+from glasshouse_experiments.cells import COLUMNS, readable, tally
+from glasshouse_experiments.rivals import rivals_tally
 
 __all__ = ["show"]
 
@@ -19,7 +19,7 @@ def show(table: Table, *, title: str, console: Console) -> None:
     """Print the comparison, and how many cells agree with the paper, or are above its best where ours stand against it.
 
     Example:
-        >>> from glasshouse.experiments.cells import Cell, compared
+        >>> from glasshouse_experiments.cells import Cell, compared
         >>> cell = Cell("MIAGNN", "Cora", "online", "8", "", "BASE", "auc_pct", (82.0, 83.0))
         >>> show(compared([cell]), title="table-1", console=Console(width=130, quiet=True))
     """

@@ -14,8 +14,6 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
-from glasshouse.experiments.kept_scores import Judged, keep_scores, kept_scores
-from glasshouse.experiments.settings import Preset, Setting
 from glasshouse.graph import GraphAttack, Scene, load_graph
 from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.training.trainer import GNNTrainer
@@ -24,6 +22,8 @@ from glasshouse.pool.shadow_pool import described
 from glasshouse.population import random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import generator, seed_for
+from glasshouse_experiments.kept_scores import Judged, keep_scores, kept_scores
+from glasshouse_experiments.settings import Preset, Setting
 
 __all__ = ["Bench", "Judged", "Name"]
 
@@ -43,7 +43,7 @@ class Bench:
         progress: whether to show bars.
 
     Example:
-        >>> from glasshouse.experiments.settings import PRESETS, SETTINGS
+        >>> from glasshouse_experiments.settings import PRESETS, SETTINGS
         >>> Bench(setting=SETTINGS.find("cora"), preset=PRESETS.find("quick"), folder=Path("pools")).trainer.epochs
         200
     """

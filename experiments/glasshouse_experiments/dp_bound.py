@@ -8,17 +8,16 @@ from pathlib import Path
 
 from scipy.special import expit
 
+from glasshouse import AuditResult, PrivateTrainer, TorchTrainer, audit
 from glasshouse.attacks import BASE
-from glasshouse.audit import audit
 from glasshouse.datasets import Dataset, digits
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.runner import experiment
-from glasshouse.experiments.settings import Preset
 from glasshouse.population import random_subsets
 from glasshouse.randomness import seed_for
 from glasshouse.registry import Registry
-from glasshouse.result import AuditResult
-from glasshouse.training import PrivateTrainer, TorchTrainer, Trainer, mlp
+from glasshouse.training import Trainer, mlp
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.runner import experiment
+from glasshouse_experiments.settings import Preset
 
 __all__ = ["PrivateBench", "PrivateSetting", "dp_bound"]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from glasshouse.experiments.bench import Judged
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.iid import ATTACKS
-from glasshouse.experiments.iid_bench import IidBench, cells_of
-from glasshouse.experiments.iid_settings import RECORD_SETTINGS
-from glasshouse.experiments.measures import at_shares
-from glasshouse.experiments.runner import experiment
+from glasshouse_experiments.bench import Judged
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.iid import ATTACKS
+from glasshouse_experiments.iid_bench import IidBench, cells_of
+from glasshouse_experiments.iid_settings import RECORD_SETTINGS
+from glasshouse_experiments.measures import at_shares
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["rmia_beta_iid"]
 

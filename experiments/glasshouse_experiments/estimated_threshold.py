@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from glasshouse.experiments.bench import Bench, Judged
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import gbase, singles
-from glasshouse.experiments.measures import Measure, at_threshold, collected, cut_at, ranking
-from glasshouse.experiments.runner import experiment
+from glasshouse_experiments.bench import Bench, Judged
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.lineup import gbase, singles
+from glasshouse_experiments.measures import Measure, at_threshold, collected, cut_at, ranking
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["estimated_threshold"]
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from joblib import cpu_count
 
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.measures import collected, ranking
-from glasshouse.experiments.runner import experiment
 from glasshouse.graph import GStacked
 from glasshouse.table import Table
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.measures import collected, ranking
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["ablation", "ablation_page"]
 

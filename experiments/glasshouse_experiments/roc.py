@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from glasshouse.evaluation import roc as roc_of
-from glasshouse.experiments.bench import Bench, Judged
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import gbase, singles
-from glasshouse.experiments.measures import collected
-from glasshouse.experiments.runner import experiment
 from glasshouse.report.curves import Curve
 from glasshouse.report.page import picture_style
 from glasshouse.report.pictures import roc_picture
 from glasshouse.table import Table
+from glasshouse_experiments.bench import Bench, Judged
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.lineup import gbase, singles
+from glasshouse_experiments.measures import collected
+from glasshouse_experiments.runner import experiment
 
 __all__ = ["roc"]
 

@@ -116,7 +116,7 @@ def _verdict(difference: float, deviation: float) -> str:
 
 @functools.cache
 def _printed() -> dict[Key, tuple[float, float]]:
-    text = (files("glasshouse.experiments") / "paper.csv").read_text(encoding="utf-8")
+    text = (files("glasshouse_experiments") / "paper.csv").read_text(encoding="utf-8")
     names = Cell._fields[:7]
     return {
         _key(tuple(row[name] for name in names)): (float(row["mean"]), float(row["std"] or "nan"))

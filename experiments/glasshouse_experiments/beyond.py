@@ -8,17 +8,17 @@ from joblib import cpu_count
 
 from glasshouse.attacks import Attack
 from glasshouse.evidence import Mode
-from glasshouse.experiments.bench import Bench, Judged
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.lineup import SAMPLERS, Lineup, gbase, modes, singles
-from glasshouse.experiments.measures import at_threshold, collected, ranking
-from glasshouse.experiments.rivals import against_rivals, rivals_page
-from glasshouse.experiments.rivals_picture import rivals_picture
-from glasshouse.experiments.runner import experiment
-from glasshouse.experiments.settings import MISMATCHED
 from glasshouse.graph import GraphAttack
 from glasshouse.graph.attacks.attack import make_attack
 from glasshouse.report.reliability import reliability_floor, reliability_of
+from glasshouse_experiments.bench import Bench, Judged
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.lineup import SAMPLERS, Lineup, gbase, modes, singles
+from glasshouse_experiments.measures import at_threshold, collected, ranking
+from glasshouse_experiments.rivals import against_rivals, rivals_page
+from glasshouse_experiments.rivals_picture import rivals_picture
+from glasshouse_experiments.runner import experiment
+from glasshouse_experiments.settings import MISMATCHED
 
 __all__ = ["beyond", "beyond_mismatch"]
 
