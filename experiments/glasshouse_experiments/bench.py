@@ -14,15 +14,14 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
-from glasshouse.graph import GraphAttack, Scene, load_graph
+from glasshouse.graph import GNNTrainer, GraphAttack, Scene, load_graph
 from glasshouse.graph.run import run_on_scene
-from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import generator, seed_for
-from glasshouse_experiments.kept_scores import Judged, keep_scores, kept_scores
+from glasshouse_experiments.kept_scores import Judged, Origin, keep_scores, kept_scores
 from glasshouse_experiments.settings import Preset, Setting
 
 __all__ = ["Bench", "Judged", "Name"]
@@ -90,17 +89,16 @@ class Bench:
         for number in self._counted(purpose):
             truth = self._members(purpose)[number]
             nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
-            places = {
-                name: self._place(attack, f"{purpose} {number}, {shadows} shadows, {audited}, {fprs or ''}")
-                for name, attack in attacks.items()
-            }
+            case = f"{purpose} {number}, {shadows} shadows, {audited}, {fprs or ''}"
+            places = {name: self._place(attack, case) for name, attack in attacks.items()}
             models = self._checksum(purpose, number, shadows)
+            origins = {name: Origin.of(attack, models) for name, attack in attacks.items()}
             scene: Scene | None = None
             for name, attack in attacks.items():
-                if kept_scores(places[name], truth[nodes], models=models) is None:
+                if kept_scores(places[name], truth[nodes], origin=origins[name]) is None:
                     scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
-                    keep_scores(places[name], run_on_scene(attack, scene, fprs=fprs), models=models)
-            found = {name: kept_scores(place, truth[nodes], models=models) for name, place in places.items()}
+                    keep_scores(places[name], run_on_scene(attack, scene, fprs=fprs), origin=origins[name])
+            found = {name: kept_scores(place, truth[nodes], origin=origins[name]) for name, place in places.items()}
             yield {name: judged for name, judged in found.items() if judged is not None}
 
     def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:

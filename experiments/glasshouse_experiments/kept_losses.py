@@ -8,8 +8,8 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from glasshouse import InputError
 from glasshouse.arrays import FloatArray
-from glasshouse.errors import InputError
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.storing import restored
 from glasshouse.progress import track
@@ -18,12 +18,14 @@ from glasshouse.store import write_file
 
 __all__ = ["kept_losses"]
 
+VERSION = 1  # of the way in which a model's answers become losses; raise it when they become others
+
 
 def kept_losses(pool: ShadowPool, *, label: str = "Losses", progress: bool | None = None) -> FloatArray:
     """Losses [K, N] of all models of a pool on its population; missing models are trained first.
 
-    Each model's are kept in the pool's folder under ``losses``, with the checksum of the model that gave them: one that
-    was trained again is asked again, any other is not.
+    Each model's are kept in the pool's folder under ``losses``, with the checksum of the model that gave them and the
+    version of the code that asked: a model that was trained again, or asked by another version, is asked again.
 
     Args:
         pool: with a folder.
@@ -41,16 +43,19 @@ def kept_losses(pool: ShadowPool, *, label: str = "Losses", progress: bool | Non
         if kept is None or kept.shape != found[index].shape:
             model = restored(*folder.read(index), pool.trainer, pool.population)
             kept = query(model, pool.population).loss
-            write_file(path, safetensors.numpy.save({"loss": kept}, metadata={"model_sha256": checksum}))
+            made_by = {"model_sha256": checksum, "version": str(VERSION)}
+            write_file(path, safetensors.numpy.save({"loss": kept}, metadata=made_by))
         found[index] = kept
     return found
 
 
 def _kept(path: Path, checksum: str) -> FloatArray | None:
-    """What the file holds, if it is whole and of this model."""
+    """What the file holds, if it is whole, of this model and of this version."""
     try:
         with safetensors.safe_open(path, framework="np") as file:
-            if (file.metadata() or {}).get("model_sha256") != checksum:
+            made_by = file.metadata() or {}
+            # files from before there were versions were made by the first one
+            if (made_by.get("model_sha256"), made_by.get("version", "1")) != (checksum, str(VERSION)):
                 return None
             return np.asarray(file.get_tensor("loss"))
     except (OSError, safetensors.SafetensorError):
