@@ -13,14 +13,15 @@ from typing import Any
 
 import torch
 
+from glasshouse import InputError
 from glasshouse.audit_steps import library_versions
-from glasshouse.errors import InputError
 from glasshouse.registry import Registry, did_you_mean
 from glasshouse.store import write_file
 from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared, markdown
 from glasshouse_experiments.settings import PRESETS, SETTINGS, Preset
+from glasshouse_experiments.source_commit import source_commit
 
 __all__ = ["EXPERIMENTS", "Experiment", "experiment", "reproduce", "reproduce_all"]
 
@@ -208,6 +209,7 @@ def _provenance(note: str, preset: str, size: Preset, seed: int, seconds: float)
         "targets": size.targets,
         "most_shadows": size.most_shadows,
         "seed": seed,
+        "commit": source_commit(),
         "seconds": round(seconds, 1),
         "machine": f"{platform.machine()}, {device}",
         "versions": library_versions("torch-geometric", "numba"),

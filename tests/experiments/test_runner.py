@@ -24,6 +24,7 @@ from glasshouse.table import Table
 from glasshouse_experiments import EXPERIMENTS, ablation, reproduce, reproduce_all, runner, samplers, settings
 from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
+from glasshouse_experiments.source_commit import source_commit
 
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
 GRAPH = ["accuracy", "table-1", "thresholds", "estimated-threshold", "rmia-beta", "mismatch", "samplers", "vary-m"]
@@ -64,6 +65,7 @@ def test_tables_of_both_kinds_of_data_share_a_name(pools: Path, tmp_path: Path) 
         table = reproduce(name, preset="tiny", out=tmp_path, pools=pools, progress=False)
         assert set(table["dataset"]) == ({"Digits"} if name == "iid" else {"Synthetic", "Digits"})
     written = json.loads((tmp_path / "tiny" / "iid" / "digits.json").read_text())
+    assert written["commit"] == source_commit()
     assert "10 epochs, 1797 records, 8 shadow models, 2 targets. A taste, not the paper's" in written["note"]
     assert "A taste, not the paper's" in (tmp_path / "tiny" / "iid.md").read_text()
 
