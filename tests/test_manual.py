@@ -18,13 +18,14 @@ from torch_geometric.data import Data
 from typer.testing import CliRunner
 
 import glasshouse
-from glasshouse import Population, SklearnTrainer, audit_evidence, experiments, write_evidence
+import glasshouse_experiments as experiments
+from glasshouse import Population, SklearnTrainer, audit_evidence, write_evidence
 from glasshouse.cli import app
 from glasshouse.compute import ThisProcess, chosen_compute
-from glasshouse.experiments.settings import Preset
 from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
 from glasshouse.registry import Registry
 from glasshouse.table import Table
+from glasshouse_experiments.settings import Preset
 from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
 from tests.strategies import gaussian_evidence
 
@@ -96,9 +97,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     presets: Registry[Preset] = Registry("a preset")
     for name in ("quick", "paper"):
         presets.add(name, Preset(targets=1, datasets=("synthetic",), epochs=0.02, most_shadows=8))
-    monkeypatch.setattr("glasshouse.experiments.runner.PRESETS", presets)
-    monkeypatch.setattr("glasshouse.experiments.reproduce_all", lambda **options: [("table-1", _reproduce(**options))])
-    monkeypatch.setattr("glasshouse.experiments.reproduce", _reproduce)
+    monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", presets)
+    monkeypatch.setattr("glasshouse_experiments.reproduce_all", lambda **options: [("table-1", _reproduce(**options))])
+    monkeypatch.setattr("glasshouse_experiments.reproduce", _reproduce)
     return folder
 
 
@@ -130,7 +131,7 @@ def test_a_command_of_a_shell_block_runs(command: str, desk: Path) -> None:
 @pytest.mark.parametrize("command", commands_in_sentences())
 def test_a_command_in_a_sentence_runs(command: str, desk: Path) -> None:
     """Where only the command's name is mentioned, as in "`glasshouse report` makes the page again", it must exist."""
-    bare = command.split()[1:] in (["report"], ["compare"], ["score"])
+    bare = command.split()[1:] in (["report"], ["compare"], ["score"], ["reproduce"])
     assert run(f"{command} --help" if bare else command)
 
 
