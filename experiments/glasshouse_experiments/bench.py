@@ -14,8 +14,9 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
-from glasshouse.graph import GNNTrainer, GraphAttack, Scene, load_graph
-from glasshouse.graph.run import run_on_scene
+from glasshouse.evaluation import run_attack
+from glasshouse.graph import GNNTrainer, Scene, load_graph
+from glasshouse.graph.attacks.gbase import with_truth
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import random_subsets
@@ -70,7 +71,7 @@ class Bench:
 
     def judged(
         self,
-        attacks: Mapping[Name, Attack | GraphAttack],
+        attacks: Mapping[Name, Attack[Any]],
         *,
         shadows: int = 8,
         purpose: Purpose = "targets",
@@ -86,6 +87,9 @@ class Bench:
             audited: share of the nodes that is judged, as many members as others.
             fprs: rates to estimate thresholds for, from the pool's own simulated targets.
         """
+        learned: dict[
+            Name, Attack[Any]
+        ] = {}  # from all nodes of the one pool, so the next target needs not teach it anew
         for number in self._counted(purpose):
             truth = self._members(purpose)[number]
             nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
@@ -97,7 +101,10 @@ class Bench:
             for name, attack in attacks.items():
                 if kept_scores(places[name], truth[nodes], origin=origins[name]) is None:
                     scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
-                    keep_scores(places[name], run_on_scene(attack, scene, fprs=fprs), origin=origins[name])
+                    outcome = run_attack(with_truth(learned.get(name, attack), truth), scene, fprs=fprs)
+                    if outcome.attack.kind == "graph" and not outcome.attack.knows_truth:
+                        learned[name] = outcome.attack
+                    keep_scores(places[name], outcome, origin=origins[name])
             found = {name: kept_scores(place, truth[nodes], origin=origins[name]) for name, place in places.items()}
             yield {name: judged for name, judged in found.items() if judged is not None}
 
@@ -112,8 +119,8 @@ class Bench:
         return zip(self._models("targets"), self._members("targets"), strict=True)
 
     def _scene(self, purpose: Purpose, number: int, *, shadows: int, nodes: np.ndarray) -> Scene:
-        target, truth = self._models(purpose)[number], self._members(purpose)[number]
-        return Scene(self.data, target, self._models(shadows), self._pool(shadows).members, nodes=nodes, truth=truth)
+        target = self._models(purpose)[number]
+        return Scene(self.data, target, self._models(shadows), self._pool(shadows).members, nodes=nodes)
 
     def _checksum(self, purpose: Purpose, number: int, shadows: int) -> str:
         """Of a target and the shadow models it is attacked with; scores of others are not taken for theirs.
@@ -186,7 +193,7 @@ class Bench:
         """One folder for each data set and way to train, whichever experiment asks."""
         return self.folder / f"{self.setting.data}-{trainer.architecture}-{_hashed(described(trainer))}"
 
-    def _place(self, attack: Attack | GraphAttack, case: str) -> Path:
+    def _place(self, attack: Attack[Any], case: str) -> Path:
         owner = self.setting.target
         told = f"{attack!r} {case} seed {self.seed} {'' if owner is None else described(owner)}"
         return self._folder(self.trainer) / "scores" / f"{attack.name}-{_hashed(told)}.npz"

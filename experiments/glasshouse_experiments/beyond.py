@@ -6,10 +6,8 @@ from typing import Any
 
 from joblib import cpu_count
 
-from glasshouse.attacks import Attack
+from glasshouse.attacks import Attack, create
 from glasshouse.evidence import Mode
-from glasshouse.graph import GraphAttack
-from glasshouse.graph.attacks.attack import make_attack
 from glasshouse.report.reliability import reliability_floor, reliability_of
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
@@ -65,8 +63,8 @@ def _against(
     ]
 
 
-def _made(name: str, mode: Mode, **parameters: Any) -> Attack | GraphAttack:
-    return make_attack(name, parameters, mode=mode)
+def _made(name: str, mode: Mode, **parameters: Any) -> Attack[Any]:
+    return create(name, shared={"mode": mode}, **parameters)
 
 
 def _trust(judged: Judged) -> dict[str, float]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks import Attack
 from glasshouse.evaluation import AttackOutcome
 from glasshouse.store import write_file
 
@@ -44,7 +45,7 @@ class Origin(NamedTuple):
     version: int
 
     @classmethod
-    def of(cls, attack: object, models: str) -> Self:
+    def of(cls, attack: Attack[Any], models: str) -> Self:
         """That of an attack on models; ``version`` of its class is raised whenever its scores change.
 
         Example:
@@ -52,7 +53,7 @@ class Origin(NamedTuple):
             >>> Origin.of(BASE(), "3f2a")
             Origin(models='3f2a', version=1)
         """
-        return cls(models, int(getattr(type(attack), "version", 1)))
+        return cls(models, attack.version)
 
 
 def keep_scores(path: Path, outcome: AttackOutcome, *, origin: Origin) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
 from glasshouse.evidence import Mode
-from glasshouse.graph import GBASE, GClassifier, GraphAttack
-from glasshouse.graph.attacks.gbase import SamplerName
+from glasshouse.graph import GBASE, GClassifier
 from glasshouse_experiments.bench import Name
 
 __all__ = ["SAMPLERS", "Lineup", "classifiers", "gbase", "modes", "singles"]
 
-Lineup = dict[Name, Attack | GraphAttack]
+Lineup = dict[Name, Attack[Any]]
 # of Table 1, by its names
-SAMPLERS: dict[str, SamplerName] = {"G-BASE (MI)": "independent", "G-BASE (MIA)": "mia", "G-BASE (Gibbs)": "gibbs"}
+SAMPLERS: dict[str, str] = {"G-BASE (MI)": "independent", "G-BASE (MIA)": "mia", "G-BASE (Gibbs)": "gibbs"}
 
 
 def modes(shadows: int) -> Iterator[tuple[Mode, str]]:
@@ -38,7 +38,7 @@ def singles(shadows: int) -> Lineup:
     return found
 
 
-def gbase(shadows: int, samplers: dict[str, SamplerName], *, samples: int = 8, setting: str = "") -> Lineup:
+def gbase(shadows: int, samplers: dict[str, str], *, samples: int = 8, setting: str = "") -> Lineup:
     """G-BASE under the given names, each with its sampler.
 
     Example:

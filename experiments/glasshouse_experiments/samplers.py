@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from glasshouse.graph.attacks.gbase import SamplerName
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.lineup import gbase
@@ -11,7 +10,7 @@ from glasshouse_experiments.runner import experiment
 
 __all__ = ["samplers"]
 
-NAMES: dict[str, SamplerName] = {
+NAMES: dict[str, str] = {
     "Model-independent": "independent",
     "0-hop MIA": "mia",
     "Metropolis-Hastings": "metropolis",

@@ -22,7 +22,7 @@ def table_1(bench: Bench) -> list[Cell]:
     if bench.preset.most_shadows >= MANY:
         large = bench.setting.data in ("flickr", "github")
         sampler = "independent" if bench.setting.data == "flickr" else "mia"
-        many = singles(MANY) | gbase(MANY, {"G-BASE": sampler})  # type: ignore[dict-item]
+        many = singles(MANY) | gbase(MANY, {"G-BASE": sampler})
         rounds = bench.judged(many, shadows=MANY, audited=0.2 if large else 0.5)
         cells += collected(rounds, ranking, table="MIAGNN", dataset=name)
     return cells

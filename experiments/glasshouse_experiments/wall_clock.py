@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glasshouse.graph.run import run_on_scene
+from glasshouse.evaluation import run_attack
 from glasshouse_experiments.bench import Bench, Judged, Name
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.lineup import gbase, singles
@@ -22,8 +22,8 @@ def wall_clock(bench: Bench) -> list[Cell]:
     for scene, _ in zip(bench.scenes(), range(TARGETS), strict=False):
         if not rounds:  # what is compiled or loaded once is not the attack's own time
             for attack in attacks.values():
-                run_on_scene(attack, scene, fprs=())
-        outcomes = {name: run_on_scene(attack, scene, fprs=()) for name, attack in attacks.items()}
+                run_attack(attack, scene, fprs=())
+        outcomes = {name: run_attack(attack, scene, fprs=()) for name, attack in attacks.items()}
         rounds.append({name: Judged(one.scores, scene.nodes >= 0, one.seconds) for name, one in outcomes.items()})
     return collected(rounds, _seconds, table="wall-clock-time", dataset=bench.setting.paper_name)
 

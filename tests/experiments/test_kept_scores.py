@@ -105,7 +105,7 @@ def test_an_attack_of_another_version_is_run_again(tmp_path: Path, monkeypatch: 
         stale = dict(kept) | {"scores": np.zeros_like(kept["scores"])}
     np.savez(path, **stale)
     assert (next(bench.judged(attacks, shadows=4))[NAME].scores == 0).all()  # served as it was kept
-    monkeypatch.setattr(BASE, "version", 2, raising=False)
+    monkeypatch.setattr(BASE, "version", 2)
     assert (next(bench.judged(attacks, shadows=4))[NAME].scores != 0).any()
     with np.load(path) as kept:
         assert kept["version"] == 2

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import itertools
 import json
 import os
@@ -16,9 +15,9 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
+from glasshouse.attacks import create
 from glasshouse.attacks.stacking import Boosted
 from glasshouse.graph import GStacked
-from glasshouse.graph.attacks.attack import make_attack
 from glasshouse.graph.attacks.stacking import SIGNALS
 from glasshouse.table import Table
 from glasshouse_experiments import EXPERIMENTS, ablation, reproduce, reproduce_all, runner, samplers, settings
@@ -83,7 +82,8 @@ def test_our_own_attacks_stand_beside_the_best_of_the_papers(
     learner = Boosted(rounds=5, fits=1)
     small: dict[str, Any] = {"g-stacked": {"boosted": learner, "folds": 2, "samples": (2,)}}
     monkeypatch.setattr(
-        "glasshouse_experiments.beyond._made", lambda name, mode, **_: make_attack(name, small.get(name, {}), mode=mode)
+        "glasshouse_experiments.beyond._made",
+        lambda name, mode, **_: create(name, shared={"mode": mode}, **small.get(name, {})),
     )
     table = reproduce("beyond", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
     rows = list(table.rows())
@@ -102,7 +102,7 @@ SMALL: dict[str, Any] = {"samples": (2,), "boosted": Boosted(rounds=5, fits=1)}
 
 
 def test_our_own_sampler_stands_beside_the_papers(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = functools.cache(lambda mode, seed: GStacked(mode=mode, seed=seed, folds=2, **SMALL))
+    small = lambda request: GStacked(mode=request.mode, seed=request.seed, folds=2, **SMALL)  # noqa: E731
     monkeypatch.setattr("glasshouse.graph.attacks.stacked_sampler._attack", small)
     table = reproduce(
         "beyond-samplers", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False
@@ -221,7 +221,7 @@ def test_our_own_attacks_run_on_records_and_against_mismatched_targets(
     for place in ("beyond", "beyond_iid"):
         monkeypatch.setattr(
             f"glasshouse_experiments.{place}._made",
-            lambda name, mode, **_: make_attack(name, own.get(name, {}), mode=mode),
+            lambda name, mode, **_: create(name, shared={"mode": mode}, **own.get(name, {})),
         )
     kept: dict[str, Any] = {"preset": "tiny", "out": tmp_path, "pools": pools, "progress": False}
     records = reproduce("beyond", datasets=["digits"], **kept)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from glasshouse.graph.run import run_on_scene
 from scipy.special import logit
 
 from glasshouse.attacks.stacking import Boosted, Linear
@@ -14,7 +15,6 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation import auc
 from glasshouse.graph import GBASE, GStacked, Scene
 from glasshouse.graph.attacks.stacking import SIGNALS
-from glasshouse.graph.run import run_on_scene
 from glasshouse.population import complementary_halves
 from tests.graph.scenes import trained_scene
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from glasshouse.graph.sampling.samplers import SamplingRequest, draw
 
 from glasshouse.graph import GBASE, GStacked, Scene
-from glasshouse.graph.sampling.samplers import SamplingRequest, draw
 from glasshouse.population import complementary_halves
 from tests.graph.scenes import trained_scene
 
