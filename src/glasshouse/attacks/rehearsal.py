@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import BoolArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.randomness import generator
-
-if TYPE_CHECKING:
-    from glasshouse.attacks.registry import Attack
 
 __all__ = ["rehearse"]
 
@@ -24,7 +21,16 @@ _ANSWERS = 20_000_000  # losses that are made up at most; beyond, some records s
 _RECORDS = 1000
 
 
-def rehearse(attack: Attack, members: BoolArray) -> None:
+class _Attack(Protocol):
+    """What is asked of an attack; `Attack` offers it, and imports this module."""
+
+    @property
+    def name(self) -> str: ...
+    def tuned(self, evidence: Evidence, /) -> Self: ...
+    def score(self, evidence: Evidence, /) -> FloatArray: ...
+
+
+def rehearse(attack: _Attack, members: BoolArray) -> None:
     """Let an attack score random losses of models that will be trained by these members; it refuses what it must.
 
     Of very many records some are tried, those with the fewest in- and out-models among them, since on these an attack

@@ -8,6 +8,7 @@ except ImportError as _error:
 
     raise _MissingExtraError("glasshouse.graph", package=str(_error.name), extra="graph") from None
 
+from glasshouse.graph import layers as _layers  # noqa: F401 (they register themselves)
 from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.classifier import GClassifier
 from glasshouse.graph.attacks.gbase import GBASE
@@ -20,6 +21,8 @@ from glasshouse.graph.data.datasets import load_graph
 from glasshouse.graph.data.splits import noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
+from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.models.networks import register_network
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.grid_search import grid_search
@@ -34,6 +37,7 @@ __all__ = [
     "GStacked",
     "GraphAttack",
     "GraphBest",
+    "LayerType",
     "Scene",
     "audit",
     "build_gnn",
@@ -41,6 +45,8 @@ __all__ = [
     "grid_search",
     "load_graph",
     "noisy_edges",
+    "register_layer_type",
+    "register_network",
     "snowball_subset",
     "toggle_losses",
 ]

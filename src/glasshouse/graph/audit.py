@@ -149,7 +149,10 @@ def audit(
     scene = Scene(seen, target, trained, pool.members, nodes=nodes, truth=truth, ids=ids, setting=setting)
     evidence = scene.record_evidence  # before anything is toggled: answers that are no logits are named here
     toggling = any(isinstance(attack, GraphAttack) and attack.toggles for attack in made.values())
-    checked = check_engine(scene, seed=seed).sentence() if toggling else "no attack of this audit toggles nodes"
+    checked = "no attack of this audit toggles nodes"
+    if toggling:
+        share = float(scene.shadow_members.mean())
+        checked = check_engine(scene.models, scene.data, scene.nodes, share=share, seed=seed).sentence()
     digests = row_digests(data.x, data.y.cpu().numpy())
     context = Context(
         title=title,
