@@ -22,7 +22,7 @@ from glasshouse.graph.data.splits import noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.models.networks import register_network
+from glasshouse.graph.models.networks import layer_widths, register_network
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.grid_search import grid_search
@@ -43,6 +43,7 @@ __all__ = [
     "build_gnn",
     "citation_graph",
     "grid_search",
+    "layer_widths",
     "load_graph",
     "noisy_edges",
     "register_layer_type",

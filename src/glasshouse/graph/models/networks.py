@@ -10,7 +10,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
 from glasshouse.registry import Registry
 
-__all__ = ["NETWORKS", "Network", "register_network", "widths"]
+__all__ = ["NETWORKS", "Network", "layer_widths", "register_network"]
 
 Network = Callable[[int, int, int, int], list[nn.Module]]  # features, hidden, classes, layers -> convolutions
 
@@ -26,7 +26,7 @@ def register_network(name: str) -> Callable[[Network], Network]:
     Example:
         >>> @register_network("double-gcn")
         ... def double_gcn(features, hidden, classes, layers):
-        ...     return [GCNConv(a, b) for a, b in widths(features, 2 * hidden, classes, layers)]
+        ...     return [GCNConv(a, b) for a, b in layer_widths(features, 2 * hidden, classes, layers)]
         >>> NETWORKS.find("double-gcn")(5, 8, 3, 2)
         [GCNConv(5, 16), GCNConv(16, 3)]
     """
@@ -38,11 +38,11 @@ def register_network(name: str) -> Callable[[Network], Network]:
     return add
 
 
-def widths(features: int, hidden: int, classes: int, layers: int) -> list[tuple[int, int]]:
+def layer_widths(features: int, hidden: int, classes: int, layers: int) -> list[tuple[int, int]]:
     """Inputs and outputs of each layer.
 
     Example:
-        >>> widths(5, 8, 3, 3)
+        >>> layer_widths(5, 8, 3, 3)
         [(5, 8), (8, 8), (8, 3)]
     """
     return list(itertools.pairwise([features, *[hidden] * (layers - 1), classes]))
@@ -50,23 +50,23 @@ def widths(features: int, hidden: int, classes: int, layers: int) -> list[tuple[
 
 @register_network("gcn")
 def _gcn(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-    return [GCNConv(a, b) for a, b in widths(features, hidden, classes, layers)]
+    return [GCNConv(a, b) for a, b in layer_widths(features, hidden, classes, layers)]
 
 
 @register_network("sage")
 def _sage_max(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-    return [SAGEConv(a, b, aggr="max") for a, b in widths(features, hidden, classes, layers)]
+    return [SAGEConv(a, b, aggr="max") for a, b in layer_widths(features, hidden, classes, layers)]
 
 
 @register_network("sage-mean")
 def _sage_mean(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-    return [SAGEConv(a, b, aggr="mean") for a, b in widths(features, hidden, classes, layers)]
+    return [SAGEConv(a, b, aggr="mean") for a, b in layer_widths(features, hidden, classes, layers)]
 
 
 @register_network("gat")
 def _gat(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
     """Four heads side by side in hidden layers (hidden // 4 each), two averaged in the last, as the paper uses."""
-    *inner, last = widths(features, hidden, classes, layers)
+    *inner, last = layer_widths(features, hidden, classes, layers)
     return [
         *[GATConv(a, b // 4, heads=4) for a, b in inner],
         GATConv(last[0], last[1], heads=2, concat=False),
@@ -77,7 +77,7 @@ def _gat(features: int, hidden: int, classes: int, layers: int) -> list[nn.Modul
 def _gin(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
     return [
         GINConv(nn.Sequential(nn.Linear(a, hidden), nn.ReLU(), nn.Linear(hidden, b)))
-        for a, b in widths(features, hidden, classes, layers)
+        for a, b in layer_widths(features, hidden, classes, layers)
     ]
 
 
