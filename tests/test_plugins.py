@@ -53,8 +53,7 @@ def test_a_network_is_one_function() -> None:
     register_network("tag")(tag)
     trainer = GNNTrainer(architecture="tag", hidden=8, epochs=20, device="cpu")
     found = audit(DATA, trainer=trainer, attacks=["base", "g-base"], shadows=4, nodes=np.arange(40), fprs=[0.1])
-    assert len(found.table()) == 2
-    assert all(np.isfinite(found.table()["auc"]))
+    assert np.isfinite(found.table()["auc"]).tolist() == [True, True]
     model = trainer.untrained(DATA)
     assert isinstance(model, GNN)
     assert model.hops == 4  # two layers of two steps
@@ -105,8 +104,5 @@ def test_a_layer_type_is_one_registration_and_makes_a_network_fast() -> None:
         for ours, theirs in zip(model.parameters(), alone.parameters(), strict=True):
             torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
     masks, nodes = torch.from_numpy(members), torch.arange(0, 160, 20)
-    fast, as_written = (
-        toggle_losses(models, DATA, masks, nodes, engine=engine)  # type: ignore[arg-type]
-        for engine in ("layered", "reference")
-    )
+    fast, as_written = (toggle_losses(models, DATA, masks, nodes, engine=engine) for engine in ("layered", "reference"))
     torch.testing.assert_close(fast, as_written, atol=1e-4, rtol=1e-4)
