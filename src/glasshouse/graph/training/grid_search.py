@@ -15,7 +15,7 @@ from torch import nn
 from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.induced import InducedGraph, induced
-from glasshouse.graph.training.trainer import GNNTrainer, check_architecture
+from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.population import random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
@@ -173,8 +173,6 @@ def _check(grid: Mapping[str, Sequence[Any]], base: GNNTrainer, splits: int) -> 
     raise_faults(faults)
     for values in itertools.product(*grid.values()):  # a value out of range is said now, not after hours
         trainer = _configured(base, dict(zip(grid, values, strict=True)))
-    for name in grid.get("architecture", ()):
-        check_architecture(name)
     try:
         trainer.optimizer([nn.Parameter(torch.zeros(1))])
     except TypeError as error:
