@@ -9,9 +9,9 @@ import glasshouse
 
 SOURCE = Path(glasshouse.__file__).parent
 LAYERS = [
-    ["errors"],
-    ["numerics", "randomness", "progress", "registry", "store", "table"],
-    ["model_outputs", "resolution"],
+    ["errors", "arrays"],
+    ["numerics", "digests", "randomness", "progress", "registry", "store", "table"],
+    ["losses", "model_outputs", "resolution"],
     ["population"],
     ["training", "compute"],
     ["queries"],
@@ -50,6 +50,13 @@ def test_nothing_earlier_imports_anything_later() -> None:
         if RANK[name] > RANK[room(path)] or (RANK[name] == RANK[room(path)] and name != room(path))
     ]
     assert wrong == []
+
+
+def test_rooms_before_the_graph_know_nothing_of_graphs() -> None:
+    """What they need of a graph they are given as a population (`glasshouse.population.AnyPopulation`)."""
+    before = [path for path in SOURCE.rglob("*.py") if room(path) in RANK and RANK[room(path)] < RANK["graph"]]
+    words = ("edge_index", "num_nodes", "import torch_geometric", "from torch_geometric")
+    assert [(path.name, word) for path in before for word in words if word in path.read_text()] == []
 
 
 def test_no_module_is_over_400_lines() -> None:

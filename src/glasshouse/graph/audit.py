@@ -25,6 +25,7 @@ from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.chosen import chosen_graph_attacks
+from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.self_check import check_engine
@@ -36,7 +37,7 @@ from glasshouse.graph.training.setting import Setting, check_setting, looks_tran
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import as_members, fingerprint_of, random_subsets, row_digests
+from glasshouse.population import as_members, random_subsets
 from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.report import Context, Surroundings
@@ -150,7 +151,7 @@ def audit(
     evidence = scene.record_evidence  # before anything is toggled: answers that are no logits are named here
     toggling = any(isinstance(attack, GraphAttack) and attack.toggles for attack in made.values())
     checked = check_engine(scene, seed=seed).sentence() if toggling else "no attack of this audit toggles nodes"
-    digests = row_digests(data.x, data.y.cpu().numpy())
+    digests = GraphPopulation(data).digests()
     context = Context(
         title=title,
         about=" ".join([about, *_oddities(data)]).strip(),
@@ -159,13 +160,13 @@ def audit(
         seed=seed,
         train_accuracy=node_accuracy(target, data, truth, setting=setting),
         test_accuracy=node_accuracy(target, data, ~truth, setting=setting),
-        fingerprint=fingerprint_of(data),
+        fingerprint=GraphPopulation(data).fingerprint(),
         shadow_seconds=spent,
         settings={
             "trainer": described(owner),
             "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
             "setting": setting,
-            "attacker's graph": "the owner's" if known_graph is None else fingerprint_of(seen),
+            "attacker's graph": "the owner's" if known_graph is None else GraphPopulation(seen).fingerprint(),
             "prior": prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} nodes",
             "training share": fraction,
             "threshold policy": policy,
