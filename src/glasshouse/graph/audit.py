@@ -25,13 +25,14 @@ from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.chosen import chosen_graph_attacks
+from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.rule.toggle.batching import shape_of
 from glasshouse.graph.run import run_on_scene
-from glasshouse.graph.scene import Scene, checked_graph
+from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
 from glasshouse.graph.training.trainer import GNNTrainer
@@ -117,7 +118,7 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
-    checked_graph(data)
+    check_graph(data, labelled=True)
     check_setting(setting)
     count = int(data.num_nodes)
     owner = _owner(data, model, members, trainer, setting)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from glasshouse.arrays import BoolArray
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.errors import InputError

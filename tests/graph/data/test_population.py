@@ -1,4 +1,4 @@
-"""A graph is a population like any other: a pool finds it again by its fingerprint, and knows its nodes by their ids."""
+"""A graph is a population like any other: a pool knows it by its fingerprint, and its nodes by their ids."""
 
 from __future__ import annotations
 

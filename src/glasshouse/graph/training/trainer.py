@@ -5,15 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError, MissingExtraError, raise_faults
+from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.induced import induced
+from glasshouse.graph.models.gnn import ARCHITECTURES, build_gnn
+from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.setting import Setting
 from glasshouse.population import as_members
 from glasshouse.randomness import seed_for
@@ -21,9 +23,6 @@ from glasshouse.registry import did_you_mean
 from glasshouse.training.batches import logits_of
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 __all__ = ["GNNTrainer", "OptimizerFactory", "adam", "check_architecture", "sgd"]
 
@@ -76,7 +75,6 @@ class GNNTrainer:
 
     Example:
         >>> import numpy as np
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
         >>> model = GNNTrainer(hidden=8, epochs=3, device="cpu")(data, np.array([True, True, True, False]), seed=0)
         >>> model(data.x, data.edge_index).shape
@@ -161,8 +159,6 @@ class GNNTrainer:
 
     def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
         """Accuracy on members and on others, for a pool's manifest."""
-        from glasshouse.graph.training.accuracy import node_accuracy  # it stands on this module
-
         sides = {"train_accuracy": members, "test_accuracy": ~members}
         return {name: node_accuracy(model, data, who, setting=self.setting) for name, who in sides.items() if who.any()}
 
@@ -182,8 +178,6 @@ class GNNTrainer:
         if self.model is not None:
             return self.model()
         check_architecture(self.architecture)
-        from glasshouse.graph.models.gnn import build_gnn
-
         return build_gnn(
             self.architecture,
             features=int(data.x.shape[1]),
@@ -195,17 +189,13 @@ class GNNTrainer:
 
 
 def check_architecture(name: str) -> None:
-    """Raise where there is no architecture of this name, or no PyTorch Geometric to build it with.
+    """Raise where there is no architecture of this name.
 
     Example:
         >>> check_architecture("gatt")
         Traceback (most recent call last):
         glasshouse.errors.InputError: architecture: "gatt" is not known. Did you mean "gat"? Known: gcn, sage, ...
     """
-    try:
-        from glasshouse.graph.models.gnn import ARCHITECTURES
-    except ImportError:
-        raise MissingExtraError("GNNTrainer", package="torch-geometric", extra="graph") from None
     if name not in ARCHITECTURES:
         hint = did_you_mean(name, ARCHITECTURES)
         raise InputError(f'architecture: "{name}" is not known.{hint} Known: {", ".join(ARCHITECTURES)}.')

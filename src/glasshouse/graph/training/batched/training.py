@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
@@ -19,9 +19,6 @@ from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.randomness import seed_for
 from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
 __all__ = ["batching_obstacle", "train_batched"]
 
 _TOGETHER = 4  # models a stack on a CPU
@@ -31,7 +28,6 @@ def batching_obstacle(trainer: GNNTrainer, data: Data) -> str | None:
     """Why this trainer's models must be trained one at a time, in words, or None.
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
         >>> batching_obstacle(GNNTrainer(), data) is None
         True
@@ -54,7 +50,6 @@ def train_batched(trainer: GNNTrainer, data: Data, members: BoolArray, seeds: Se
 
     Example:
         >>> import numpy as np
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
         >>> members = np.array([[True, True, False, False], [False, False, True, True]])
         >>> len(train_batched(GNNTrainer(hidden=8, epochs=2, device="cpu"), data, members, seeds=[0, 1]))
