@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def features(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(("changed", "message"), BAD)
 def test_a_fault_has_the_same_words_at_every_door(changed: dict[str, Any], message: str) -> None:
     data = Data(**(PARTS | changed))
-    doors = [
+    doors: list[Callable[[], Any]] = [
         lambda: check_graph(data),
         lambda: audit(data),
         lambda: Scene(data, features, [features], [[1, 0, 1]]),
