@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
 ROOMS = [
     ["errors", "arrays"],
-    ["numerics", "randomness", "progress", "registry", "store", "table"],
-    ["model_outputs", "resolution"],
+    ["numerics", "digests", "randomness", "progress", "registry", "store", "table"],
+    ["losses", "model_outputs", "resolution"],
     ["population"],
     ["training", "compute"],
     ["queries"],
@@ -81,6 +81,8 @@ def test_the_experiments_are_of_the_version_that_they_ask_for() -> None:
     )
     assert here["version"] == there["version"]
     assert there["dependencies"] == [f"glasshouse[graph]=={here['version']}"]
+
+
 def test_no_modules_import_each_other() -> None:
     assert house.cycles(MODULES) == []
 
@@ -100,6 +102,15 @@ def test_every_arrow_of_the_picture_points_down() -> None:
     plan = house.laid_out(rooms, dict.fromkeys(rooms, (100.0, 30.0)))
     for arrow in plan.arrows:
         assert [box.y for box in arrow] == sorted({box.y for box in arrow})
+
+
+def test_rooms_before_the_graph_know_nothing_of_graphs() -> None:
+    """What they need of a graph they are given as a population (`glasshouse.population.AnyPopulation`)."""
+    order = [name for names in ROOMS for name in names]
+    rooms = order[: order.index("graph")]
+    before = [path for path in SOURCE.rglob("*.py") if path.relative_to(SOURCE).parts[0].removesuffix(".py") in rooms]
+    words = ("edge_index", "num_nodes", "import torch_geometric", "from torch_geometric")
+    assert [(path.name, word) for path in before for word in words if word in path.read_text()] == []
 
 
 def test_no_module_is_over_400_lines() -> None:

@@ -8,8 +8,8 @@ except ImportError as _error:
 
     raise _MissingExtraError("glasshouse.graph", package=str(_error.name), extra="graph") from None
 
-from glasshouse.graph.attacks import stacked_sampler as _stacked_sampler  # noqa: F401 (it registers itself)
 from glasshouse.graph import layers as _layers  # noqa: F401 (they register themselves)
+from glasshouse.graph.attacks import stacked_sampler as _stacked_sampler  # noqa: F401 (it registers itself)
 from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.classifier import GClassifier
 from glasshouse.graph.attacks.gbase import GBASE
@@ -37,8 +37,8 @@ __all__ = [
     "GStacked",
     "GraphAttack",
     "GroundTruth",
-    "SamplingRequest",
     "LayerType",
+    "SamplingRequest",
     "Scene",
     "audit",
     "build_gnn",
@@ -47,9 +47,9 @@ __all__ = [
     "layer_widths",
     "load_graph",
     "noisy_edges",
-    "register_sampler",
     "register_layer_type",
     "register_network",
+    "register_sampler",
     "snowball_subset",
     "toggle_losses",
 ]

@@ -131,10 +131,10 @@ def changed(**fields: Tensor | None) -> Data:
     ("data", "message"),
     [
         (changed(y=None), "x, edge_index and y are all needed"),
-        (changed(y=torch.zeros(120, 2)), r"data.y: shape \(120, 2\)"),
+        (changed(y=torch.zeros(120, 2)), r"data.y: has shape \(120, 2\)"),
         (changed(y=torch.full((120,), -1)), "no member has a label"),
-        (changed(edge_index=torch.tensor([[0], [120]])), "outside 0 ... 119"),
-        (changed(x=torch.full((120, 50), torch.inf)), "data.x: holds NaN or infinite"),
+        (changed(edge_index=torch.tensor([[0], [120]])), "outside 0 to 119"),
+        (changed(x=torch.full((120, 50), torch.inf)), r"data.x: node \d+ has a NaN or infinite"),
     ],
 )
 def test_a_graph_that_cannot_be_trained_on_is_refused_with_a_reason(data: Data, message: str) -> None:

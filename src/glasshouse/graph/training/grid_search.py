@@ -6,11 +6,12 @@ import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError, raise_faults
@@ -20,9 +21,6 @@ from glasshouse.population import random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
 from glasshouse.table import Table
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 __all__ = ["PAPER_GRID", "GridSearch", "grid_search"]
 

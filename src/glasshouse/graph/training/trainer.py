@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, raise_faults
@@ -24,9 +24,6 @@ from glasshouse.randomness import seed_for
 from glasshouse.training.batches import logits_of
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 __all__ = ["GNNTrainer", "OptimizerFactory", "adam", "sgd"]
 
@@ -79,7 +76,6 @@ class GNNTrainer:
 
     Example:
         >>> import numpy as np
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
         >>> model = GNNTrainer(hidden=8, epochs=3, device="cpu")(data, np.array([True, True, True, False]), seed=0)
         >>> model(data.x, data.edge_index).shape

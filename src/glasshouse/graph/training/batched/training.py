@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
@@ -18,9 +19,6 @@ from glasshouse.graph.training.dropout import drop
 from glasshouse.graph.training.setting import Setting
 from glasshouse.randomness import seed_for
 from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 __all__ = ["batching_obstacle", "train_batched"]
 
@@ -50,7 +48,6 @@ def batching_obstacle(trainer: _Trainer, data: Data) -> str | None:
     """Why this trainer's models must be trained one at a time, in words, or None.
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> from glasshouse.graph import GNNTrainer
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
         >>> batching_obstacle(GNNTrainer(), data) is None
@@ -74,7 +71,6 @@ def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequ
 
     Example:
         >>> import numpy as np
-        >>> from torch_geometric.data import Data
         >>> from glasshouse.graph import GNNTrainer
         >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
         >>> members = np.array([[True, True, False, False], [False, False, True, True]])
