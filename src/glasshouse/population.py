@@ -127,12 +127,12 @@ def check_population(population: Any) -> None:
     Example:
         >>> check_population([[0.0], [1.0]])
         Traceback (most recent call last):
-        glasshouse.errors.InputError: population: list is not a Population; the order is audit(model, population, ...
+        glasshouse.errors.InputError: population: list is not a Population; say audit(population, model=…, members=…, ...
     """
     if not isinstance(population, Population):
         raise InputError(
-            f"population: {type(population).__name__} is not a Population; the order is audit(model, population, "
-            f"members, trainer). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
+            f"population: {type(population).__name__} is not a Population; say audit(population, model=…, members=…, "
+            f"trainer=…). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
         )
 
 

@@ -278,7 +278,7 @@ def test_a_target_that_knows_nothing_of_its_members_is_said_first() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"population": GaussianNB()}, "population: GaussianNB is not a Population; the order is audit(model,"),
+        ({"population": GaussianNB()}, "population: GaussianNB is not a Population; say audit(population, model="),
         ({"trainer": GaussianNB()}, "trainer: GaussianNB is not a trainer."),
         ({"members": np.arange(5)}, "For numbers of records say np.isin(np.arange(200), numbers)."),
     ],

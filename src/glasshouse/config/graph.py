@@ -41,7 +41,7 @@ class NetworkSection(Strict):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     epochs: Positive = 50
     optimizer: Literal["adam", "sgd"] = "adam"
-    learning_rate: Annotated[float, Field(gt=0)] = 1e-2
+    learning_rate: Annotated[float, Field(gt=0)] | None = None  # the optimizer's own
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     weight_decay: Annotated[float, Field(ge=0)] = 1e-5
 
@@ -49,9 +49,10 @@ class NetworkSection(Strict):
         """A trainer with these settings."""
         from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
+        rate = {} if self.learning_rate is None else {"lr": self.learning_rate}
         makers = {
-            "adam": lambda: adam(self.learning_rate, self.weight_decay),
-            "sgd": lambda: sgd(self.learning_rate, self.momentum, self.weight_decay),
+            "adam": lambda: adam(**rate, weight_decay=self.weight_decay),
+            "sgd": lambda: sgd(**rate, momentum=self.momentum, weight_decay=self.weight_decay),
         }
         return GNNTrainer(
             architecture=self.architecture,

@@ -30,7 +30,7 @@ __all__ = ["GNNTrainer", "OptimizerFactory", "adam", "sgd"]
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 
-def adam(lr: float = 1e-3, weight_decay: float = 1e-5) -> OptimizerFactory:
+def adam(lr: float = 1e-2, weight_decay: float = 1e-5) -> OptimizerFactory:
     """Makes Adam optimizers.
 
     Example:
@@ -90,7 +90,7 @@ class GNNTrainer:
     hidden: int = 64
     layers: int = 2
     dropout: float = 0.5
-    epochs: int = 200
+    epochs: int = 50
     optimizer: OptimizerFactory = _ADAM
     device: str | None = None
     setting: Setting = "inductive"
