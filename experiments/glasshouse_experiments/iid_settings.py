@@ -27,7 +27,7 @@ class RecordSetting:
         paper_name: what the paper's tables call the data; a name of its own where the figures are not comparable.
         model: what they call the architecture.
         trainer: with all of its epochs.
-        together: models trained at once, which a killed run loses; 1 where they do not stack.
+        together: models trained at once, which a killed run loses; 1 where they cannot be batched.
         note: what is not the paper's, said beside the figures.
 
     Example:
