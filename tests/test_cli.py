@@ -216,7 +216,7 @@ def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
     (folder / "run" / "metrics.json").write_text("{")
     broken = glasshouse("report", "run", "--out", "never.html", folder=folder)
     assert broken.returncode == 2
-    assert broken.stderr.splitlines()[0].startswith("run/metrics.json: is not as the audit wrote it")
+    assert broken.stderr.splitlines()[0].startswith("run/metrics.json: was damaged or edited after the audit wrote it")
     assert not (folder / "never.html").exists()
 
 

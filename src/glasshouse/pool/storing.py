@@ -115,8 +115,7 @@ def _from_skops(content: bytes) -> Any:
         raise InputError(f"cannot be read: {type(error).__name__}: {error}. {_AGAIN}") from error
     loader, name = strange[0].split(" ", 1)
     raise InputError(
-        f"names {name} ({loader}), which no stored estimator needs. It was not read: the file was changed. "
-        f"{_AGAIN}"
+        f"names {name} ({loader}), which no stored estimator needs. It was not read: the file was changed. {_AGAIN}"
     )
 
 
