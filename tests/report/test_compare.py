@@ -28,7 +28,7 @@ def test_each_run_is_shown_by_its_strongest_attack_at_the_smallest_rate_that_all
     assert found.verdict.startswith("In plain, ")
     assert "in dropout, " in found.verdict
     assert "their intervals do not overlap" in found.verdict
-    assert "test accuracy is 85.0 %, where plain has 90.0 %" in found.verdict
+    assert "test accuracy of dropout is 85.0 %, that of plain is 90.0 %" in found.verdict
     assert found.attacks == ("base", "lira", "rmia")
     assert found.notes == ()
 
