@@ -103,6 +103,7 @@ class Stacked(Attack):
     """
 
     posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5

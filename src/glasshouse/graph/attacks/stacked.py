@@ -77,6 +77,7 @@ class GStacked(GraphAttack):
     """
 
     posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
