@@ -87,6 +87,7 @@ class Bench:
             audited: share of the nodes that is judged, as many members as others.
             fprs: rates to estimate thresholds for, from the pool's own simulated targets.
         """
+        settled = dict(attacks)  # what one learns from the pool serves all targets
         for number in self._counted(purpose):
             truth = self._members(purpose)[number]
             nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
@@ -96,9 +97,11 @@ class Bench:
             }
             models = self._checksum(purpose, number, shadows)
             scene: Scene | None = None
-            for name, attack in attacks.items():
+            for name, attack in settled.items():
                 if kept_scores(places[name], truth[nodes], models=models) is None:
                     scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
+                    if isinstance(attack, GraphAttack):
+                        attack = settled[name] = attack.tuned(scene)
                     keep_scores(places[name], run_on_scene(attack, scene, fprs=fprs), models=models)
             found = {name: kept_scores(place, truth[nodes], models=models) for name, place in places.items()}
             yield {name: judged for name, judged in found.items() if judged is not None}

@@ -102,7 +102,8 @@ class GraphBest(GraphAttack):
         prior = self.prior if whole else np.asarray(self.prior)[scene.nodes]
         attack = make_attack(name, {}, mode=self.mode, prior=prior, seed=self.seed)
         if isinstance(attack, GraphAttack):
-            return attack, list(attack.simulated_scores(scene))
+            learned = attack.tuned(scene)
+            return learned, list(learned.simulated_scores(scene))
         evidence = scene.record_evidence
         settled = attack.tuned(evidence)
         return settled, list(settled.simulated_scores(evidence))

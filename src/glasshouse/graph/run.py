@@ -74,6 +74,7 @@ def run_on_scene(
         )
     started = time.perf_counter()
     with showing(progress):
+        attack = attack.tuned(scene)
         scores, details, queries, note = attack.judge(scene)
     seconds = time.perf_counter() - started
     thresholds: tuple[Threshold, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from numpy.typing import ArrayLike
 from torch_geometric.data import Data
@@ -54,6 +54,10 @@ class GraphAttack(abc.ABC):
 
     def check(self, members: BoolArray) -> None:  # noqa: B027 (most attacks can judge by any pool)
         """Refuse, before anything is trained, a pool [K, nodes] that it cannot judge by."""
+
+    def tuned(self, scene: Scene) -> Self:
+        """The same attack with all that it learns from the scene's pool; the target is not looked at."""
+        return self
 
     @abc.abstractmethod
     def judge(self, scene: Scene) -> Judgement:
