@@ -43,6 +43,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[graph]'
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+# in one call, so that the experiments' glasshouse is the one of this tree
+$(VENV)/.installed-dev: $(VENV)/.installed experiments/pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./experiments
 	@touch $@

@@ -61,7 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "chains.md")
     options = parser.parse_args()
-    cora, pubmed, github = (load_graph(name).data for name in ("cora", "pubmed", "github"))
+    cora, pubmed, github = (load_graph(name) for name in ("cora", "pubmed", "github"))
     lines = [
         "# Chains over membership masks",
         "",

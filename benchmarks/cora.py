@@ -9,14 +9,14 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
-from glasshouse.evaluation import auc, tpr_at_fpr
-from glasshouse.graph import GBASE, GClassifier, GNNTrainer, GraphAttack, Scene, load_graph
-from glasshouse.graph.run import run_on_scene
+from glasshouse.evaluation import auc, run_attack, tpr_at_fpr
+from glasshouse.graph import GBASE, GClassifier, GNNTrainer, Scene, load_graph
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.trainer import adam
 from glasshouse.population import complementary_halves, random_subsets
@@ -34,7 +34,7 @@ PAPER = {
     "G-BASE (MIA)": ((77.42, 1.40), (15.36, 3.04), (5.05, 4.60)),
     "G-BASE (Gibbs)": ((76.86, 1.61), (14.02, 2.51), (4.40, 2.84)),
 }
-ATTACKS: dict[str, Attack | GraphAttack] = {
+ATTACKS: dict[str, Attack[Any]] = {
     "MLP (0-hop)": ShadowClassifier(),
     "MLP (0+2-hop)": GClassifier(),
     "LiRA": LiRA(variance="record"),  # the paper's; "auto" would pool the variance, which is stronger
@@ -56,7 +56,7 @@ def balanced_nodes(members: BoolArray, seed: int) -> np.ndarray:
 
 def measure(targets: int, *, seed: int = 0, attacks: tuple[str, ...] = tuple(ATTACKS)) -> dict[str, list[list[float]]]:
     """For each attack, AUC, TPR at 1 % and at 0.1 % in percent, one row a target; and accuracies."""
-    data = load_graph("cora").data
+    data = load_graph("cora")
     count = int(data.num_nodes)
     shadow_members = complementary_halves(count, models=8, seed=seed)
     shadows = [TRAINER(data, who, seed_for(seed, "shadow", k)) for k, who in enumerate(shadow_members)]
@@ -65,10 +65,10 @@ def measure(targets: int, *, seed: int = 0, attacks: tuple[str, ...] = tuple(ATT
     for number, members in enumerate(track(drawn, total=targets, label="Targets", unit="targets")):
         target = TRAINER(data, members, seed_for(seed, "target", number))
         nodes = balanced_nodes(members, number)
-        scene = Scene(data, target, shadows, shadow_members, nodes=nodes, truth=members)
+        scene = Scene(data, target, shadows, shadow_members, nodes=nodes)
         found["accuracy"].append([100 * node_accuracy(target, data, who) for who in (members, ~members)])
         for name in attacks:
-            scores = run_on_scene(ATTACKS[name], scene, fprs=()).scores
+            scores = run_attack(ATTACKS[name], scene, fprs=()).scores
             truth = members[nodes]
             rates = [tpr_at_fpr(scores, truth, fpr) for fpr in (0.01, 0.001)]
             found[name].append([100 * figure for figure in (auc(scores, truth), *rates)])

@@ -30,7 +30,7 @@ import resource, sys
 from glasshouse.graph import GNNTrainer, audit, load_graph
 trainer = GNNTrainer(hidden=64, epochs=5, device="cpu")
 attacks = ["base", "lira", "rmia", {"name": "g-base", "sampler": "mia"}]
-audit(load_graph("cora").data, trainer=trainer, shadows=int(sys.argv[1]), attacks=attacks, fprs=[], progress=False)
+audit(load_graph("cora"), trainer=trainer, shadows=int(sys.argv[1]), attacks=attacks, fprs=[], progress=False)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 

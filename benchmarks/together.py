@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    graph, images = load_graph(options.graph).data, digits()
+    graph, images = load_graph(options.graph), digits()
     cpu = options.device == "cpu"
     gcn, perceptron = replace(CORA, device=options.device), replace(PERCEPTRON, device=options.device)
     convolutional = replace(perceptron, module=cnn, epochs=5)

@@ -48,7 +48,7 @@ CASES = {
 
 def load(name: str) -> Data:
     """A graph by name; Flickr's features are made up, because the file that holds them could not be had."""
-    return _flickr() if name == "flickr" else load_graph(name).data
+    return _flickr() if name == "flickr" else load_graph(name)
 
 
 def _flickr() -> Data:

@@ -26,4 +26,4 @@ class MedianGap(Attack):
 population = digits().population
 members = random_subsets(len(population), models=1, fraction=0.5, seed=0)[0]
 trainer = TorchTrainer(module=mlp(64, 10, hidden=(128,)), epochs=30, batch_size=64)
-print(audit(None, population, members, trainer, attacks=["median-gap", "base"], shadows=6).table())
+print(audit(population, members=members, trainer=trainer, attacks=["median-gap", "base"], shadows=6).table())

@@ -14,7 +14,7 @@ members = random_subsets(len(population), models=1, fraction=0.5, seed=0)[0]
 trainer = SklearnTrainer(estimator=make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=50)))
 
 claim = PrivacyClaim(epsilon=0.5)
-result = audit(None, population, members, trainer, shadows=8, fprs=[0.05], claim=claim)
+result = audit(population, members=members, trainer=trainer, shadows=8, fprs=[0.05], claim=claim)
 print(result.table(), end="\n\n")
 print(result.summary().verdict)
 print(result.privacy.sentence() if result.privacy else "")

@@ -20,6 +20,14 @@ def trainer(dropout: float, weight_decay: float) -> TorchTrainer:
 
 for name, how in (("overfitted", trainer(0.0, 0.0)), ("regularised", trainer(0.5, 1e-2))):
     target = how(data.population, members, seed=1)  # in your case: the model that you already have
-    result = audit(target, data.population, members, how, shadows=8, title=f"Digits, {name}", about=data.about)
+    result = audit(
+        data.population,
+        model=target,
+        members=members,
+        trainer=how,
+        shadows=8,
+        title=f"Digits, {name}",
+        about=data.about,
+    )
     print(f"{name}: train {result.context.train_accuracy:.3f}, test {result.context.test_accuracy:.3f}")
     print(result.table(), end="\n\n")

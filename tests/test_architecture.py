@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from pathlib import Path
 
 import glasshouse
 
 SOURCE = Path(glasshouse.__file__).parent
+ROOT = Path(__file__).parents[1]
+EXPERIMENTS = ROOT / "experiments"
 LAYERS = [
-    ["errors"],
+    ["arrays", "errors"],
     ["numerics", "randomness", "progress", "registry", "store", "table"],
     ["model_outputs", "resolution"],
     ["population"],
@@ -24,7 +27,6 @@ LAYERS = [
     ["audit_steps"],
     ["audit", "track"],
     ["graph"],
-    ["experiments"],
     ["config"],
     ["cli"],
 ]
@@ -52,11 +54,33 @@ def test_nothing_earlier_imports_anything_later() -> None:
     assert wrong == []
 
 
+def test_only_a_command_imports_the_experiments_when_it_is_called() -> None:
+    """They are not in the wheel."""
+    found = [path for path in SOURCE.rglob("*.py") if "import glasshouse_experiments" in path.read_text()]
+    assert [path.name for path in found] == ["cli.py"]
+    names = {
+        name
+        for node in ast.parse(found[0].read_text()).body
+        for name in ([part.name for part in node.names] if isinstance(node, ast.Import) else [])
+    }
+    assert "glasshouse_experiments" not in names
+    assert not (SOURCE / "experiments").exists()
+
+
+def test_the_experiments_are_of_the_version_that_they_ask_for() -> None:
+    here, there = (
+        tomllib.loads((ROOT / place / "pyproject.toml").read_text())["project"] for place in ("", "experiments")
+    )
+    assert here["version"] == there["version"]
+    assert there["dependencies"] == [f"glasshouse[graph]=={here['version']}"]
+
+
 def test_no_module_is_over_400_lines() -> None:
-    assert [path.name for path in SOURCE.rglob("*.py") if len(path.read_text().splitlines()) > 400] == []
+    modules = [*SOURCE.rglob("*.py"), *EXPERIMENTS.rglob("*.py")]
+    assert [path.name for path in modules if len(path.read_text().splitlines()) > 400] == []
 
 
 def test_nothing_is_unpickled() -> None:
-    text = "\n".join(path.read_text() for path in SOURCE.rglob("*.py"))
+    text = "\n".join(path.read_text() for path in [*SOURCE.rglob("*.py"), *EXPERIMENTS.rglob("*.py")])
     for name in ("import pickle", "torch.load(", "joblib.load", "allow_pickle=True", "yaml.load("):
         assert name not in text

@@ -41,7 +41,7 @@ def network(*, weight_decay: float = 0.0, dropout: float = 0.0, epochs: int = 60
 def overfitted() -> AuditResult:
     population = digits().population
     members = random_subsets(len(population), models=1, fraction=0.5, seed=0)[0]
-    return audit(None, population, members, network(), seed=0)
+    return audit(population, members=members, trainer=network(), seed=0)
 
 
 def test_an_overfitted_network_leaks_and_its_mislabelled_members_head_the_ranking(overfitted: AuditResult) -> None:
@@ -63,7 +63,9 @@ def test_an_overfitted_network_leaks_and_its_mislabelled_members_head_the_rankin
 def test_a_regularised_network_leaks_less(overfitted: AuditResult) -> None:
     population = digits().population
     assert overfitted.members is not None
-    calm = audit(None, population, overfitted.members, network(weight_decay=1e-2, dropout=0.5, epochs=20), seed=0)
+    calm = audit(
+        population, members=overfitted.members, trainer=network(weight_decay=1e-2, dropout=0.5, epochs=20), seed=0
+    )
     first, second = (result.outcomes["base"].metrics for result in (overfitted, calm))
     assert first is not None
     assert second is not None
@@ -82,7 +84,7 @@ def test_base_and_rmia_have_the_same_curve(overfitted: AuditResult) -> None:
 
 def test_same_seed_same_bytes(overfitted: AuditResult, tmp_path: Path) -> None:
     assert overfitted.members is not None
-    again = audit(None, digits().population, overfitted.members, network(), seed=0)
+    again = audit(digits().population, members=overfitted.members, trainer=network(), seed=0)
     for name, result in (("first", overfitted), ("second", again)):
         result.save(tmp_path / name)
     for file in ("metrics.json", "records.csv", "roc.csv", "evidence.npz"):
@@ -114,7 +116,12 @@ def test_a_users_own_model_and_plain_function_are_audited() -> None:
         return lambda x: np.array([{None: 0.0, 0: -3.0, 1: 3.0}[known.get(tuple(row))] for row in x])
 
     result = audit(
-        by_heart(population, members, 0), population, members, by_heart, attacks=[BASE(), LiRA()], fprs=[0.01]
+        population,
+        model=by_heart(population, members, 0),
+        members=members,
+        trainer=by_heart,
+        attacks=[BASE(), LiRA()],
+        fprs=[0.01],
     )
     rates = {name: outcome.metrics.rates[0].tpr for name, outcome in result.outcomes.items() if outcome.metrics}
     assert rates == {"base": 1.0, "lira": 1.0}
@@ -130,7 +137,7 @@ def test_a_stated_guarantee_that_is_kept_is_not_contradicted() -> None:
     members = random_subsets(len(population), models=1, fraction=0.5, seed=0)[0]
     trainer = PrivateTrainer(module=mlp(64, 10, hidden=(32,)), epsilon=2.0, delta=1e-4, epochs=3, batch_size=128)
     claim = PrivacyClaim(epsilon=2.0, delta=1e-4)
-    result = audit(None, population, members, trainer, attacks=["base"], shadows=4, claim=claim)
+    result = audit(population, members=members, trainer=trainer, attacks=["base"], shadows=4, claim=claim)
     assert result.privacy is not None
     assert not result.privacy.contradicted
 
@@ -153,7 +160,7 @@ def test_adult_end_to_end_by_the_same_three_lines(real_data: Path, monkeypatch: 
     trainer: Any = {"sklearn": boosted, "torch": plain}[kind]
 
     model = trainer(population, members, seed=1)
-    result = audit(model, population, members, trainer, shadows=4)
+    result = audit(population, model=model, members=members, trainer=trainer, shadows=4)
     metrics = result.outcomes["base"].metrics
 
     assert metrics is not None
@@ -188,7 +195,7 @@ def test_bad_input_is_refused_before_anything_is_trained(changed: dict[str, Any]
 
     options: dict[str, Any] = {"members": MEMBERS, "shadows": 4} | changed
     with pytest.raises(InputError, match=message):
-        audit(None, POPULATION, options.pop("members"), never, **options)
+        audit(POPULATION, members=options.pop("members"), trainer=never, **options)
 
 
 def test_two_settings_of_one_attack_stand_side_by_side() -> None:
@@ -207,9 +214,9 @@ def test_without_members_records_are_ranked_and_nothing_is_measured() -> None:
 
 
 def test_a_small_sample_says_which_rates_it_cannot_resolve() -> None:
-    result = audit(None, POPULATION, MEMBERS, FOREST, attacks=["base"], shadows=2)
+    result = audit(POPULATION, members=MEMBERS, trainer=FOREST, attacks=["base"], shadows=2)
     assert result.fprs == ()
     assert "no false-positive rate of 1 % or less is measurable" in " ".join(result.summary().notes)
     assert "AUC" in result.summary().verdict
-    few = audit(None, POPULATION, MEMBERS, FOREST, attacks=["base"], shadows=2, fprs=[0.1])
+    few = audit(POPULATION, members=MEMBERS, trainer=FOREST, attacks=["base"], shadows=2, fprs=[0.1])
     assert "base has no threshold: shadows: 2 shadow models are too few" in " ".join(few.summary().notes)

@@ -45,7 +45,7 @@ def test_models_trained_together_cost_a_fraction(real_data: Path, monkeypatch: p
     """Processor time, on one core: a second one and longer runs bring the rest of what benchmarks/together.md shows."""
     monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
     together = benchmark("together")
-    graph = together.load_graph("cora").data
+    graph = together.load_graph("cora")
     short = replace(together.CORA, epochs=40, device="cpu"), replace(together.PERCEPTRON, epochs=5, device="cpu")
     assert together.compare(short[0], graph, models=4, threads=1, repeats=1)["work_ratio"] > 3
     assert together.compare(short[1], together.digits(), models=32, threads=1, repeats=1)["work_ratio"] > 1.5

@@ -171,6 +171,23 @@ def test_without_the_graph_extra_the_listings_say_what_is_missing(
     assert "pip install 'glasshouse[graph]'" in done.output
 
 
+def test_reproduce_finds_the_experiments_of_a_source_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = [place for place in sys.path if not (Path(place) / "glasshouse_experiments").is_dir()]
+    monkeypatch.setattr(sys, "path", elsewhere)
+    with pytest.raises(InputError, match='"table-2" is not an experiment. Did you mean "table-1"'):
+        CliRunner().invoke(app, ["reproduce", "table-2"], catch_exceptions=False)
+    assert sys.path[0] == str(Path(__file__).parents[1] / "experiments")
+
+
+def test_reproduce_without_the_experiments_says_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glasshouse.cli.__file__", str(tmp_path / "lib" / "glasshouse" / "cli.py"))
+    monkeypatch.setattr("glasshouse.cli.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"not part of the installed package.*pip install \./experiments"):
+        CliRunner().invoke(app, ["reproduce", "table-1"], catch_exceptions=False)
+
+
 def test_an_audit_takes_attacks_in_place_of_the_files(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(SMALL)
     done = glasshouse(

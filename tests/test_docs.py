@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,14 @@ def test_the_page_about_reports_says_what_the_pictures_and_the_verdict_show() ->
     assert [line.split()[1] for line in dotted] == [".chance"]
     assert "by default 0.1 %, or 1 % where there are fewer than 1000 non-members" in page
     assert [min(resolvable(None, others)) for others in (999, 1000)] == [0.01, 0.001]
+
+
+def test_the_page_about_results_names_every_experiment_and_data_set() -> None:
+    page = (ROOT / "results" / "README.md").read_text()
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `") and "/" not in line}
+    for folder in (path for path in (ROOT / "results").iterdir() if path.is_dir()):
+        for table in folder.glob("*.csv"):
+            assert re.search(rf"\b{table.stem}\b", rows[folder.name]), f"which commit made {folder.name}/{table.name}?"
 
 
 def test_every_example_that_a_page_shows_is_there() -> None:

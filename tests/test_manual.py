@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from torch_geometric.data import Data
 from typer.testing import CliRunner
 
 import glasshouse
-from glasshouse import Population, SklearnTrainer, audit_evidence, experiments, write_evidence
+import glasshouse_experiments as experiments
+from glasshouse import Population, SklearnTrainer, audit_evidence, write_evidence
 from glasshouse.cli import app
 from glasshouse.compute import ThisProcess, chosen_compute
-from glasshouse.experiments.settings import Preset
 from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
-from glasshouse.graph.data.datasets import GraphDataset
 from glasshouse.registry import Registry
 from glasshouse.table import Table
+from glasshouse_experiments.settings import Preset
 from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
 from tests.strategies import gaussian_evidence
 
@@ -84,9 +85,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for run in ("RUN", "OTHER"):
         audit_evidence(evidence, members=members, attacks=["base"], title=run).save(folder / run)
 
-    def load(name: str) -> GraphDataset:
+    def load(name: str) -> Data:
         assert name in ("synthetic", "cora"), f"give {name} a small stand-in"
-        return GraphDataset(name=name, about="Made up.", data=tiny_graph(), ids=np.arange(240).astype(str))
+        return tiny_graph()
 
     monkeypatch.setattr("glasshouse.graph.load_graph", load)
     monkeypatch.setattr(
@@ -96,9 +97,9 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     presets: Registry[Preset] = Registry("a preset")
     for name in ("quick", "paper"):
         presets.add(name, Preset(targets=1, datasets=("synthetic",), epochs=0.02, most_shadows=8))
-    monkeypatch.setattr("glasshouse.experiments.runner.PRESETS", presets)
-    monkeypatch.setattr("glasshouse.experiments.reproduce_all", lambda **options: [("table-1", _reproduce(**options))])
-    monkeypatch.setattr("glasshouse.experiments.reproduce", _reproduce)
+    monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", presets)
+    monkeypatch.setattr("glasshouse_experiments.reproduce_all", lambda **options: [("table-1", _reproduce(**options))])
+    monkeypatch.setattr("glasshouse_experiments.reproduce", _reproduce)
     return folder
 
 
@@ -130,7 +131,7 @@ def test_a_command_of_a_shell_block_runs(command: str, desk: Path) -> None:
 @pytest.mark.parametrize("command", commands_in_sentences())
 def test_a_command_in_a_sentence_runs(command: str, desk: Path) -> None:
     """Where only the command's name is mentioned, as in "`glasshouse report` makes the page again", it must exist."""
-    bare = command.split()[1:] in (["report"], ["compare"], ["score"])
+    bare = command.split()[1:] in (["report"], ["compare"], ["score"], ["reproduce"])
     assert run(f"{command} --help" if bare else command)
 
 
@@ -173,7 +174,11 @@ def names_for(text: str) -> dict[str, Any]:
         mine = GNNTrainer(model=fresh, epochs=5, device="cpu")(data, mask.numpy(), 0)
         return {"data": data, "my_gnn": mine, "MyGNN": fresh, "mask": mask}
     if "result." in text:
-        return {"result": glasshouse.audit(model, population, members, trainer, shadows=4, attacks=["base"])}
+        return {
+            "result": glasshouse.audit(
+                population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"]
+            )
+        }
     return known | ({} if "population = " in text else {"model": model, "population": population, "trainer": trainer})
 
 

@@ -10,19 +10,25 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from glasshouse.attacks import Attack
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
-from glasshouse.audit_steps import check_attacks, checked_rates, conclude, library_versions, run_each
+from glasshouse.audit_steps import (
+    audit_view,
+    check_attacks,
+    checked_members,
+    checked_rates,
+    library_versions,
+    said_prior,
+    settings_of,
+    train_shadows,
+)
 from glasshouse.compute import Compute
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim, run_attack
+from glasshouse.errors import InputError
+from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, QueryOptions, accuracy, collect
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.shadow_pool import described
 from glasshouse.population import Population, as_members, check_population
-from glasshouse.progress import note_work
-from glasshouse.randomness import seed_for
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer, check_trainer
@@ -30,52 +36,60 @@ from glasshouse.training.trainer import Trainer, check_trainer
 __all__ = ["audit", "audit_evidence"]
 
 
+DEFAULT_ATTACKS = ("base", "lira", "rmia")
+
+
 def audit(
-    model: Any,
     population: Population,
-    members: ArrayLike,
-    trainer: Trainer,
     *,
-    attacks: Sequence[AttackChoice] = ("base", "lira", "rmia"),
+    model: Any = None,
+    members: ArrayLike | None = None,
+    trainer: Trainer | None = None,
+    shadow_trainer: Trainer | None = None,
+    attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     shadows: int = 8,
     mode: Mode = "online",
     fprs: Sequence[float] | None = None,
-    prior: float = 0.5,
+    prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | None = None,
     policy: Policy = "mean",
     fraction: float = 0.5,
-    how: QueryOptions | None = None,
-    store: Path | str | None = None,
+    pool: Path | str | None = None,
     compute: Compute | None = None,
     seed: int = 0,
     title: str = "Membership audit",
     about: str = "",
     progress: bool | None = None,
+    query: QueryOptions | None = None,
 ) -> AuditResult:
     """Train shadow models, attack the target, and measure who of its training records can be told from outside.
 
     Args:
-        model: the target: a torch module giving logits, an estimator with ``predict_proba``, or a callable
-            ``x -> logits``. None trains one with ``trainer`` on ``members``.
         population: the records, members and others.
-        members: [N] who trained the target; for evaluation alone, no attack sees it.
+        model: the target: a torch module giving logits, an estimator with ``predict_proba``, or a callable
+            ``x -> logits``. None trains one with ``trainer`` on ``members``. A model that is given needs its
+            ``members``.
+        members: [N] who trained the target; for evaluation alone, no attack sees it. Where no model is given, a random
+            half by default.
         trainer: ``(population, members, seed) -> model``, as the target was trained.
+        shadow_trainer: how the attacker trains, where it does not know how the owner did: another architecture or
+            optimizer (the paper's mismatched adversary).
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
             simulated targets and says why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve.
-        prior: λ, the share of members that the attacker expects.
+        prior: λ, the share of members that the attacker expects: one number, or one per record.
         claim: a stated (ε, δ) to judge.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         fraction: share of records that trains a shadow model.
-        how: batch size, device and temperature of queries.
-        store: the shadow pool's folder: models found there are not trained again. None keeps no model.
+        pool: the shadow pool's folder: models found there are not trained again. None keeps no model.
         compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
         seed: of every random choice.
         title: of the report.
         about: a sentence on the data, shown beside the figures.
         progress: whether to show bars; by default on a terminal only.
+        query: batch size, device and temperature of queries.
 
     Example:
         >>> import numpy as np
@@ -83,32 +97,41 @@ def audit(
         >>> from sklearn.tree import DecisionTreeClassifier
         >>> rng = np.random.default_rng(0)
         >>> population = Population(rng.normal(size=(200, 3)), rng.integers(2, size=200))
-        >>> members = np.arange(200) < 100
         >>> trainer = SklearnTrainer(estimator=DecisionTreeClassifier())
-        >>> result = audit(None, population, members, trainer, attacks=["base"], shadows=4)
+        >>> result = audit(population, members=np.arange(200) < 100, trainer=trainer, attacks=["base"], shadows=4)
         >>> result.table()["auc"].round(1)  # a tree grown to the end remembers everything
         array([0.7])
     """
     check_population(population)
+    if trainer is None:
+        raise InputError(
+            "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "
+            "TorchTrainer(…), or a function (population, members, seed) -> model."
+        )
     check_trainer(trainer)
-    mask = as_members(members, (len(population),), place="members")
+    if shadow_trainer is not None:
+        check_trainer(shadow_trainer, place="shadow_trainer")
+    mask = checked_members(model, members, len(population), seed=seed)
     wanted = checked_rates(fprs, mask)
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
-    pool = ShadowPool.plan(
-        population, trainer, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
+    plan = ShadowPool.plan(
+        population,
+        shadow_trainer or trainer,
+        shadows=shadows,
+        fraction=fraction,
+        seed=seed,
+        store=pool,
+        compute=compute,
     )
-    check_attacks(made, pool.members)
-    began = time.perf_counter()
-    if pool.store is not None:
-        pool.train(progress=progress)
-    stored = time.perf_counter() - began
-    if model is None:
-        note_work("The target was being trained.")
-    target = trainer(population, mask, seed_for(seed, "target")) if model is None else model
-    how = dataclasses.replace(how or QueryOptions(), keep_logits=any(attack.needs_logits for attack in made.values()))
+    check_attacks(made, plan.members)
+    trained = train_shadows(
+        plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
+    )
+    keep = any(attack.needs_logits for attack in made.values())
     started = time.perf_counter()
-    evidence, answers = collect(target, pool, how=how, progress=progress)
-    spent = stored + time.perf_counter() - started
+    evidence, answers = collect(
+        trained.target, plan, how=dataclasses.replace(query or QueryOptions(), keep_logits=keep), progress=progress
+    )
     shared = shared_records(population.digests(), mask)
     context = Context(
         title=title,
@@ -119,31 +142,22 @@ def audit(
         train_accuracy=accuracy(answers, mask),
         test_accuracy=accuracy(answers, ~mask),
         fingerprint=population.fingerprint(),
-        shadow_seconds=spent,
-        settings={
-            "trainer": described(trainer),
-            "prior": prior,
-            "training share": fraction,
-            "threshold policy": policy,
-        },
+        shadow_seconds=trained.seconds + time.perf_counter() - started,
+        settings=settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),
     )
-
-    def run(attack: Attack) -> AttackOutcome:
-        return run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
-
-    outcomes, failed = run_each(made, run)
-    return conclude(
+    return audit_view(
         evidence,
-        outcomes,
+        made,
         members=mask,
         labels=population.classes[population.y],
         fprs=wanted,
         context=context,
         claim=claim,
-        left_out=failed,
+        policy=policy,
+        progress=progress,
     )
 
 
@@ -151,10 +165,10 @@ def audit_evidence(
     evidence: Evidence,
     *,
     members: ArrayLike | None = None,
-    attacks: Sequence[AttackChoice] = ("base", "lira", "rmia"),
+    attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     mode: Mode = "online",
     fprs: Sequence[float] | None = None,
-    prior: float = 0.5,
+    prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | None = None,
     policy: Policy = "mean",
     seed: int = 0,
@@ -170,7 +184,7 @@ def audit_evidence(
             simulated targets and says why.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates.
-        prior: λ, the share of members that the attacker expects.
+        prior: λ, the share of members that the attacker expects: one number, or one per record.
         claim: a stated (ε, δ) to judge.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         seed: of every random choice.
@@ -194,23 +208,19 @@ def audit_evidence(
         shadows=evidence.models,
         mode=mode,
         seed=seed,
-        settings={"prior": prior, "threshold policy": policy},
+        settings={"prior": said_prior(prior), "threshold policy": policy},
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),
     )
-
-    def run(attack: Attack) -> AttackOutcome:
-        return run_attack(attack, evidence, fprs=wanted, members=mask, policy=policy, progress=progress)
-
-    outcomes, failed = run_each(made, run)
-    return conclude(
+    return audit_view(
         evidence,
-        outcomes,
+        made,
         members=mask,
         labels=evidence.labels,
         fprs=wanted,
         context=context,
         claim=claim,
-        left_out=failed,
+        policy=policy,
+        progress=progress,
     )

@@ -1,4 +1,4 @@
-"""The steps that audits of records and of graphs share: checks before the training, attacks one by one, the result."""
+"""What audits of records and of graphs share: checks before the training, the models, and from a view to a result."""
 
 from __future__ import annotations
 
@@ -6,36 +6,131 @@ import dataclasses
 import importlib.metadata
 import logging
 import platform
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray
+from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim
+from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import swapped_members, unlike_fit
-from glasshouse.evidence import Evidence
-from glasshouse.report import Context
+from glasshouse.evaluation.thresholds import Policy
+from glasshouse.pool import ShadowPool
+from glasshouse.pool.shadow_pool import described
+from glasshouse.population import as_members, random_subsets
+from glasshouse.progress import note_work
+from glasshouse.randomness import seed_for
+from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
+from glasshouse.training.trainer import Trainer
 
-__all__ = ["check_attacks", "checked_rates", "conclude", "library_versions", "run_each"]
+__all__ = [
+    "Shadows",
+    "audit_view",
+    "check_attacks",
+    "checked_members",
+    "checked_rates",
+    "library_versions",
+    "said_prior",
+    "settings_of",
+    "train_shadows",
+]
 
 _LOG = logging.getLogger("glasshouse")
 
 
-class Checkable(Protocol):
-    """What can tell, before anything is trained, whether it can judge by a pool."""
+class Shadows(NamedTuple):
+    """What is trained for an audit.
 
-    def check(self, members: BoolArray) -> None:
-        """Refuse a pool [K, N] that it cannot judge by."""
+    Args:
+        pool: the shadow pool.
+        target: the model under audit.
+        seconds: spent on training shadow models so far; those that are not kept are trained when they are asked for.
+    """
+
+    pool: ShadowPool
+    target: Any
+    seconds: float
 
 
-Kind = TypeVar("Kind", bound=Checkable)
+def checked_members(model: Any, members: ArrayLike | None, count: int, *, seed: int) -> BoolArray:
+    """[N] who trained the target, or will: by default a random half, where no model is given.
+
+    Example:
+        >>> checked_members(object(), None, 4, seed=0)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: members: missing; a model that is given needs to be told who trained it. Pass ...
+    """
+    if members is None:
+        if model is not None:
+            raise InputError(
+                "members: missing; a model that is given needs to be told who trained it. Pass members=mask, one True "
+                "or False per record."
+            )
+        members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
+    return as_members(members, (count,), place="members")
 
 
-def check_attacks(attacks: Mapping[str, Checkable], members: BoolArray) -> None:
+def train_shadows(
+    pool: ShadowPool,
+    trainer: Trainer,
+    *,
+    population: Any,
+    model: Any,
+    members: BoolArray,
+    seed: int,
+    progress: bool | None,
+) -> Shadows:
+    """Train the shadow models that a folder keeps, and then the target where none is given.
+
+    Args:
+        pool: planned.
+        trainer: of the target.
+        population: the owner's records or graph; the attacker's, in the pool, may differ.
+        model: the target; None trains one.
+        members: [N] who trains it.
+        seed: of every random choice.
+        progress: whether to show bars.
+    """
+    began = time.perf_counter()
+    if pool.store is not None:
+        pool.train(progress=progress)
+    seconds = time.perf_counter() - began
+    if model is None:
+        note_work("The target was being trained.")
+        model = trainer(population, members, seed_for(seed, "target"))
+    return Shadows(pool, model, seconds)
+
+
+def settings_of(
+    trainer: Trainer, shadow_trainer: Trainer | None, *, prior: float | ArrayLike, fraction: float, policy: Policy
+) -> dict[str, Any]:
+    """What a report says of how an audit was run."""
+    return {
+        "trainer": described(trainer),
+        "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
+        "prior": said_prior(prior),
+        "training share": fraction,
+        "threshold policy": policy,
+    }
+
+
+def said_prior(prior: float | ArrayLike) -> Any:
+    """A prior as a report shows it: the number, or how many there are.
+
+    Example:
+        >>> said_prior([0.1, 0.2])
+        'one for each of 2 records'
+    """
+    return prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} records"
+
+
+def check_attacks(attacks: Mapping[str, Attack[Any]], members: BoolArray) -> None:
     """Refuse attacks that cannot judge by a pool before its models are trained, all of them at once.
 
     Args:
@@ -57,23 +152,43 @@ def check_attacks(attacks: Mapping[str, Checkable], members: BoolArray) -> None:
     raise_faults(faults)
 
 
-def run_each(
-    attacks: Mapping[str, Kind], run: Callable[[Kind], AttackOutcome]
-) -> tuple[dict[str, AttackOutcome], dict[str, str]]:
-    """Run every attack; one that fails fails alone, since the training of the shadow models is behind it.
+def audit_view(
+    view: View,
+    attacks: Mapping[str, Attack[Any]],
+    *,
+    members: BoolArray | None,
+    labels: np.ndarray | None,
+    fprs: tuple[float, ...],
+    context: Context,
+    claim: PrivacyClaim | None = None,
+    policy: Policy = "mean",
+    progress: bool | None = None,
+    left_out: Mapping[str, str] | None = None,
+    surroundings: Surroundings | None = None,
+) -> AuditResult:
+    """From a view to a result: every attack, what all of them say about ε, and warnings where members look swapped.
+
+    An attack that fails fails alone, since the training of the shadow models is behind it.
 
     Args:
+        view: evidence of records, or a scene.
         attacks: by name.
-        run: from an attack to its outcome.
-
-    Returns:
-        Outcomes by name, and the reasons of those that failed.
+        members: [N] which audited records trained the target; None where not known.
+        labels: [N] of the audited records, as their owner writes them.
+        fprs: wanted false-positive rates.
+        context: what was audited, and how.
+        claim: a stated (ε, δ) to judge.
+        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        progress: whether to show bars.
+        left_out: attacks that were left out beforehand, each with the reason.
+        surroundings: of the records, where they are nodes of a graph.
     """
+    evidence = view.evidence
     outcomes: dict[str, AttackOutcome] = {}
     failed: dict[str, str] = {}
     for name, attack in attacks.items():
         try:
-            outcomes[name] = run(attack)
+            outcomes[name] = run_attack(attack, view, fprs=fprs, members=members, policy=policy, progress=progress)
         except InputError as error:
             failed[name] = " ".join(error.faults)
         except Exception as error:  # whatever it is, the other attacks' figures must not be lost to it
@@ -81,27 +196,13 @@ def run_each(
             failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
-    return outcomes, failed
-
-
-def conclude(
-    evidence: Evidence,
-    outcomes: Mapping[str, AttackOutcome],
-    *,
-    members: BoolArray | None,
-    labels: np.ndarray | None,
-    fprs: tuple[float, ...],
-    context: Context,
-    claim: PrivacyClaim | None,
-    left_out: Mapping[str, str] | None = None,
-) -> AuditResult:
-    """A result from outcomes, with what all attacks say about ε, and a warning where members look swapped."""
     privacy = None
     if members is not None:
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or unlike_fit(evidence, members)  # who is swapped is unlike the shadow models too
         context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
-        guesses = [some for outcome in outcomes.values() for some in outcome.guesses(members)]
+        attackers = [outcome for outcome in outcomes.values() if not outcome.attack.knows_truth]
+        guesses = [some for outcome in attackers for some in outcome.guesses(members)]
         privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))
     return AuditResult(
         evidence=evidence,
@@ -111,7 +212,8 @@ def conclude(
         fprs=fprs,
         privacy=privacy,
         context=context,
-        left_out=left_out or {},
+        surroundings=surroundings,
+        left_out={**(left_out or {}), **failed},
     )
 
 

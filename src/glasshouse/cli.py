@@ -41,7 +41,11 @@ Next, a real one. Write one of these into audit.yaml and run: glasshouse audit a
   graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
   data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
 
-_NO_GRAPH = "  none: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
+_NO_GRAPH = "  not here: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
+_NO_EXPERIMENTS = (
+    "reproduce: the paper's experiments are not part of the installed package. "
+    "In a source tree of Glasshouse, run: pip install ./experiments"
+)
 
 Found = TypeVar("Found")
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
@@ -161,7 +165,8 @@ def reproduce(
     quiet: Quiet = False,
 ) -> None:
     """Run an experiment of the paper, and print our cells beside its own."""
-    from glasshouse import experiments
+    _find_experiments()
+    import glasshouse_experiments as experiments
 
     options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
     options["progress"] = False if quiet else None
@@ -174,14 +179,12 @@ def reproduce(
 @app.command()
 def attacks() -> None:
     """List the attacks, by the names that files and options take; those that need a graph last."""
-    typer.echo("\n".join(attack_names()))
+    on_records = attack_names(graph=False)
+    typer.echo("\n".join(on_records))
     typer.echo("\nOn graphs also:")
+    typer.echo("\n".join(name for name in attack_names() if name not in on_records))
     if not _graph_installed():
         typer.echo(_NO_GRAPH)
-        return
-    from glasshouse.graph.attacks.attack import GRAPH_ATTACKS
-
-    typer.echo("\n".join(name for name in GRAPH_ATTACKS.names() if name not in attack_names()))
 
 
 @app.command()
@@ -198,6 +201,15 @@ def datasets() -> None:
 
     typer.echo("\n".join(f"  {name}" for name in graph_names()))
     typer.echo("  torch_geometric:CLASS or torch_geometric:CLASS:NAME, or your own my_graph.npz")
+
+
+def _find_experiments() -> None:
+    """Make the package of the paper's experiments importable; a source tree's own, beside ``src``, come first."""
+    beside = Path(__file__).resolve().parents[2] / "experiments"
+    if (beside / "glasshouse_experiments").is_dir():
+        sys.path.insert(0, str(beside))
+    elif find_spec("glasshouse_experiments") is None:
+        raise InputError(_NO_EXPERIMENTS)
 
 
 def _graph_installed() -> bool:

@@ -166,7 +166,9 @@ def fingerprint_of(population: Any) -> str:
         return population.fingerprint()
     main = _digest([population.x, population.edge_index, population.y])
     # edge weights, masks and the like may steer the training of a user's own trainer; a graph without keeps its hash
-    names = sorted(set(population.keys()) - {"x", "edge_index", "y"}) if hasattr(population, "keys") else []
+    names = (
+        sorted(set(population.keys()) - {"x", "edge_index", "y", "about", "ids"}) if hasattr(population, "keys") else []
+    )
     more = [(name, value) for name in names if (value := getattr(population, name, None)) is not None]
     if not more:
         return main

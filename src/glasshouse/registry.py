@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -42,20 +43,31 @@ class Registry(Generic[Thing]):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self._things: dict[str, Thing] = {}
+        self._modules: dict[str, str] = {}  # names that are known before their module is imported
 
     def add(self, name: str, thing: Thing) -> None:
         """Make a thing known; a second one of a name replaces the first."""
         self._things[name] = thing
 
+    def add_lazy(self, name: str, *, module: str) -> None:
+        """Make a name known whose thing is added when its module is imported, which happens when it is asked for."""
+        self._modules[name] = module
+
     def names(self) -> list[str]:
-        """All names, in the order they were added."""
-        return list(self._things)
+        """All names, in the order they were added; those that are not imported yet last."""
+        return [*self._things, *self.lazy()]
+
+    def lazy(self) -> list[str]:
+        """The names whose module is not imported yet."""
+        return [name for name in self._modules if name not in self._things]
 
     def find(self, name: str) -> Thing:
         """The thing of a name; an unknown one is refused with what is near and what is known."""
+        if name in self.lazy():
+            importlib.import_module(self._modules[name])
         if name not in self._things:
-            hint = did_you_mean(name, self._things)
-            raise InputError(f'"{name}" is not {self.kind}.{hint} Known: {", ".join(self._things)}.')
+            hint = did_you_mean(name, self.names())
+            raise InputError(f'"{name}" is not {self.kind}.{hint} Known: {", ".join(self.names())}.')
         return self._things[name]
 
     def parameters(self, name: str) -> list[str]:

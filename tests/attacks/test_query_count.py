@@ -4,7 +4,7 @@ import pytest
 
 from glasshouse import audit_evidence
 from glasshouse.attacks import BASE, RMIA, AttackR, LossThreshold, QueryCount, ShadowClassifier
-from glasshouse.attacks.registry import Attack
+from glasshouse.attacks.attack import Attack
 from tests.strategies import gaussian_evidence
 
 EVIDENCE, MEMBERS = gaussian_evidence(records=200, models=8, shift=2.0, seed=0)

@@ -7,7 +7,7 @@ import pytest
 
 from glasshouse import Evidence, InputError
 from glasshouse.arrays import FloatArray
-from glasshouse.attacks import BASE, Attack, attack_names, create, register, simulated_targets
+from glasshouse.attacks import BASE, Attack, attack_names, create, register
 from glasshouse.attacks import registry as rooms
 from tests.strategies import gaussian_evidence
 
@@ -46,6 +46,6 @@ def test_a_users_own_attack_is_registered_by_a_decorator(monkeypatch: pytest.Mon
 def test_simulated_scores_are_those_of_every_simulated_target() -> None:
     evidence, _ = gaussian_evidence(records=30, models=6, shift=1.0, seed=0)
     found = list(BASE().simulated_scores(evidence))
-    for (scores, members), target in zip(found, simulated_targets(evidence), strict=True):
-        assert (scores == BASE().score(target.evidence)).all()
+    for (scores, members), target in zip(found, evidence.simulated(), strict=True):
+        assert (scores == BASE().score(target.view)).all()
         assert (members == target.members).all()

@@ -8,7 +8,7 @@ from scipy.special import logit
 from scipy.stats import norm
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import LiRA, Regressed, simulated_targets
+from glasshouse.attacks import LiRA, Regressed
 from glasshouse.attacks.regressed import mean_margins
 from glasshouse.evaluation import auc, estimate_thresholds
 from glasshouse.evidence import Mode
@@ -30,12 +30,12 @@ def test_online_it_is_the_ratio_of_two_regressions_written_out(prior: float) -> 
     sides = []
     for side in (True, False):
         x, y = [], []
-        for target in simulated_targets(evidence):
-            said = margins(target.evidence.shadow_loss)
+        for target in evidence.simulated():
+            said = margins(target.view.shadow_loss)
             for v in np.flatnonzero(target.members == side).tolist():
-                who = target.evidence.shadow_members[:, v]
+                who = target.view.shadow_members[:, v]
                 x.append([1.0, said[who, v].mean(), said[~who, v].mean()])
-                y.append(margins(target.evidence.target_loss)[v])
+                y.append(margins(target.view.target_loss)[v])
         coefficients, residuals, *_ = np.linalg.lstsq(np.array(x), np.array(y), rcond=None)
         sides.append((coefficients, np.sqrt(residuals[0] / (len(x) - 3))))
     scores = Regressed(prior=prior).score(evidence)

@@ -8,7 +8,7 @@ import pytest
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BASE, attack_names, create, rehearsal
-from glasshouse.attacks.registry import Attack
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.rehearsal import rehearse
 from glasshouse.population import complementary_halves, random_subsets
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from scipy.stats import norm
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import LiRA, ShrunkLiRA, simulated_targets
+from glasshouse.attacks import LiRA, ShrunkLiRA
 from glasshouse.attacks.shrunk import CommonShift, fit_common_shift
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.evaluation import auc, estimate_thresholds
@@ -81,8 +81,8 @@ def test_offline_it_is_the_common_shift_of_other_records_written_out() -> None:
     folds = attack.fit_.folds  # type: ignore[union-attr]
     found = attack.score(evidence)
     above: dict[bool, list[tuple[int, float]]] = {True: [], False: []}
-    for target in simulated_targets(evidence):
-        gap = loss_to_margin(target.evidence.target_loss) - sides(target.evidence)[1].mean
+    for target in evidence.simulated():
+        gap = loss_to_margin(target.view.target_loss) - sides(target.view)[1].mean
         for v in range(50):
             above[bool(target.members[v])].append((v, gap[v]))
     gap = loss_to_margin(evidence.target_loss) - sides(evidence)[1].mean

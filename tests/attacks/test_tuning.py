@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence
-from glasshouse.attacks import simulated_targets
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.evaluation import auc
 from tests.strategies import gaussian_evidence
@@ -19,8 +18,8 @@ def test_the_best_of_all_hundredths_is_found() -> None:
     evidence, _ = gaussian_evidence(records=600, models=6, shift=1.0, seed=3, difficulty=2.0)
 
     def quality(share: float) -> float:
-        simulated = simulated_targets(evidence)
-        return float(np.mean([auc(statistic_of(one.evidence)(share), one.members) for one in simulated]))
+        simulated = evidence.simulated()
+        return float(np.mean([auc(statistic_of(one.view)(share), one.members) for one in simulated]))
 
     brute = max(quality(share) for share in np.arange(0, 1.005, 0.01))
     found = best_share(evidence, statistic_of, name="share")

@@ -1,24 +1,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError, audit_evidence
-from glasshouse.attacks import attack_names, create
+from glasshouse.attacks import BASE, Attack, attack_names, create
 from glasshouse.evaluation import Best, auc, run_attack, tpr_at_fpr
-from glasshouse.evaluation.best import Scored, candidate_names, pick_best
+from glasshouse.evaluation.best import _CANDIDATES, pick_best
+from glasshouse.evaluation.thresholds import Scored
 from tests.strategies import gaussian_evidence
 
 FEW = ("base", "lira", "regressed")
 
 
-def of(scores: np.ndarray, members: np.ndarray) -> Callable[[], tuple[str, Scored]]:
-    return lambda: ("settled", [(scores, members)] * 4)
+def of(scores: np.ndarray, members: np.ndarray) -> Callable[[], tuple[Attack[Any], Scored]]:
+    return lambda: (BASE(), [(scores, members)] * 4)
 
 
-def refusing() -> tuple[str, Scored]:
+def refusing() -> tuple[Attack[Any], Scored]:
     raise InputError("shadows: too few.")
 
 
@@ -100,13 +102,16 @@ def test_an_audit_takes_best_and_says_what_it_picked(attacks: str | list[str]) -
 
 
 def test_offline_only_offline_attacks_are_tried() -> None:
-    made = Best(mode="offline", prior=0.2).attacks()
-    assert {getattr(attack, "mode", "offline") for attack in made.values()} == {"offline"}
-    assert getattr(made["base"], "prior") == 0.2  # noqa: B009 (not every attack has one)
+    evidence, _ = gaussian_evidence(records=200, models=8, shift=1.5, seed=0)
+    for name in ("base", "lira", "regressed"):
+        picked = Best(mode="offline", prior=0.2, candidates=(name,)).pick(evidence).attack
+        assert vars(picked)["mode"] == "offline"
+        assert vars(picked).get("prior", 0.2) == 0.2
 
 
 def test_candidates_are_known_attacks_and_bad_ones_are_refused() -> None:
-    assert set(candidate_names()) <= set(attack_names())
+    every = [name for names in _CANDIDATES.values() for name in names]
+    assert set(every) <= set(attack_names())
     with pytest.raises(InputError, match='"bsae" is not an attack'):
         Best(candidates=("bsae",))
     with pytest.raises(InputError, match="one of its own"):

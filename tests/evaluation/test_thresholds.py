@@ -8,7 +8,7 @@ import pytest
 
 from glasshouse import Evidence
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks import BASE, RMIA, Attack, LiRA, simulated_targets
+from glasshouse.attacks import BASE, RMIA, Attack, LiRA
 from glasshouse.evaluation import estimate_thresholds, roc
 from glasshouse.evaluation.thresholds import threshold_from
 from tests.strategies import gaussian_evidence
@@ -34,7 +34,7 @@ def test_held_out_simulated_targets_have_the_wanted_rate(attack: Attack) -> None
     inside, rates = [], []
     for seed in range(10):
         evidence, _ = gaussian_evidence(records=2000, models=16, shift=1.5, seed=seed)
-        scored = [(attack.score(one.evidence), one.members) for one in simulated_targets(evidence)]
+        scored = [(attack.score(one.view), one.members) for one in evidence.simulated()]
         threshold = threshold_from(scored[:8], 0.05)
         for scores, members in scored[8:]:
             rate = threshold.decide(scores)[~members].mean()

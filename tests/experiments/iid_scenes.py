@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glasshouse.experiments.iid_bench import IidBench, Target
-from glasshouse.experiments.iid_settings import RECORD_SETTINGS
-from glasshouse.experiments.settings import Preset
+from glasshouse_experiments.iid_bench import IidBench, Target
+from glasshouse_experiments.iid_settings import RECORD_SETTINGS
+from glasshouse_experiments.settings import Preset
 from tests.datasets.made_up_images import write_binary
 from tests.strategies import gaussian_evidence
 

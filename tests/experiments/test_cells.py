@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.experiments.cells import Cell, compared, markdown
+from glasshouse_experiments.cells import Cell, compared, markdown
 
 
 def cell(values: tuple[float, ...], attack: str = "BASE") -> Cell:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from glasshouse.evaluation import auc
-from glasshouse.experiments.cells import compared
-from glasshouse.experiments.iid import ATTACKS, iid
-from glasshouse.experiments.iid_bench import first_models
+from glasshouse_experiments.cells import compared
+from glasshouse_experiments.iid import ATTACKS, iid
+from glasshouse_experiments.iid_bench import first_models
 from tests.experiments.iid_scenes import bench_of_losses
 
 

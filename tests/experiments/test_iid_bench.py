@@ -9,12 +9,12 @@ import torch
 
 from glasshouse import InputError, TorchTrainer
 from glasshouse.evidence import query
-from glasshouse.experiments.accuracy_iid import accuracy_iid
-from glasshouse.experiments.iid import iid
-from glasshouse.experiments.iid_bench import IidBench
-from glasshouse.experiments.iid_settings import RECORD_SETTINGS, RecordSetting
-from glasshouse.experiments.settings import Preset
 from glasshouse.training import CropAndFlip, OneCycle, WideResNet, mlp
+from glasshouse_experiments.accuracy_iid import accuracy_iid
+from glasshouse_experiments.iid import iid
+from glasshouse_experiments.iid_bench import IidBench
+from glasshouse_experiments.iid_settings import RECORD_SETTINGS, RecordSetting
+from glasshouse_experiments.settings import Preset
 from tests.experiments.iid_scenes import place_images
 
 WIDE = functools.partial(WideResNet, depth=10, width=1)

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors
+import safetensors.numpy
 
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.evidence import query
-from glasshouse.experiments import kept_losses as module
-from glasshouse.experiments.kept_losses import kept_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.training import mlp
+from glasshouse_experiments import kept_losses as module
+from glasshouse_experiments.kept_losses import kept_losses
 
 POPULATION = Population(np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32), np.arange(30) % 3)
 
@@ -42,6 +44,19 @@ def test_losses_that_are_damaged_or_of_another_model_are_asked_again(tmp_path: P
     expected = kept_losses(pool(tmp_path), progress=False)
     first, second = (tmp_path / "losses" / f"model-0000{index}.safetensors" for index in (0, 1))
     first.write_bytes(second.read_bytes() if content is None else content)
+    assert (kept_losses(pool(tmp_path), progress=False) == expected).all()
+
+
+def test_losses_of_another_version_are_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = kept_losses(pool(tmp_path), progress=False)
+    path = tmp_path / "losses" / "model-00000.safetensors"
+    with safetensors.safe_open(path, framework="np") as file:
+        made_by = file.metadata()
+    assert made_by["version"] == "1"
+    del made_by["version"]  # as in files from before there were versions, which the first one made
+    path.write_bytes(safetensors.numpy.save({"loss": np.zeros(30)}, metadata=made_by))
+    assert (kept_losses(pool(tmp_path), progress=False)[0] == 0).all()
+    monkeypatch.setattr(module, "VERSION", 2)
     assert (kept_losses(pool(tmp_path), progress=False) == expected).all()
 
 

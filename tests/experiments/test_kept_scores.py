@@ -11,10 +11,10 @@ import pytest
 
 from glasshouse.attacks import BASE
 from glasshouse.evaluation import AttackOutcome
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.kept_scores import keep_scores, kept_scores
-from glasshouse.experiments.settings import SETTINGS, Preset
 from glasshouse.pool.description import digest_of
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.kept_scores import Origin, keep_scores, kept_scores
+from glasshouse_experiments.settings import SETTINGS, Preset
 
 NAME = ("online", "4", "", "BASE")
 TRUTH = np.array([True, False])
@@ -26,20 +26,21 @@ def outcome() -> AttackOutcome:
 
 def test_scores_come_back_for_the_same_models_and_nodes_alone(tmp_path: Path) -> None:
     path = tmp_path / "scores.npz"
-    assert kept_scores(path, TRUTH, models="a") is None
-    keep_scores(path, outcome(), models="a")
-    found = kept_scores(path, TRUTH, models="a")
+    assert kept_scores(path, TRUTH, origin=Origin("a", 1)) is None
+    keep_scores(path, outcome(), origin=Origin("a", 1))
+    found = kept_scores(path, TRUTH, origin=Origin("a", 1))
     assert found is not None
     assert found.scores.tolist() == [0.2, 0.8]
-    assert kept_scores(path, TRUTH, models="b") is None
-    assert kept_scores(path, np.array([True]), models="a") is None
+    assert kept_scores(path, TRUTH, origin=Origin("b", 1)) is None
+    assert kept_scores(path, np.array([True]), origin=Origin("a", 1)) is None
+    assert kept_scores(path, TRUTH, origin=Origin("a", 2)) is None
 
 
 @pytest.mark.parametrize("damage", [b"", b"no archive", b"PK\x03\x04"])
 def test_a_damaged_file_is_as_good_as_none(damage: bytes, tmp_path: Path) -> None:
     path = tmp_path / "scores.npz"
     path.write_bytes(damage)
-    assert kept_scores(path, TRUTH, models="a") is None
+    assert kept_scores(path, TRUTH, origin=Origin("a", 1)) is None
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,7 @@ def test_a_damaged_file_is_as_good_as_none(damage: bytes, tmp_path: Path) -> Non
         {"scores": np.array(["a", "b"])},
         {"thresholds": np.zeros(3)},
         {"seconds": np.zeros(2)},
+        {"version": np.array("one")},
     ],
 )
 def test_what_no_attack_gives_is_not_taken_for_scores(wrong: dict[str, Any], tmp_path: Path) -> None:
@@ -60,9 +62,11 @@ def test_what_no_attack_gives_is_not_taken_for_scores(wrong: dict[str, Any], tmp
         "models": np.array("a"),
     }
     np.savez(path, **right)
-    assert kept_scores(path, TRUTH, models="a") is not None
+    assert kept_scores(path, TRUTH, origin=Origin("a", 1)) is not None
+    # a file without a version is from before there were any, when each attack was at its first
+    assert kept_scores(path, TRUTH, origin=Origin("a", 2)) is None
     np.savez(path, **right | wrong)
-    assert kept_scores(path, TRUTH, models="a") is None
+    assert kept_scores(path, TRUTH, origin=Origin("a", 1)) is None
 
 
 def test_a_target_that_was_trained_again_is_attacked_again(tmp_path: Path) -> None:
@@ -84,6 +88,27 @@ def test_a_target_that_was_trained_again_is_attacked_again(tmp_path: Path) -> No
     assert (changed[0].scores != first[0].scores).any()
     assert (changed[1].scores == first[1].scores).all()
     assert sum(path.stat().st_mtime_ns != stamp for path, stamp in stamps.items()) == 1
+
+
+def test_an_attack_of_another_version_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attacks = {NAME: BASE()}
+    bench = Bench(
+        setting=SETTINGS.find("synthetic"),
+        preset=Preset(targets=1, datasets=("synthetic",), epochs=0.02),
+        folder=tmp_path,
+        progress=False,
+    )
+    list(bench.judged(attacks, shadows=4))
+    (path,) = tmp_path.rglob("scores/*.npz")
+    with np.load(path) as kept:
+        assert kept["version"] == 1
+        stale = dict(kept) | {"scores": np.zeros_like(kept["scores"])}
+    np.savez(path, **stale)
+    assert (next(bench.judged(attacks, shadows=4))[NAME].scores == 0).all()  # served as it was kept
+    monkeypatch.setattr(BASE, "version", 2)
+    assert (next(bench.judged(attacks, shadows=4))[NAME].scores != 0).any()
+    with np.load(path) as kept:
+        assert kept["version"] == 2
 
 
 def give_weights(folder: Path, *, source: int, receiver: int) -> None:

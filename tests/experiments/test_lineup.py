@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from glasshouse.experiments.lineup import SAMPLERS, classifiers, gbase, singles
+from glasshouse_experiments.lineup import SAMPLERS, classifiers, gbase, singles
 
 
 def test_names_are_those_of_the_papers_table() -> None:

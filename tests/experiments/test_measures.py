@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.experiments.bench import Judged
-from glasshouse.experiments.measures import at_shares, at_threshold, collected, cut_at, ranking
+from glasshouse_experiments.bench import Judged
+from glasshouse_experiments.measures import at_shares, at_threshold, collected, cut_at, ranking
 
 NAME = ("online", "8", "", "BASE")
 

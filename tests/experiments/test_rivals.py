@@ -5,9 +5,9 @@ import io
 import pytest
 from rich.console import Console
 
-from glasshouse.experiments import show
-from glasshouse.experiments.cells import Cell, compared
-from glasshouse.experiments.rivals import against_rivals, rivals_page
+from glasshouse_experiments import show
+from glasshouse_experiments.cells import Cell, compared
+from glasshouse_experiments.rivals import against_rivals, rivals_page
 
 
 def cell(attack: str, *values: float) -> Cell:

@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from glasshouse.experiments.cells import Cell
-from glasshouse.experiments.rivals import against_rivals
-from glasshouse.experiments.rivals_picture import rivals_picture
-from glasshouse.experiments.runner import reproduce
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.rivals import against_rivals
+from glasshouse_experiments.rivals_picture import rivals_picture
+from glasshouse_experiments.runner import reproduce
 
 ROOT = Path(__file__).parents[2]
 

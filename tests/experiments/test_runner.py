@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import itertools
 import json
 import os
@@ -16,14 +15,15 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
+from glasshouse.attacks import create
 from glasshouse.attacks.stacking import Boosted
-from glasshouse.experiments import EXPERIMENTS, ablation, reproduce, reproduce_all, runner, samplers, settings
-from glasshouse.experiments.rivals import OURS
-from glasshouse.experiments.settings import Preset
 from glasshouse.graph import GStacked
-from glasshouse.graph.attacks.attack import make_attack
 from glasshouse.graph.attacks.stacking import SIGNALS
 from glasshouse.table import Table
+from glasshouse_experiments import EXPERIMENTS, ablation, reproduce, reproduce_all, runner, samplers, settings
+from glasshouse_experiments.rivals import OURS
+from glasshouse_experiments.settings import Preset
+from glasshouse_experiments.source_commit import source_commit
 
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
 GRAPH = ["accuracy", "table-1", "thresholds", "estimated-threshold", "rmia-beta", "mismatch", "samplers", "vary-m"]
@@ -34,7 +34,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preset of two targets and few epochs on the made-up graph."""
     changed = copy.deepcopy(settings.PRESETS)
     changed.add("tiny", TINY)
-    monkeypatch.setattr("glasshouse.experiments.runner.PRESETS", changed)
+    monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", changed)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +64,7 @@ def test_tables_of_both_kinds_of_data_share_a_name(pools: Path, tmp_path: Path) 
         table = reproduce(name, preset="tiny", out=tmp_path, pools=pools, progress=False)
         assert set(table["dataset"]) == ({"Digits"} if name == "iid" else {"Synthetic", "Digits"})
     written = json.loads((tmp_path / "tiny" / "iid" / "digits.json").read_text())
+    assert written["commit"] == source_commit()
     assert "10 epochs, 1797 records, 8 shadow models, 2 targets. A taste, not the paper's" in written["note"]
     assert "A taste, not the paper's" in (tmp_path / "tiny" / "iid.md").read_text()
 
@@ -81,7 +82,8 @@ def test_our_own_attacks_stand_beside_the_best_of_the_papers(
     learner = Boosted(rounds=5, fits=1)
     small: dict[str, Any] = {"g-stacked": {"boosted": learner, "folds": 2, "samples": (2,)}}
     monkeypatch.setattr(
-        "glasshouse.experiments.beyond._made", lambda name, mode, **_: make_attack(name, small.get(name, {}), mode=mode)
+        "glasshouse_experiments.beyond._made",
+        lambda name, mode, **_: create(name, shared={"mode": mode}, **small.get(name, {})),
     )
     table = reproduce("beyond", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
     rows = list(table.rows())
@@ -100,7 +102,7 @@ SMALL: dict[str, Any] = {"samples": (2,), "boosted": Boosted(rounds=5, fits=1)}
 
 
 def test_our_own_sampler_stands_beside_the_papers(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = functools.cache(lambda mode, seed: GStacked(mode=mode, seed=seed, folds=2, **SMALL))
+    small = lambda request: GStacked(mode=request.mode, seed=request.seed, folds=2, **SMALL)  # noqa: E731
     monkeypatch.setattr("glasshouse.graph.attacks.stacked_sampler._attack", small)
     table = reproduce(
         "beyond-samplers", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False
@@ -111,8 +113,8 @@ def test_our_own_sampler_stands_beside_the_papers(pools: Path, tmp_path: Path, m
 
 def test_signals_are_left_out_one_after_the_other(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = {name: ablation.LEFT_OUT[name] for name in ("nothing", "sampled training sets")}
-    monkeypatch.setattr("glasshouse.experiments.ablation.LEFT_OUT", few)
-    monkeypatch.setattr("glasshouse.experiments.ablation.GStacked", lambda **options: GStacked(**options | SMALL))
+    monkeypatch.setattr("glasshouse_experiments.ablation.LEFT_OUT", few)
+    monkeypatch.setattr("glasshouse_experiments.ablation.GStacked", lambda **options: GStacked(**options | SMALL))
     table = reproduce("ablation", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
     found = {row["setting"]: row["mean"] for row in table.rows() if row["metric"] == "auc_pct"}
     assert list(found) == ["without nothing", "without sampled training sets"]
@@ -130,7 +132,7 @@ def column(row: dict[str, Any]) -> tuple[str, ...]:
 
 def test_a_private_model_stands_beside_its_bound(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("opacus")
-    monkeypatch.setattr("glasshouse.experiments.dp_bound.BUDGETS", (1.0, float("inf")))
+    monkeypatch.setattr("glasshouse_experiments.dp_bound.BUDGETS", (1.0, float("inf")))
     table = reproduce("dp-bound", preset="tiny", out=tmp_path, pools=pools, progress=False)
     rows = {(row["setting"], row["metric"]): row["mean"] for row in table.rows()}
     assert rows["epsilon=1", "posterior_bound_pct"] == pytest.approx(100 / (1 + np.exp(-1)))
@@ -156,9 +158,9 @@ def test_an_estimated_threshold_is_not_taken_from_the_targets_it_judges(pools: P
 
 
 SCRIPT = """
-from glasshouse.experiments import reproduce_all, settings
-from glasshouse.experiments.rivals import OURS
-from glasshouse.experiments.settings import Preset
+from glasshouse_experiments import reproduce_all, settings
+from glasshouse_experiments.rivals import OURS
+from glasshouse_experiments.settings import Preset
 settings.PRESETS.add("tiny", Preset(targets=2, datasets=("synthetic",), epochs=0.05, most_shadows=8))
 for name, _ in reproduce_all(preset="tiny", out="{out}", pools="{pools}", progress=False):
     print(name, flush=True)
@@ -168,7 +170,8 @@ for name, _ in reproduce_all(preset="tiny", out="{out}", pools="{pools}", progre
 def test_a_killed_reproduce_all_goes_on_where_it_was(tmp_path: Path) -> None:
     out, pools = tmp_path / "out", tmp_path / "pools"
     command = [sys.executable, "-c", SCRIPT.format(out=out, pools=pools)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as first:  # noqa: S603
+    places = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # the experiments need not be installed
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, env=places) as first:  # noqa: S603
         assert first.stdout is not None
         assert first.stdout.readline() == "accuracy\n"
         for _ in range(600):  # in the middle of Table 1, after a few attacks
@@ -217,8 +220,8 @@ def test_our_own_attacks_run_on_records_and_against_mismatched_targets(
     own = {"stacked": small, "g-stacked": small | {"samples": (2,)}}
     for place in ("beyond", "beyond_iid"):
         monkeypatch.setattr(
-            f"glasshouse.experiments.{place}._made",
-            lambda name, mode, **_: make_attack(name, own.get(name, {}), mode=mode),
+            f"glasshouse_experiments.{place}._made",
+            lambda name, mode, **_: create(name, shared={"mode": mode}, **own.get(name, {})),
         )
     kept: dict[str, Any] = {"preset": "tiny", "out": tmp_path, "pools": pools, "progress": False}
     records = reproduce("beyond", datasets=["digits"], **kept)

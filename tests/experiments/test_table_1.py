@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glasshouse.experiments.bench import Bench
-from glasshouse.experiments.cells import compared
-from glasshouse.experiments.settings import SETTINGS, Preset
-from glasshouse.experiments.table_1 import table_1
 from glasshouse.graph import citation_graph
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.cells import compared
+from glasshouse_experiments.settings import SETTINGS, Preset
+from glasshouse_experiments.table_1 import table_1
 
 
 def write_flickr(folder: Path, nodes: int) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import BASE
-from glasshouse.experiments.cells import compared
-from glasshouse.experiments.thresholds_iid import thresholds_iid
+from glasshouse_experiments.cells import compared
+from glasshouse_experiments.thresholds_iid import thresholds_iid
 from tests.experiments.iid_scenes import bench_of_losses
 
 

@@ -16,19 +16,27 @@ TRAINER = GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), de
 
 @functools.cache
 def trained_scene(*, nodes: int = 240, shadows: int = 4, architecture: str = "gcn", seed: int = 0) -> Scene:
-    """An overfitted target and its shadows on a small synthetic graph; everything audited, the truth known."""
+    """An overfitted target and its shadows on a small synthetic graph; everything audited."""
     data = citation_graph(nodes=nodes, classes=3, seed=seed)
     trainer = GNNTrainer(
         architecture=architecture, hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), device="cpu"
     )
     members = complementary_halves(nodes, models=shadows, seed=seed)
-    truth: BoolArray = random_subsets(nodes, models=1, fraction=0.5, seed=seed + 1)[0]
+    truth = _truth(nodes, seed)
     models = [trainer(data, who, number) for number, who in enumerate(members)]
-    return Scene(data, trainer(data, truth, 99), models, members, truth=truth)
+    return Scene(data, trainer(data, truth, 99), models, members)
 
 
 def on_nodes(scene: Scene, nodes: list[int]) -> Scene:
     """The same scene with few audited nodes."""
-    return Scene(
-        scene.data, scene.target, scene.shadows, scene.shadow_members, nodes=np.array(nodes), truth=scene.truth
-    )
+    return Scene(scene.data, scene.target, scene.shadows, scene.shadow_members, nodes=np.array(nodes))
+
+
+def truth_of(scene: Scene, *, seed: int = 0) -> BoolArray:
+    """Who trained the target of a trained scene, [n]; the scene itself does not know it."""
+    return _truth(int(scene.data.num_nodes), seed)
+
+
+def _truth(nodes: int, seed: int) -> BoolArray:
+    truth: BoolArray = random_subsets(nodes, models=1, fraction=0.5, seed=seed + 1)[0]
+    return truth

@@ -124,4 +124,4 @@ def test_bad_input_is_refused_before_anything_is_trained(options: dict[str, Any]
 
 def test_the_records_call_points_graphs_to_their_own() -> None:
     with pytest.raises(InputError, match=r"glasshouse\.graph\.audit"):
-        glasshouse.audit(None, DATA, np.ones(300), TRAINER)
+        glasshouse.audit(DATA, members=np.ones(300), trainer=TRAINER)

@@ -109,12 +109,12 @@ def test_an_engine_that_differs_from_the_rule_stops_the_audit(monkeypatch: pytes
     from glasshouse.graph.rule.self_check import check_engine
 
     models = [build_gnn("gcn", features=60, hidden=4, classes=3) for _ in range(3)]
-    scene = Scene(DATA, models[0], models[1:], np.stack([MEMBERS, ~MEMBERS]))
-    assert check_engine(scene, seed=0).largest < 1e-4
+    nodes = np.arange(int(DATA.num_nodes))
+    assert check_engine(models, DATA, nodes=nodes, share=0.5, seed=0).largest < 1e-4
     wrong = lambda *asked, **options: toggle_losses(*asked, **options) + 0.05  # noqa: E731
     monkeypatch.setattr("glasshouse.graph.rule.self_check.toggle_losses", wrong)
     with pytest.raises(InputError, match="the fast engine differs from the rule as written by 0.0"):
-        check_engine(scene, seed=0)
+        check_engine(models, DATA, nodes=nodes, share=0.5, seed=0)
 
 
 @pytest.mark.parametrize("broken", ["dropout", "cache"])
@@ -227,7 +227,7 @@ def test_a_network_that_gives_probabilities_in_a_dict_is_audited_as_its_logits_a
     for kind in ("dict", "plain"):
         target, *shadows = (Answering(net, kind) for net in nets)
         scene = Scene(DATA, target, shadows, np.stack([MEMBERS, ~MEMBERS]))
-        found[kind] = (GBASE(samples=2).score_scene(scene), scene.zero_hop.target_loss, scene.notes)
+        found[kind] = (GBASE(samples=2).score(scene), scene.zero_hop.target_loss, scene.notes)
     np.testing.assert_allclose(found["dict"][0], found["plain"][0], atol=1e-3)
     np.testing.assert_allclose(found["dict"][1], found["plain"][1], atol=1e-4)
     assert "answers with probabilities" in found["dict"][2][0]

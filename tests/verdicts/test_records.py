@@ -17,8 +17,8 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from glasshouse import Evidence, InputError, Population, SklearnTrainer, audit, audit_evidence
-from glasshouse.attacks import LossThreshold
-from glasshouse.attacks.registry import Attack
+from glasshouse.attacks import BASE, LossThreshold
+from glasshouse.attacks.attack import Attack
 from glasshouse.evaluation import evaluate, roc
 from glasshouse.evaluation.best import pick_best
 from glasshouse.report import read_run, render_html
@@ -44,7 +44,9 @@ def half(population: Population, seed: int = 1) -> Any:
 def audited(estimator: Any, **options: Any) -> AuditResult:
     population = digits()
     members = half(population)
-    return audit(None, population, members, SklearnTrainer(estimator=estimator), shadows=6, progress=False, **options)
+    return audit(
+        population, members=members, trainer=SklearnTrainer(estimator=estimator), shadows=6, progress=False, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,7 @@ def test_best_weighs_tied_attacks_by_what_chance_leaves_of_their_first_step() ->
     members = np.arange(400) < 200
     tied = np.where(np.isin(np.arange(400), [*range(60), *range(200, 210)]), 1.0, 0.0)  # 30 % of members at 5 %
     fine = np.linspace(1, 0, 400)[np.random.default_rng(0).permutation(400)]  # chance
-    trials = {"tied": lambda: (1, [(tied, members)] * 2), "fine": lambda: (2, [(fine, members)] * 2)}
+    trials = {"tied": lambda: (BASE(), [(tied, members)] * 2), "fine": lambda: (BASE(), [(fine, members)] * 2)}
     assert pick_best(trials, [0.01]).reason.startswith(
         "best picked tied: TPR at 1 % FPR 6.0 % ± 0.0 % (ties broken at random) on 2 simulated targets; next fine "
     )
@@ -158,8 +160,8 @@ def test_swapped_members_are_said_first_and_loudly() -> None:
     members = half(population)
     trainer = SklearnTrainer(estimator=RandomForestClassifier(n_estimators=20))
     model = trainer(population, members, seed=0)
-    right = audit(model, population, members, trainer, shadows=4, attacks=["base"])
-    wrong = audit(model, population, ~members, trainer, shadows=4, attacks=["base"])
+    right = audit(population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"])
+    wrong = audit(population, model=model, members=~members, trainer=trainer, shadows=4, attacks=["base"])
     assert right.context.warnings == ()
     (warning,) = wrong.context.warnings
     assert warning.startswith("Members and others look swapped: the target fits the others better (accuracy ")
@@ -180,7 +182,9 @@ def test_records_that_are_in_both_groups_are_said_first() -> None:
     twice = Population(np.concatenate([population.x] * 2), np.concatenate([population.y] * 2))
     members = np.repeat([True, False], 300)
     trainer = SklearnTrainer(estimator=GaussianNB())
-    found = audit(trainer(twice, members, seed=0), twice, members, trainer, shadows=4, attacks=["loss"])
+    found = audit(
+        twice, model=trainer(twice, members, seed=0), members=members, trainer=trainer, shadows=4, attacks=["loss"]
+    )
     (warning,) = found.context.warnings
     assert warning.startswith("300 of 300 non-members have the same features and label as a member")
     assert found.table()["auc"][0] == 0.5
@@ -195,10 +199,10 @@ def test_a_few_equal_records_are_a_note_and_none_are_nothing() -> None:
     x[399], y = x[0], population.y.copy()
     y[399] = y[0]
     trainer = SklearnTrainer(estimator=GaussianNB())
-    found = audit(None, Population(x, y), members, trainer, shadows=4, attacks=["loss"])
+    found = audit(Population(x, y), members=members, trainer=trainer, shadows=4, attacks=["loss"])
     assert found.context.warnings == ()
     assert any(note.startswith("1 of 200 non-members") for note in found.context.notes)
-    clean = audit(None, population, members, trainer, shadows=4, attacks=["loss"])
+    clean = audit(population, members=members, trainer=trainer, shadows=4, attacks=["loss"])
     assert (clean.context.warnings, clean.context.notes) == ((), ())
 
 
@@ -222,14 +226,16 @@ class Broken(Attack):
 def test_an_attack_that_fails_after_the_training_fails_alone(error: Exception, tmp_path: Path) -> None:
     population = digits(200)
     trainer = SklearnTrainer(estimator=GaussianNB())
-    found = audit(None, population, half(population), trainer, shadows=4, attacks=["loss", Broken(error=error)])
+    found = audit(
+        population, members=half(population), trainer=trainer, shadows=4, attacks=["loss", Broken(error=error)]
+    )
     assert list(found.outcomes) == ["loss"]
     assert str(error) in found.left_out["broken"]
     assert str(error) in render_html(found.summary())
     found.save(tmp_path / "run")
     assert read_run(tmp_path / "run").left_out == found.left_out
     with pytest.raises(InputError, match="broken"):
-        audit(None, population, half(population), trainer, shadows=4, attacks=[Broken(error=error)])
+        audit(population, members=half(population), trainer=trainer, shadows=4, attacks=[Broken(error=error)])
 
 
 def test_what_an_attack_lacks_is_said_before_the_first_model_is_trained() -> None:
@@ -240,10 +246,17 @@ def test_what_an_attack_lacks_is_said_before_the_first_model_is_trained() -> Non
         raise AssertionError("a model was trained")
 
     with pytest.raises(InputError, match="attacks: lira: shadow_members: record '.*' has 0 out-models") as refusal:
-        audit(None, population, half(population), never, shadows=4, fraction=0.7, attacks=["base", "lira", "regressed"])
+        audit(
+            population,
+            members=half(population),
+            trainer=never,
+            shadows=4,
+            fraction=0.7,
+            attacks=["base", "lira", "regressed"],
+        )
     assert len(refusal.value.faults) == 2
     with pytest.raises(InputError, match="best: shadows: 2 shadow models are too few"):
-        audit(None, population, half(population), never, shadows=2, attacks=["best"])
+        audit(population, members=half(population), trainer=never, shadows=2, attacks=["best"])
 
 
 def test_an_attack_without_references_takes_any_pool() -> None:
@@ -256,9 +269,9 @@ def test_a_target_that_knows_nothing_of_its_members_is_said_first() -> None:
     members = half(population)
     trainer = SklearnTrainer(estimator=RandomForestClassifier(n_estimators=20))
     model = trainer(Population(population.x / 16, population.y), members, seed=0)
-    found = audit(model, population, members, trainer, shadows=4, attacks=["base"])
+    found = audit(population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"])
     assert found.context.warnings[0].startswith("The target gives its members a mean confidence of ")
-    right = audit(None, population, members, trainer, shadows=4, attacks=["base"])
+    right = audit(population, members=members, trainer=trainer, shadows=4, attacks=["base"])
     assert right.context.warnings == ()
 
 
@@ -290,7 +303,9 @@ def test_an_estimator_without_names_of_its_classes_answers_in_their_order() -> N
     trainer = SklearnTrainer(estimator=GaussianNB())
     model = trainer(population, half(population), seed=0)
     named, nameless = (
-        audit(one, population, half(population), trainer, shadows=4, attacks=["loss"]).evidence.target_loss
+        audit(
+            population, model=one, members=half(population), trainer=trainer, shadows=4, attacks=["loss"]
+        ).evidence.target_loss
         for one in (model, Nameless(model))
     )
     assert (named == nameless).all()
@@ -302,6 +317,9 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
     trainer = SklearnTrainer(estimator=RandomForestClassifier(n_estimators=20))
     model = trainer(population, members, seed=0)
     mixed = np.random.default_rng(5).permutation(members)
-    found = audit(model, population, mixed, trainer, shadows=4, attacks=["base"])
+    found = audit(population, model=model, members=mixed, trainer=trainer, shadows=4, attacks=["base"])
     assert found.context.warnings[0].startswith("The target is no surer of its members than of the others")
-    assert audit(model, population, members, trainer, shadows=4, attacks=["base"]).context.warnings == ()
+    assert (
+        audit(population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"]).context.warnings
+        == ()
+    )

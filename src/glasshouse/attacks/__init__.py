@@ -1,5 +1,6 @@
-"""Attacks: small objects with ``score(evidence) -> [N]``; higher means member."""
+"""Attacks: small objects with ``score(view) -> [N]``; higher means member."""
 
+from glasshouse.attacks.attack import Attack, Judgement, View
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.bavaria import BaVarIA
 from glasshouse.attacks.calibration import Calibration
@@ -8,11 +9,10 @@ from glasshouse.attacks.lira import LiRA
 from glasshouse.attacks.loss import LossThreshold
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.rank import AttackR
-from glasshouse.attacks.registry import Attack, attack_names, create, register
+from glasshouse.attacks.registry import attack_names, create, register
 from glasshouse.attacks.regressed import Regressed
 from glasshouse.attacks.rmia import RMIA
 from glasshouse.attacks.shrunk import ShrunkLiRA
-from glasshouse.attacks.simulation import SimulatedTarget, simulated_targets
 from glasshouse.attacks.stacked import Stacked
 
 __all__ = [
@@ -22,16 +22,16 @@ __all__ = [
     "AttackR",
     "BaVarIA",
     "Calibration",
+    "Judgement",
     "LiRA",
     "LossThreshold",
     "QueryCount",
     "Regressed",
     "ShadowClassifier",
     "ShrunkLiRA",
-    "SimulatedTarget",
     "Stacked",
+    "View",
     "attack_names",
     "create",
     "register",
-    "simulated_targets",
 ]

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from glasshouse.arrays import FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.prior import check_prior, prior_log_odds
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode

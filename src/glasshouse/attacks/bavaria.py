@@ -12,7 +12,8 @@ from scipy.special import digamma, polygamma, stdtr
 from scipy.stats import t as student
 
 from glasshouse.arrays import FloatArray
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glasshouse.arrays import FloatArray
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.registry import register
 from glasshouse.evidence import Evidence, Mode
 
 __all__ = ["Calibration"]

@@ -2,48 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from glasshouse.attacks.registry import Attack, create
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.arrays import IntArray
+from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.registry import create, find_attack
 from glasshouse.errors import InputError, raise_faults
+from glasshouse.evidence import Kind
 
-__all__ = ["AttackChoice", "chosen_attacks", "named_attacks"]
+__all__ = ["AttackChoice", "chosen_attacks"]
 
-AttackChoice = str | Attack | Mapping[str, Any]
-Kind = TypeVar("Kind")
+AttackChoice = str | Attack[Any] | Mapping[str, Any]
 
 
-def chosen_attacks(attacks: Sequence[AttackChoice] | str, **shared: Any) -> dict[str, Attack]:
-    """The chosen i.i.d. attacks, all faults at once.
+def chosen_attacks(
+    attacks: Sequence[AttackChoice] | str,
+    *,
+    offers: Sequence[Kind] = ("records",),
+    prior: float | ArrayLike = 0.5,
+    nodes: IntArray | None = None,
+    **shared: Any,
+) -> dict[str, Attack[Any]]:
+    """The chosen attacks by a name of their own, all faults at once; a second one of a name is numbered.
 
     Args:
         attacks: names, attack objects, or mappings with ``name`` and parameters.
+        offers: which kinds of attack the audit has something for.
+        prior: λ: one number, or one per record of the population.
+        nodes: the audited ones of a graph's nodes: attacks on records know only these.
         **shared: parameters for whichever attacks given by name have them.
 
     Example:
         >>> list(chosen_attacks(["base", {"name": "rmia", "gamma": 2.0}, "rmia"], mode="online"))
         ['base', 'rmia', 'rmia-2']
+        >>> chosen_attacks(["base", "g-base"])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: attacks[1]: "g-base" needs a graph, and this audit is of records. Leave it out.
     """
-    return named_attacks(attacks, lambda name, parameters: create(name, shared=shared, **parameters))
-
-
-def named_attacks(attacks: Sequence[Any] | str, make: Callable[[str, Mapping[str, Any]], Kind]) -> dict[str, Kind]:
-    """Attacks by a name of their own; a second one of a name is numbered.
-
-    Args:
-        attacks: names, mappings with ``name`` and parameters, or objects, which are taken as they are.
-        make: from a name and parameters to an attack.
-    """
-    made: dict[str, Kind] = {}
+    own = prior if nodes is None or np.ndim(prior) == 0 else np.asarray(prior)[nodes]
+    made: dict[str, Attack[Any]] = {}
     faults: list[str] = []
     for index, choice in enumerate([attacks] if isinstance(attacks, str) else attacks):
         try:
-            attack = _made(choice, make)
+            attack = _made(choice, prior, own, shared)
+            if attack.kind == "graph" and "graph" not in offers:
+                raise InputError(f'"{attack.name}" needs a graph, and this audit is of records. Leave it out.')
         except InputError as error:
             faults += [f"attacks[{index}]: {fault}" for fault in error.faults]
             continue
-        name = str(getattr(attack, "label", getattr(attack, "name", "attack")))
+        name = attack.label
         count = sum(
             known == name or (known.startswith(f"{name}-") and known[len(name) + 1 :].isdigit()) for known in made
         )
@@ -54,13 +65,14 @@ def named_attacks(attacks: Sequence[Any] | str, make: Callable[[str, Mapping[str
     return made
 
 
-def _made(choice: Any, make: Callable[[str, Mapping[str, Any]], Kind]) -> Kind:
-    if isinstance(choice, str):
-        return make(choice, {})
-    if isinstance(choice, Mapping):
-        parameters = dict(choice)
-        if "name" not in parameters:
-            raise InputError("a mapping needs a name, such as {name: rmia, gamma: 2}.")
-        return make(str(parameters.pop("name")), parameters)
-    taken: Kind = choice
-    return taken
+def _made(choice: AttackChoice, prior: Any, own: Any, shared: Mapping[str, Any]) -> Attack[Any]:
+    if isinstance(choice, Attack):
+        return choice
+    if not isinstance(choice, str | Mapping):
+        raise InputError(f"{type(choice).__name__} is not an attack; give a name, a mapping or an attack object.")
+    parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
+    if "name" not in parameters:
+        raise InputError("a mapping needs a name, such as {name: rmia, gamma: 2}.")
+    name = str(parameters.pop("name"))
+    expected = own if find_attack(name).kind == "records" else prior
+    return create(name, shared={**shared, "prior": expected}, **parameters)

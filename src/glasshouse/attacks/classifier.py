@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin

@@ -11,7 +11,8 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from glasshouse.arrays import FloatArray
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.sides import moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode

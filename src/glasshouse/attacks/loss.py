@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from glasshouse.arrays import FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.evidence import Evidence
 
 __all__ = ["LossThreshold"]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glasshouse.arrays import FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
 

@@ -2,77 +2,21 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.rehearsal import rehearse
-from glasshouse.attacks.simulation import simulated_targets
-from glasshouse.evidence import Evidence
+from glasshouse.attacks.attack import Attack
 from glasshouse.registry import Registry
 
-__all__ = ["Attack", "attack_names", "create", "register"]
+__all__ = ["attack_names", "create", "find_attack", "register"]
 
+AttackType = TypeVar("AttackType", bound=type[Attack[Any]])
+_ATTACKS: Registry[type[Attack[Any]]] = Registry("an attack")
 
-class Attack(abc.ABC):
-    """A way to score records: a frozen dataclass whose fields, keyword-only, are its parameters.
-
-    Its class attributes tell what it needs and gives: ``needs_logits`` (all classes, not the loss alone) and
-    ``posterior`` (its score is a probability of membership).
-
-    Example:
-        >>> isinstance(create("loss"), Attack)
-        True
-    """
-
-    name: ClassVar[str]
-    needs_logits: ClassVar[bool] = False
-    posterior: ClassVar[bool] = False
-
-    @abc.abstractmethod
-    def score(self, evidence: Evidence) -> FloatArray:
-        """Scores [N]; higher means member."""
-
-    def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with every ``"auto"`` replaced by what it means for this pool.
-
-        A threshold belongs to one setting: simulated targets and the target must be scored with the same one.
-        """
-        return self
-
-    def check(self, members: BoolArray) -> None:
-        """Refuse, before anything is trained, a pool that it cannot judge by; one that takes long says it otherwise.
-
-        Args:
-            members: [K, N] who will train which shadow model.
-        """
-        if not self.needs_logits:
-            rehearse(self, members)
-
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores [N] of each simulated target and who trained it [N]: what thresholds and picks are made from.
-
-        The attack is tuned for this pool beforehand. One that learns much from the pool overrides this, so that no
-        simulated target is scored by what was learned from it.
-        """
-        for target in simulated_targets(evidence):
-            yield self.score(target.evidence), target.members
-
-    def warning(self, evidence: Evidence) -> str:
-        """What a reader must know before believing the scores of this target; mostly empty."""
-        return ""
-
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """How often it asks a model: the target and every shadow model about a record, offline only out-models."""
-        offline = getattr(self, "mode", "online") == "offline"
-        asked = ~evidence.shadow_members if offline else evidence.shadow_members | True
-        return QueryCount(1 + float(asked.sum(axis=0).mean()))
-
-
-AttackType = TypeVar("AttackType", bound=type[Attack])
-_ATTACKS: Registry[type[Attack]] = Registry("an attack")
+# attacks on graphs are imported when the first of them is asked for: their room takes seconds to open
+_ON_GRAPHS = ("g-base", "g-regressed", "g-stacked", "g-classifier")
+for _name in _ON_GRAPHS:
+    _ATTACKS.add_lazy(_name, module="glasshouse.graph")
 
 
 def register(name: str) -> Callable[[AttackType], AttackType]:
@@ -91,12 +35,29 @@ def register(name: str) -> Callable[[AttackType], AttackType]:
     return decorate
 
 
-def attack_names() -> list[str]:
-    """Names of all registered attacks, in the order they were registered."""
-    return _ATTACKS.names()
+def find_attack(name: str) -> type[Attack[Any]]:
+    """The class of an attack; an unknown name is refused with what is near and what is known.
+
+    Example:
+        >>> find_attack("loss").__name__
+        'LossThreshold'
+    """
+    return _ATTACKS.find(name)
 
 
-def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: Any) -> Attack:
+def attack_names(*, graph: bool = True) -> list[str]:
+    """Names of all attacks in the order in which they were registered, those on graphs last; or without these.
+
+    Example:
+        >>> "g-base" in attack_names(), "g-base" in attack_names(graph=False)
+        (True, False)
+    """
+    on_graphs = [name for name in _ATTACKS.names() if name in _ATTACKS.lazy() or find_attack(name).kind == "graph"]
+    on_records = [name for name in _ATTACKS.names() if name not in on_graphs]
+    return on_records + (on_graphs if graph else [])
+
+
+def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: Any) -> Attack[Any]:
     """An attack by name.
 
     Args:
@@ -108,5 +69,5 @@ def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: 
         >>> create("lira", shared={"mode": "offline", "prior": 0.1})
         LiRA(mode='offline', variance='auto')
     """
-    made: Attack = _ATTACKS.create(name, shared=shared, **parameters)
+    made: Attack[Any] = _ATTACKS.create(name, shared=shared, **parameters)
     return made

@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from glasshouse.arrays import FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.sides import moments
-from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import loss_to_margin
@@ -97,9 +97,9 @@ class Regressed(Attack):
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
     def _examples(self, evidence: Evidence) -> Iterator[Example]:
-        for target in simulated_targets(evidence):
-            answers = loss_to_margin(target.evidence.target_loss)[:, None]
-            yield Example(mean_margins(target.evidence, self.mode), answers, target.members)
+        for target in evidence.simulated():
+            answers = loss_to_margin(target.view.target_loss)[:, None]
+            yield Example(mean_margins(target.view, self.mode), answers, target.members)
 
 
 def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import BoolArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.randomness import generator
-
-if TYPE_CHECKING:
-    from glasshouse.attacks.registry import Attack
 
 __all__ = ["rehearse"]
 
@@ -24,7 +21,19 @@ _ANSWERS = 20_000_000  # losses that are made up at most; beyond, some records s
 _RECORDS = 1000
 
 
-def rehearse(attack: Attack, members: BoolArray) -> None:
+class Rehearsed(Protocol):
+    """What is asked of an attack to try it."""
+
+    name: ClassVar[str]
+
+    def tuned(self, view: Any) -> Self:
+        """Settled for a pool."""
+
+    def score(self, view: Any) -> FloatArray:
+        """Scores [N]."""
+
+
+def rehearse(attack: Rehearsed, members: BoolArray) -> None:
     """Let an attack score random losses of models that will be trained by these members; it refuses what it must.
 
     Of very many records some are tried, those with the fewest in- and out-models among them, since on these an attack

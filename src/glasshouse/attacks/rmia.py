@@ -9,8 +9,9 @@ from typing import Literal, Self
 import numpy as np
 
 from glasshouse.arrays import FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode

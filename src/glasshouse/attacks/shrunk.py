@@ -11,11 +11,11 @@ import numpy as np
 from scipy.stats import norm
 
 from glasshouse.arrays import FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.sides import Moments, moments
-from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import loss_to_margin
@@ -176,5 +176,5 @@ def _above_out_mean(evidence: Evidence) -> FloatArray:
 
 def _examples(evidence: Evidence) -> Iterator[Example]:
     nothing = np.empty((evidence.records, 0))  # beside the out-mean, which is subtracted, references say nothing
-    for target in simulated_targets(evidence):
-        yield Example(nothing, _above_out_mean(target.evidence), target.members)
+    for target in evidence.simulated():
+        yield Example(nothing, _above_out_mean(target.view), target.members)

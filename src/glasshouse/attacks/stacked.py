@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.prior import learned_posterior, with_prior
 from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.registry import Attack, register
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.stacking import (
     LARGEST_UNLIKENESS,
     Calibrated,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from glasshouse.arrays import FloatArray
-from glasshouse.attacks.simulation import simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import area_under_roc
@@ -37,7 +36,7 @@ def best_share(evidence: Evidence, statistic_of: Callable[[Evidence], Statistic]
         0.0
     """
     try:
-        simulated = [(statistic_of(one.evidence), one.members) for one in simulated_targets(evidence)]
+        simulated = [(statistic_of(one.view), one.members) for one in evidence.simulated()]
     except InputError as error:
         raise InputError(f"{name}: cannot be tuned by itself. {error} Or give {name} a number.") from error
 

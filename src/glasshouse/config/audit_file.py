@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from glasshouse.attacks import attack_names, create
+from glasshouse.attacks import create
+from glasshouse.attacks.registry import find_attack
 from glasshouse.audit import audit
 from glasshouse.compute import Compute
 from glasshouse.config.data import Data, DigitsData
-from glasshouse.config.graph import GraphSection, check_attack
+from glasshouse.config.graph import GraphSection
 from glasshouse.config.strict import Share, Strict, read_yaml
 from glasshouse.config.targets import Target, TrainedTarget
 from glasshouse.config.trainers import TrainerSection
@@ -38,11 +38,7 @@ def _known(choice: str | dict[str, Any]) -> str | dict[str, Any]:
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = str(parameters.pop("name", ""))
     try:
-        named = {name, *parameters.get("candidates", ())}  # best names further attacks, on graphs of both kinds
-        if named <= set(attack_names()) or find_spec("torch_geometric") is None:
-            create(name, **parameters)
-        else:  # the graph's room takes seconds to open; only names that are not of this one are looked up there
-            check_attack(name, parameters)
+        create(name, **parameters)
     except (InputError, TypeError) as error:
         raise ValueError(str(error)) from error
     return choice
@@ -73,7 +69,7 @@ class AuditFile(Strict):
     target: Target = TrainedTarget()
     attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(_listed)] | None = None
     shadows: int = 8
-    shadow_fraction: Share = 0.5
+    fraction: Share = 0.5
     mode: Literal["online", "offline"] = "online"
     fprs: list[Share] | None = None
     prior: Share = 0.5
@@ -124,7 +120,7 @@ def with_attacks(config: AuditFile, names: Sequence[str]) -> AuditFile:
         except ValueError as error:
             faults.append(f"--attack: {error}")
         else:
-            if not config.is_graph and name not in attack_names():
+            if not config.is_graph and find_attack(name).kind == "graph":
                 faults.append(f'--attack: "{name}" needs a graph, and this audit is of records. Leave it out.')
     raise_faults(faults)
     return config.model_copy(update={"attacks": list(names)})
@@ -148,9 +144,9 @@ def run_audit_file(
         "prior": config.prior,
         "claim": PrivacyClaim(**config.claim.model_dump()) if config.claim else None,
         "policy": config.policy,
-        "fraction": config.shadow_fraction,
+        "fraction": config.fraction,
         "seed": config.seed,
-        "store": None if config.pool is None else folder / config.pool,
+        "pool": None if config.pool is None else folder / config.pool,
         "compute": compute,
         "progress": progress,
     }
@@ -164,4 +160,4 @@ def run_audit_file(
     trainer = config.trainer.build(data.population, folder)
     model, members = config.target.load(data.population, told, folder, config.seed)
     common.setdefault("attacks", RECORD_ATTACKS)
-    return audit(model, data.population, members, trainer, about=data.about, **common)
+    return audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)

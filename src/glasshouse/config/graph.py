@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from glasshouse.config.strict import Share, Strict
-from glasshouse.errors import InputError
 from glasshouse.population import random_subsets
 
 if TYPE_CHECKING:  # the section can be read and checked where the extra is not installed
@@ -74,33 +73,19 @@ class GraphSection(Strict):
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
 
         beside = folder / self.name
-        graph = load_graph(str(beside) if beside.suffix == ".npz" and beside.exists() else self.name)
-        count = int(graph.data.num_nodes)
+        data = load_graph(str(beside) if beside.suffix == ".npz" and beside.exists() else self.name)
         if self.drawn == "snowball":
-            members = snowball_subset(graph.data, fraction=self.fraction, seed=seed)
+            members = snowball_subset(data, fraction=self.fraction, seed=seed)
         else:
-            members = random_subsets(count, models=1, fraction=self.fraction, seed=seed)[0]
+            members = random_subsets(int(data.num_nodes), models=1, fraction=self.fraction, seed=seed)[0]
         known = None
         if self.attacker.missing_edges or self.attacker.imagined_edges:
-            known = noisy_edges(
-                graph.data, drop=self.attacker.missing_edges, add=self.attacker.imagined_edges, seed=seed
-            )
+            known = noisy_edges(data, drop=self.attacker.missing_edges, add=self.attacker.imagined_edges, seed=seed)
         return {
-            "data": graph.data,
+            "data": data,
             "members": members,
             "trainer": self.network.build(self.setting),
             "shadow_trainer": self.attacker.network.build(self.setting) if self.attacker.network else None,
             "setting": self.setting,
             "known_graph": known,
-            "about": graph.about,
         }
-
-
-def check_attack(name: str, parameters: dict[str, Any]) -> None:
-    """Refuse an attack on graphs that does not exist or does not take these parameters."""
-    from glasshouse.graph.attacks.attack import make_attack
-
-    try:
-        make_attack(name, parameters)
-    except TypeError as error:
-        raise InputError(f"{name}: {error}") from error

@@ -3,7 +3,7 @@
 from glasshouse.evaluation.best import Best, Pick
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
-from glasshouse.evaluation.outcome import AttackOutcome, run_attack
+from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.privacy import (
     PrivacyClaim,
     PrivacyVerdict,
@@ -12,6 +12,7 @@ from glasshouse.evaluation.privacy import (
     posterior_bound,
 )
 from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
+from glasshouse.evaluation.run import run_attack
 from glasshouse.evaluation.thresholds import Threshold, estimate_thresholds
 from glasshouse.evaluation.unlike import unlike_target
 

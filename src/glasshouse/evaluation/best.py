@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.attack import Attack, View, seen_by
 from glasshouse.attacks.prior import check_prior
-from glasshouse.attacks.registry import Attack, attack_names, create, register
-from glasshouse.attacks.simulation import check_simulation
+from glasshouse.attacks.registry import create, find_attack, register
 from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
 from glasshouse.evaluation.roc import auc, roc
-from glasshouse.evidence import Evidence, Mode
+from glasshouse.evaluation.thresholds import Scored
+from glasshouse.evidence import Kind, Mode
+from glasshouse.evidence.simulation import check_simulation
 
-__all__ = ["Best", "Pick", "Scored", "candidate_names", "pick_best"]
+__all__ = ["Best", "Pick", "pick_best"]
 
-Kind = TypeVar("Kind")
-Scored = Sequence[tuple[FloatArray, BoolArray]]
-
-_CANDIDATES = ("base", "rmia", "lira", "bavaria", "shrunk-lira", "regressed", "stacked")
+_CANDIDATES: dict[Kind, tuple[str, ...]] = {
+    "records": ("base", "rmia", "lira", "bavaria", "shrunk-lira", "regressed", "stacked"),
+    "graph": ("g-base", "g-regressed", "g-stacked"),
+}
 _COARSE = 0.1  # the rate to pick by where so few records were audited that no wanted one can be resolved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Pick(Generic[Kind]):
+class Pick:
     """The attack that did best, and why.
 
     Args:
@@ -37,44 +39,33 @@ class Pick(Generic[Kind]):
         attack: settled for the pool.
         simulated: its scores [N] of every simulated target, and who trained that one [N]; thresholds use them too.
         reason: one sentence.
-
-    Example:
-        >>> Pick(name="base", attack=None, simulated=[], reason="It was alone.").reason
-        'It was alone.'
     """
 
     name: str
-    attack: Kind
+    attack: Attack[Any]
     simulated: Scored
     reason: str
 
 
-def candidate_names() -> tuple[str, ...]:
-    """The attacks on records that are worth trying, of those that are registered.
-
-    Example:
-        >>> "regressed" in candidate_names()
-        True
-    """
-    return tuple(name for name in _CANDIDATES if name in attack_names())
-
-
 @register("best")
 @dataclass(frozen=True, kw_only=True)
-class Best(Attack):
+class Best(Attack[View]):
     """Whichever candidate finds most members of simulated targets at the smallest false-positive rate that is wanted.
 
     Every shadow model plays the target once, judged by the rest of the pool less its complement; nobody looks at the
-    target, nor at who trained it, so its figures are no better for having had a choice.
+    target, nor at who trained it, so its figures are no better for having had a choice. On a graph, attacks on records
+    (with zero-hop queries) and attacks on graphs compete.
 
     Args:
         mode: ``"online"`` or ``"offline"``, for all candidates.
-        prior: λ, the share of members expected before looking at the model.
+        prior: λ, the share of members expected before looking at the model: one number, or one per record (on a graph,
+            per node of the graph).
         fprs: wanted false-positive rates; the smallest that simulated targets can resolve decides.
-        candidates: names of the attacks to try; by default those that are worth it.
+        candidates: names of the attacks to try; by default those that are worth it, of what the view offers.
         seed: of every random choice.
 
     Example:
+        >>> from glasshouse.evidence import Evidence
         >>> rng = np.random.default_rng(0)
         >>> members = np.repeat(np.tile([[1, 0], [0, 1]], (2, 1)), 100, axis=1).astype(bool)
         >>> loss = rng.exponential(np.where(members, 0.5, 1.0))
@@ -83,49 +74,51 @@ class Best(Attack):
         'best picked loss: TPR at 10 % FPR 25.0 % ± 1.3 % on 4 simulated targets; next base 18.3 %.'
     """
 
+    kind: ClassVar[Kind] = "any"
+
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
     fprs: tuple[float, ...] = DEFAULT_FPRS
-    candidates: Sequence[str] = dataclasses.field(default_factory=candidate_names)
+    candidates: Sequence[str] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
-        self.attacks()  # a misspelt candidate is refused before the long work
-
-    def attacks(self) -> dict[str, Attack]:
-        """The candidates by name."""
-        if "best" in self.candidates:
+        if "best" in (self.candidates or ()):
             raise InputError("candidates: best cannot be one of its own candidates.")
-        shared = {"mode": self.mode, "prior": self.prior, "seed": self.seed}
-        return {name: create(name, shared=shared) for name in self.candidates}
+        for name in self.candidates or ():  # a misspelt candidate is refused before the long work
+            find_attack(name)
 
     def check(self, members: BoolArray) -> None:
         """Refuse a pool of too few models to simulate targets; a candidate that cannot run is left out later."""
         check_simulation(len(members))
 
-    def pick(self, evidence: Evidence) -> Pick[Attack]:
-        """The best candidate for this pool; the target's losses are not looked at."""
+    def pick(self, view: View) -> Pick:
+        """The best candidate for this pool; the target is not looked at."""
+        offered = [name for kind in view.offers for name in _CANDIDATES[kind]]
+        names = offered if self.candidates is None else self.candidates
+        return pick_best({name: functools.partial(self._trial, name, view) for name in names}, self.fprs)
 
-        def tried(attack: Attack) -> Callable[[], tuple[Attack, Scored]]:
-            def trial() -> tuple[Attack, Scored]:
-                settled = attack.tuned(evidence)
-                return settled, list(settled.simulated_scores(evidence))
+    def _trial(self, name: str, view: View) -> tuple[Attack[Any], Scored]:
+        # attacks on records know only the audited nodes of a graph, attacks on graphs all of them
+        whole = find_attack(name).kind != "records" or np.ndim(self.prior) == 0
+        prior = self.prior if whole else view.audited(self.prior)
+        attack = create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed})
+        seen = seen_by(attack, view)
+        settled = attack.tuned(seen)
+        return settled, list(settled.simulated_scores(seen))
 
-            return trial
-
-        return pick_best({name: tried(attack) for name, attack in self.attacks().items()}, self.fprs)
-
-    def score(self, evidence: Evidence) -> FloatArray:
+    def score(self, view: View) -> FloatArray:
         """Scores of the picked attack, [N]; higher means member."""
-        return self.pick(evidence).attack.score(evidence)
+        attack = self.pick(view).attack
+        return attack.score(seen_by(attack, view))
 
-    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+    def simulated_scores(self, view: View) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Those of the picked attack."""
-        yield from self.pick(evidence).simulated
+        yield from self.pick(view).simulated
 
 
-def pick_best(trials: Mapping[str, Callable[[], tuple[Kind, Scored]]], fprs: Sequence[float]) -> Pick[Kind]:
+def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fprs: Sequence[float]) -> Pick:
     """The attack with the largest mean TPR over simulated targets; AUC decides between equals.
 
     Where ties keep an attack from the rate, it counts with what it finds there if ties are broken at random.
@@ -138,10 +131,10 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Kind, Scored]]], fprs: Seq
     Example:
         >>> pair = (np.arange(20.0), np.arange(20) >= 10)
         >>> worse = (np.zeros(20), np.arange(20) >= 10)
-        >>> pick_best({"a": lambda: (1, [worse] * 2), "b": lambda: (2, [pair] * 2)}, [0.1]).reason
+        >>> pick_best({"a": lambda: (None, [worse] * 2), "b": lambda: (None, [pair] * 2)}, [0.1]).reason
         'best picked b: TPR at 10 % FPR 100.0 % ± 0.0 % on 2 simulated targets; next a 10.0 % (ties broken at random).'
     """
-    scored: dict[str, tuple[Kind, Scored]] = {}
+    scored: dict[str, tuple[Attack[Any], Scored]] = {}
     refusals: dict[str, InputError] = {}
     for name, trial in trials.items():
         try:

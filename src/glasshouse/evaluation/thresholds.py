@@ -5,21 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.stats import t as student
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.registry import Attack
+from glasshouse.attacks.attack import Attack, View
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import roc
-from glasshouse.evidence import Evidence
 from glasshouse.progress import track
 
-__all__ = ["Policy", "Threshold", "estimate_thresholds", "threshold_from", "thresholds_from"]
+__all__ = ["Policy", "Scored", "Threshold", "estimate_thresholds", "threshold_from", "thresholds_from"]
 
 Policy = Literal["mean", "max"]
+Scored = Sequence[tuple[FloatArray, BoolArray]]  # of each simulated target: its scores [N], and who trained it [N]
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Threshold:
 
 
 def estimate_thresholds(
-    attack: Attack,
-    evidence: Evidence,
+    attack: Attack[Any],
+    view: View,
     fprs: Sequence[float],
     *,
     policy: Policy = "mean",
@@ -65,6 +65,7 @@ def estimate_thresholds(
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
+        >>> from glasshouse.evidence import Evidence
         >>> rng = np.random.default_rng(0)
         >>> members = np.repeat(np.tile([[1, 0], [0, 1]], (2, 1)), 100, axis=1).astype(bool)
         >>> loss = rng.exponential(np.where(members, 0.5, 1.0))
@@ -73,11 +74,11 @@ def estimate_thresholds(
         >>> 0.01 < threshold.expected_fpr < 0.1
         True
     """
-    attack = attack.tuned(evidence)  # a threshold belongs to one setting
+    attack = attack.tuned(view)  # a threshold belongs to one setting
     scored = list(
         track(
-            attack.simulated_scores(evidence),
-            total=evidence.models,
+            attack.simulated_scores(view),
+            total=len(view.shadow_members),
             label=f"Thresholds of {attack.name}",
             unit="targets",
             show=progress,
@@ -87,7 +88,7 @@ def estimate_thresholds(
 
 
 def thresholds_from(
-    scored: Sequence[tuple[FloatArray, BoolArray]],
+    scored: Scored,
     fprs: Sequence[float],
     *,
     policy: Policy = "mean",
@@ -116,9 +117,7 @@ def thresholds_from(
     return tuple(found)
 
 
-def threshold_from(
-    scored: Sequence[tuple[FloatArray, BoolArray]], fpr: float, *, policy: Policy = "mean", confidence: float = 0.95
-) -> Threshold:
+def threshold_from(scored: Scored, fpr: float, *, policy: Policy = "mean", confidence: float = 0.95) -> Threshold:
     """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N].
 
     Example:

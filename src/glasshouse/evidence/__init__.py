@@ -1,13 +1,14 @@
 """Evidence: what an attack sees, taken from models or from files."""
 
 from glasshouse.evidence.collect import collect
-from glasshouse.evidence.evidence import Evidence, Mode
+from glasshouse.evidence.evidence import Evidence, Kind, Mode
 from glasshouse.evidence.files import EvidenceFile, read_evidence, write_evidence
 from glasshouse.queries import QueryOptions, accuracy, query
 
 __all__ = [
     "Evidence",
     "EvidenceFile",
+    "Kind",
     "Mode",
     "QueryOptions",
     "accuracy",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.errors import InputError, raise_faults
+from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.population import as_ids, as_members
 
-__all__ = ["Evidence", "Mode"]
+__all__ = ["Evidence", "Kind", "Mode"]
 
 Mode = Literal["online", "offline"]
+Kind = Literal["records", "graph", "any"]  # what an attack looks at
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -114,6 +116,51 @@ class Evidence:
             self.require_side(inside=False)
             return ~self.shadow_members
         return np.ones_like(self.shadow_members)
+
+    @property
+    def evidence(self) -> Evidence:
+        """Itself: what attacks on records look at."""
+        return self
+
+    @property
+    def offers(self) -> tuple[Kind, ...]:
+        """Which attacks can look at it: those on records."""
+        return ("records",)
+
+    def audited(self, values: ArrayLike) -> NDArray[Any]:
+        """The entries of the audited records, [N], which here are all of them."""
+        return np.asarray(values)
+
+    def simulated(self) -> Iterator[SimulatedTarget[Evidence]]:
+        """Each shadow model k in turn as the target, judged by the rest of the pool less k's complement.
+
+        With the complement among the references, the count of in-models would tell who trained k. Where the pool has no
+        complementary pairs but every record is in equally many models, one model of the opposite side is left out
+        record by record, for the same reason; where training sets were drawn independently, leaving out k is enough.
+
+        Example:
+            >>> evidence = Evidence(
+            ...     target_loss=[0.0, 0.0], shadow_loss=[[1, 2], [3, 4], [5, 6], [7, 8]],
+            ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
+            ... )
+            >>> first = next(evidence.simulated())
+            >>> first.view.target_loss, first.members
+            (array([1., 2.]), array([ True, False]))
+        """
+        check_simulation(self.models)
+        columns, logits = np.arange(self.records), self.shadow_logits
+        for k in range(self.models):
+            rows = reference_rows(self.shadow_members, k)  # [R, 1] the same models for all, or [R, N] record by record
+            view = Evidence(
+                target_loss=self.shadow_loss[k],
+                shadow_loss=self.shadow_loss[rows, columns],
+                shadow_members=self.shadow_members[rows, columns],
+                ids=self.ids,
+                labels=self.labels,
+                target_logits=None if logits is None else logits[k],
+                shadow_logits=None if logits is None else logits[rows, columns],
+            )
+            yield SimulatedTarget(view, self.shadow_members[k])
 
     def require_side(self, *, inside: bool, models: int = 1) -> None:
         """Refuse where a record has fewer than ``models`` in-models (or out-models)."""

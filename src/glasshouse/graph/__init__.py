@@ -8,19 +8,19 @@ except ImportError as _error:
 
     raise _MissingExtraError("glasshouse.graph", package=str(_error.name), extra="graph") from None
 
+from glasshouse.graph.attacks import stacked_sampler as _stacked_sampler  # noqa: F401 (it registers itself)
 from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.classifier import GClassifier
 from glasshouse.graph.attacks.gbase import GBASE
 from glasshouse.graph.attacks.regressed import GRegressed
 from glasshouse.graph.attacks.stacked import GStacked
-from glasshouse.graph.attacks.stacked_sampler import stacked_samples as _stacked_samples  # noqa: F401 (it registers itself)
 from glasshouse.graph.audit import audit
-from glasshouse.graph.best import GraphBest
 from glasshouse.graph.data.datasets import load_graph
 from glasshouse.graph.data.splits import noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
 from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.grid_search import grid_search
 from glasshouse.graph.training.trainer import GNNTrainer
@@ -33,7 +33,8 @@ __all__ = [
     "GRegressed",
     "GStacked",
     "GraphAttack",
-    "GraphBest",
+    "GroundTruth",
+    "SamplingRequest",
     "Scene",
     "audit",
     "build_gnn",
@@ -41,6 +42,7 @@ __all__ = [
     "grid_search",
     "load_graph",
     "noisy_edges",
+    "register_sampler",
     "snowball_subset",
     "toggle_losses",
 ]

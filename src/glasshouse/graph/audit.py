@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +14,34 @@ from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, is_undirected
 
 from glasshouse.attacks import Attack
-from glasshouse.attacks.choices import AttackChoice
-from glasshouse.audit_steps import check_attacks, checked_rates, conclude, library_versions, run_each
+from glasshouse.attacks.choices import AttackChoice, chosen_attacks
+from glasshouse.audit_steps import (
+    audit_view,
+    check_attacks,
+    checked_members,
+    checked_rates,
+    library_versions,
+    settings_of,
+    train_shadows,
+)
 from glasshouse.compute import Compute
 from glasshouse.errors import InputError
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim
+from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
-from glasshouse.graph.attacks.attack import GraphAttack
-from glasshouse.graph.attacks.chosen import chosen_graph_attacks
+from glasshouse.graph.attacks.gbase import with_truth
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.rule.toggle.batching import shape_of
-from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.scene import Scene, checked_graph
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.shadow_pool import described
-from glasshouse.population import as_members, fingerprint_of, random_subsets, row_digests
-from glasshouse.progress import note_work, track
-from glasshouse.randomness import seed_for
+from glasshouse.population import fingerprint_of, row_digests
+from glasshouse.progress import track
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer, check_trainer
@@ -46,6 +49,11 @@ from glasshouse.training.trainer import Trainer, check_trainer
 __all__ = ["audit"]
 
 DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base")
+
+_NO_TOGGLES = (
+    "left out: it asks about a node with and without its surroundings, and a transductive model was trained on the "
+    "whole graph, whoever is a member"
+)
 
 
 def audit(
@@ -55,26 +63,28 @@ def audit(
     members: ArrayLike | None = None,
     trainer: Trainer | None = None,
     shadow_trainer: Trainer | None = None,
-    attacks: Sequence[AttackChoice | GraphAttack] = DEFAULT_ATTACKS,
+    attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     shadows: int = 8,
     mode: Mode = "online",
-    nodes: ArrayLike | None = None,
-    known_graph: Data | None = None,
-    setting: Setting = "inductive",
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | None = None,
     policy: Policy = "mean",
     fraction: float = 0.5,
-    ids: Sequence[Any] | NDArray[Any] | None = None,
-    store: Path | str | None = None,
+    pool: Path | str | None = None,
     compute: Compute | None = None,
     seed: int = 0,
     title: str = "Membership audit of a graph neural network",
     about: str = "",
     progress: bool | None = None,
+    nodes: ArrayLike | None = None,
+    ids: Sequence[Any] | NDArray[Any] | None = None,
+    known_graph: Data | None = None,
+    setting: Setting = "inductive",
 ) -> AuditResult:
     """Train shadow GNNs, attack the target, and measure which of its training nodes can be told from outside.
+
+    `glasshouse.audit` for graphs: what both take has the same name, order and default; the last four are of graphs.
 
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others.
@@ -85,28 +95,28 @@ def audit(
             default.
         shadow_trainer: how the attacker trains, where it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
-        attacks: i.i.d. attacks by name (they look at zero-hop queries), ``"g-base"``, ``"g-regressed"``,
-            ``"g-classifier"``, objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"``
-            picks one of either kind by simulated targets and says why.
+        attacks: attacks on records by name (they look at zero-hop queries), attacks on graphs such as ``"g-base"``,
+            objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"`` picks one of either kind
+            by simulated targets and says why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
+        fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve.
+        prior: λ, the share of members that the attacker expects: one number, or one per node.
+        claim: a stated (ε, δ) to judge.
+        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        fraction: share of nodes that trains a shadow model.
+        pool: the shadow pool's folder: models found there are not trained again. None keeps no model.
+        compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
+        seed: of every random choice.
+        title: of the report.
+        about: a sentence on the data, shown beside the figures; by default what ``data.about`` says, where it is there.
+        progress: whether to show bars; by default on a terminal only.
         nodes: ids of the nodes to audit; all by default.
+        ids: [n] names of the nodes; by default ``data.ids``, or their numbers.
         known_graph: the graph as the attacker knows it, such as `noisy_edges` of ``data``; ``data`` by default.
         setting: how training saw the graph: ``"inductive"``, the members and the edges between them alone; or
             ``"transductive"``, the whole graph with the members' labels, as in the usual Planetoid script. All queries
             are then of the whole graph, and attacks that toggle nodes are left out.
-        fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve.
-        prior: λ, the share of members that the attacker expects: one number, or one a node.
-        claim: a stated (ε, δ) to judge.
-        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
-        fraction: share of nodes that trains a shadow model.
-        ids: [n] names of the nodes.
-        store: the shadow pool's folder: models found there are not trained again. None keeps no model.
-        compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
-        seed: of every random choice.
-        title: of the report.
-        about: a sentence on the data, shown beside the figures.
-        progress: whether to show bars; by default on a terminal only.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -119,88 +129,88 @@ def audit(
     checked_graph(data)
     check_setting(setting)
     count = int(data.num_nodes)
-    owner = _owner(data, model, members, trainer, setting)
-    if members is None:
-        members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
-    truth = as_members(members, (count,), place="members")
-    seen = data if known_graph is None else known_graph
-    # a first scene without models checks nodes and ids before the long work
-    scene = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, truth=truth, ids=ids)
-    wanted = checked_rates(fprs, truth[scene.nodes])
+    truth = checked_members(model, members, count, seed=seed)
+    owner = _owner(data, model, trainer, setting)
     if shadow_trainer is not None:
         check_trainer(shadow_trainer, place="shadow_trainer")
-    made, left_out = chosen_graph_attacks(
-        attacks, setting=setting, nodes=scene.nodes, mode=mode, prior=prior, seed=seed, fprs=wanted
+    seen = data if known_graph is None else known_graph
+    names = getattr(data, "ids", None) if ids is None else ids
+    # a first scene without models checks nodes and ids before the long work
+    empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, ids=names, setting=setting)
+    wanted = checked_rates(fprs, truth[empty.nodes])
+    made = chosen_attacks(
+        attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=prior, seed=seed, fprs=wanted
     )
-    pool = ShadowPool.plan(
-        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=store, compute=compute
+    made = {name: with_truth(attack, truth) for name, attack in made.items()}
+    made, left_out = _fitting(made, empty)
+    plan = ShadowPool.plan(
+        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=pool, compute=compute
     )
-    check_attacks(made, pool.members[:, scene.nodes])
-    began = time.perf_counter()
-    if pool.store is not None:
-        pool.train(progress=progress)
-    stored = time.perf_counter() - began
-    if model is None:
-        note_work("The target was being trained.")
-    target = owner(data, truth, seed_for(seed, "target")) if model is None else model
+    check_attacks(made, plan.members[:, empty.nodes])
+    trained = train_shadows(plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress)
     started = time.perf_counter()
-    trained = list(track(pool, total=len(pool), label="Shadow models", unit="models", show=progress))
-    spent = stored + time.perf_counter() - started
-    scene = Scene(seen, target, trained, pool.members, nodes=nodes, truth=truth, ids=ids, setting=setting)
-    evidence = scene.record_evidence  # before anything is toggled: answers that are no logits are named here
-    toggling = any(isinstance(attack, GraphAttack) and attack.toggles for attack in made.values())
-    checked = check_engine(scene, seed=seed).sentence() if toggling else "no attack of this audit toggles nodes"
-    digests = row_digests(data.x, data.y.cpu().numpy())
+    models = list(track(plan, total=len(plan), label="Shadow models", unit="models", show=progress))
+    spent = trained.seconds + time.perf_counter() - started
+    scene = Scene(seen, trained.target, models, plan.members, nodes=nodes, ids=names, setting=setting)
+    _ = scene.evidence  # before anything is toggled: answers that are not logits are named here
+    labels = data.y.cpu().numpy()
     context = Context(
         title=title,
-        about=" ".join([about, *_oddities(data)]).strip(),
+        about=" ".join([about or str(getattr(data, "about", "") or ""), *_oddities(data)]).strip(),
         shadows=shadows,
         mode=mode,
         seed=seed,
-        train_accuracy=node_accuracy(target, data, truth, setting=setting),
-        test_accuracy=node_accuracy(target, data, ~truth, setting=setting),
+        train_accuracy=node_accuracy(trained.target, data, truth, setting=setting),
+        test_accuracy=node_accuracy(trained.target, data, ~truth, setting=setting),
         fingerprint=fingerprint_of(data),
         shadow_seconds=spent,
         settings={
-            "trainer": described(owner),
-            "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
+            **settings_of(owner, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
             "setting": setting,
             "attacker's graph": "the owner's" if known_graph is None else fingerprint_of(seen),
-            "prior": prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} nodes",
-            "training share": fraction,
-            "threshold policy": policy,
-            "engine": checked,
+            "engine": _engine(made, scene, seed=seed),
         },
         versions=library_versions("torch-geometric", "numba"),
-        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer, data, model),
-        notes=(*scene.notes, *shared_nodes(digests[scene.nodes], truth[scene.nodes])),
+        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer),
+        notes=(*scene.notes, *shared_nodes(scene.audited(row_digests(data.x, labels)), scene.audited(truth))),
     )
-
-    def run(attack: Attack | GraphAttack) -> AttackOutcome:
-        return run_on_scene(attack, scene, fprs=wanted, policy=policy, progress=progress)
-
-    outcomes, failed = run_each(made, run)
-    found = conclude(
-        evidence,
-        outcomes,
-        members=truth[scene.nodes],
-        labels=data.y.cpu().numpy()[scene.nodes],
+    return audit_view(
+        scene,
+        made,
+        members=scene.audited(truth),
+        labels=scene.audited(labels),
         fprs=wanted,
         context=context,
         claim=claim,
-        left_out=left_out | failed,
+        policy=policy,
+        progress=progress,
+        left_out=left_out,
+        surroundings=Surroundings(data.edge_index.cpu().numpy(), members=truth, labels=labels, nodes=scene.nodes),
     )
-    around = Surroundings(data.edge_index.cpu().numpy(), members=truth, labels=data.y.cpu().numpy(), nodes=scene.nodes)
-    return dataclasses.replace(found, surroundings=around)
 
 
-def _owner(data: Data, model: Model | None, members: Any, trainer: Trainer | None, setting: Setting) -> Trainer:
+def _fitting(attacks: dict[str, Attack[Any]], scene: Scene) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
+    """The attacks that make sense of a scene, and the reasons of those that do not."""
+    senseless = [name for name, attack in attacks.items() if attack.kind == "graph" and "graph" not in scene.offers]
+    if len(senseless) == len(attacks):
+        raise InputError(f"attacks: {senseless[0]} is {_NO_TOGGLES}. Name others, such as base, lira or best.")
+    kept = {name: attack for name, attack in attacks.items() if name not in senseless}
+    if all(attack.knows_truth for attack in kept.values()):
+        raise InputError("attacks: all of them are told who trained the target, a limit only; name one that is not.")
+    return kept, dict.fromkeys(senseless, _NO_TOGGLES)
+
+
+def _engine(attacks: Mapping[str, Attack[Any]], scene: Scene, *, seed: int) -> str:
+    """How far the fast engine is from the rule as written, where an attack relies on it."""
+    relying = [attack for attack in attacks.values() if attack.kind == "any" or getattr(attack, "toggles", False)]
+    if not relying or "graph" not in scene.offers:
+        return "no attack of this audit toggles nodes"
+    share = float(scene.shadow_members.mean())
+    return check_engine(scene.models, scene.data, nodes=scene.nodes, share=share, seed=seed).sentence()
+
+
+def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Setting) -> Trainer:
     """The trainer of the target, where what is given belongs together."""
-    if model is not None and members is None:
-        raise InputError(
-            "members: missing; a model that is given needs to be told who trained it. Pass members=mask, one True or "
-            "False per node."
-        )
     if trainer is None:
         ours = GNNTrainer(setting=setting)
         if model is not None and not (type(model) is GNN and shape_of(model) == shape_of(ours.untrained(data))):
@@ -218,7 +228,7 @@ def _owner(data: Data, model: Model | None, members: Any, trainer: Trainer | Non
     return trainer
 
 
-def _doubts(scene: Scene, trainer: Trainer, data: Data, model: Model | None) -> tuple[str, ...]:
+def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:
     """Whether models that are not trained by us look as if they had been trained in another setting."""
     if scene.setting == "transductive" or isinstance(trainer, GNNTrainer):
         return ()

@@ -15,9 +15,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
-from glasshouse.attacks.simulation import check_simulation, reference_rows
 from glasshouse.errors import InputError
-from glasshouse.evidence import Evidence
+from glasshouse.evidence import Evidence, Kind
+from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.edge_values import refuse_edge_values
 from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet, refuse_caches
 from glasshouse.graph.models.model import Model, model_device
@@ -35,7 +35,7 @@ _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Scene:
-    """One target on one graph, as an attacker sees it.
+    """One target on one graph, as an attacker sees it. Who trained the target is not in it.
 
     Args:
         data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n].
@@ -43,8 +43,7 @@ class Scene:
         shadows: the K shadow models.
         shadow_members: [K, n] who trained which.
         nodes: ids of the audited nodes; all by default.
-        truth: [n] who trained the target. Only the sampler of that name and reports look at it.
-        ids: [n] names of the nodes; their numbers by default.
+        ids: [n] names of the nodes; their numbers by default. Those of the audited nodes are the scene's ``ids``.
         setting: ``"inductive"``, or ``"transductive"`` where models were trained on the whole graph with the members'
             labels; models are then asked about the whole graph only.
 
@@ -60,8 +59,7 @@ class Scene:
     shadows: tuple[Model, ...]
     shadow_members: BoolArray
     nodes: IntArray
-    truth: BoolArray | None
-    ids: TextArray
+    names: TextArray
     setting: Setting
 
     def __init__(
@@ -72,7 +70,6 @@ class Scene:
         shadow_members: ArrayLike,
         *,
         nodes: ArrayLike | None = None,
-        truth: ArrayLike | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
         setting: Setting = "inductive",
     ) -> None:
@@ -93,8 +90,7 @@ class Scene:
             "shadows": tuple(shadows),
             "shadow_members": members,
             "nodes": chosen.astype(np.int64),
-            "truth": None if truth is None else as_members(truth, (count,), place="truth"),
-            "ids": as_ids(ids, count, place="ids"),
+            "names": as_ids(ids, count, place="ids"),
             "setting": setting,
         }.items():
             object.__setattr__(self, name, value)
@@ -113,7 +109,21 @@ class Scene:
         return tuple(dict.fromkeys(note for model in self.models for note in manners_of(model).notes))
 
     @property
-    def record_evidence(self) -> Evidence:
+    def ids(self) -> TextArray:
+        """[N] names of the audited nodes."""
+        return self.names[self.nodes]
+
+    @property
+    def offers(self) -> tuple[Kind, ...]:
+        """Which attacks can look at it; those on graphs toggle nodes, which says nothing of a transductive model."""
+        return ("records", "graph") if self.setting == "inductive" else ("records",)
+
+    def audited(self, values: ArrayLike) -> NDArray[Any]:
+        """The entries of the audited nodes, [N], of an array with one per node of the graph."""
+        return np.asarray(values)[self.nodes]
+
+    @property
+    def evidence(self) -> Evidence:
         """Evidence about the audited nodes for attacks on records: zero-hop queries, or, transductive, whole-graph."""
         return self.of_nodes(self.zero_hop if self.setting == "inductive" else self.whole_graph)
 
@@ -168,7 +178,7 @@ class Scene:
     def _answers(self) -> dict[tuple[object, ...], FloatArray]:
         return {}
 
-    def simulated(self) -> Iterator[tuple[Scene, BoolArray]]:
+    def simulated(self) -> Iterator[SimulatedTarget[Scene]]:
         """Each shadow model in turn as the target, judged by the rest less its complement; and who trained it."""
         count = len(self.shadows)
         check_simulation(count)
@@ -183,11 +193,10 @@ class Scene:
                 [self.shadows[j] for j in others],
                 self.shadow_members[others],
                 nodes=self.nodes,
-                truth=self.shadow_members[k],
-                ids=self.ids,
+                ids=self.names,
                 setting=self.setting,
             )
-            yield scene, self.shadow_members[k][self.nodes]
+            yield SimulatedTarget(scene, self.shadow_members[k][self.nodes])
 
     def _evidence(self, edge_index: Tensor) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the given edges."""
@@ -205,7 +214,7 @@ class Scene:
             target_loss=losses[0],
             shadow_loss=np.stack(losses[1:]),
             shadow_members=self.shadow_members,
-            ids=self.ids,
+            ids=self.names,
             labels=labels,
             target_logits=answers[0].astype(np.float32),
             shadow_logits=np.stack(answers[1:]).astype(np.float32),

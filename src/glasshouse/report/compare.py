@@ -9,6 +9,7 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation import Interval, clopper_pearson
 from glasshouse.report.figures import AttackFigures, RateFigure
 from glasshouse.report.summarise import Summary
+from glasshouse.report.verdict import attackers
 from glasshouse.report.words import percent, rate
 
 __all__ = ["ComparedRun", "Comparison", "compare"]
@@ -85,7 +86,9 @@ def compare(summaries: Mapping[str, Summary]) -> Comparison:
 
 
 def _compared(number: int, name: str, summary: Summary, fpr: float) -> ComparedRun:
-    reached = [(attack, attack.metrics.rate_at(fpr)) for attack in summary.attacks if attack.metrics is not None]
+    reached = [
+        (attack, attack.metrics.rate_at(fpr)) for attack in attackers(summary.attacks) if attack.metrics is not None
+    ]
     strongest, found = max(
         ((attack, figure) for attack, figure in reached if figure is not None), key=lambda pair: pair[1].strength
     )

@@ -109,6 +109,7 @@ class AttackFigures:
         metrics: None where the members are not known.
         seconds: spent on scoring the target, with what is picked, tuned or learned on simulated targets first;
             thresholds are not counted.
+        knows_truth: whether it is told who trained the target: a limit for comparison, never the strongest attack.
     """
 
     name: str
@@ -122,6 +123,7 @@ class AttackFigures:
     queries: int | None
     metrics: Measured | None
     seconds: float
+    knows_truth: bool = False
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
@@ -133,7 +135,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         >>> attack_figures("loss", outcome, None).description
         'LossThreshold()'
     """
-    posterior = bool(getattr(outcome.attack, "posterior", False))
+    posterior = outcome.attack.posterior
     queries = outcome.queries
     return AttackFigures(
         name=name,
@@ -147,6 +149,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         queries=None if queries is None else queries.total(len(outcome.scores)),
         metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members, posterior),
         seconds=outcome.seconds,
+        knows_truth=outcome.attack.knows_truth,
     )
 
 

@@ -9,11 +9,14 @@ from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.words import percent, whole
 
-__all__ = ["notes", "strongest", "verdict"]
+__all__ = ["attackers", "notes", "strongest", "verdict"]
 
 
 def strongest(attacks: Sequence[AttackFigures]) -> AttackFigures:
-    """By TPR at the smallest rate (or at the first that its ties let it reach), then by AUC."""
+    """By TPR at the smallest rate (or at the first that its ties let it reach), then by AUC.
+
+    An attack that is told who trained the target is a limit for comparison, and not counted.
+    """
 
     def strength(attack: AttackFigures) -> tuple[float, float]:
         if attack.metrics is None:
@@ -21,7 +24,12 @@ def strongest(attacks: Sequence[AttackFigures]) -> AttackFigures:
         lowest = min(attack.metrics.rates, key=lambda rate: rate.wanted, default=None)
         return (lowest.strength if lowest else 0.0, attack.metrics.auc)
 
-    return max(attacks, key=strength)
+    return max(attackers(attacks), key=strength)
+
+
+def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
+    """The attacks that are not told who trained the target; all of them where there is no other."""
+    return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
 
 
 def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Context) -> str:
@@ -30,7 +38,8 @@ def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Cont
     metrics = best.metrics
     if metrics is None:
         return f"{attacker}. Who trained the target is not known here, so records are ranked but nothing is measured."
-    count = f"{len(attacks)} attack" + ("s" if len(attacks) > 1 else "")
+    tried = len(attackers(attacks))
+    count = f"{tried} attack" + ("s" if tried > 1 else "")
     level = f"{metrics.confidence:.0%} interval"
     area = f"AUC {metrics.auc:.3f}, {level} {metrics.auc_interval.low:.3f} to {metrics.auc_interval.high:.3f}"
     if not metrics.rates:

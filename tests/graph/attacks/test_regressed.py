@@ -8,15 +8,14 @@ from scipy.stats import multivariate_normal
 from torch_geometric.data import Data
 
 from glasshouse import InputError
-from glasshouse.attacks import Regressed, simulated_targets
+from glasshouse.attacks import Regressed
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.evaluation import auc
+from glasshouse.evaluation import auc, run_attack
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph import GRegressed, Scene
-from glasshouse.graph.run import run_on_scene
 from glasshouse.numerics import loss_to_margin
 from glasshouse.population import complementary_halves
-from tests.graph.scenes import on_nodes, trained_scene
+from tests.graph.scenes import on_nodes, trained_scene, truth_of
 
 
 def test_online_it_is_the_ratio_of_two_bivariate_regressions_written_out() -> None:
@@ -28,7 +27,7 @@ def test_online_it_is_the_ratio_of_two_bivariate_regressions_written_out() -> No
         margins = [loss_to_margin(evidence.target_loss) for evidence in evidences]
         return np.column_stack([np.ones(240), *signals]), np.column_stack(margins)
 
-    rows = [seen([a.evidence, b.evidence]) for a, b in zip(*map(simulated_targets, asked), strict=True)]
+    rows = [seen([a.view, b.view]) for a, b in zip(*(one.simulated() for one in asked), strict=True)]
     densities = []
     x_target, y_target = seen([*asked])
     for side in (scene.shadow_members, ~scene.shadow_members):
@@ -38,7 +37,7 @@ def test_online_it_is_the_ratio_of_two_bivariate_regressions_written_out() -> No
         covariance = (y - x @ line).T @ (y - x @ line) / (len(x) - 5)
         densities.append(multivariate_normal([0, 0], covariance).logpdf(y_target - x_target @ line))
     expected = densities[0] - densities[1]
-    found = GRegressed(prior=0.3).score_scene(scene)
+    found = GRegressed(prior=0.3).score(scene)
     middle = np.abs(expected) < 20  # further out, a probability has no digits left to compare
     np.testing.assert_allclose(logit(found)[middle], (expected + logit(0.3))[middle], rtol=1e-4, atol=1e-4)
 
@@ -46,10 +45,9 @@ def test_online_it_is_the_ratio_of_two_bivariate_regressions_written_out() -> No
 @pytest.mark.parametrize("mode", ["online", "offline"])
 def test_it_finds_members_and_scores_the_audited_nodes_with_numbers_from_all(mode: Mode) -> None:
     scene = trained_scene(shadows=8)
-    assert scene.truth is not None
-    scores = GRegressed(mode=mode).score_scene(scene)
-    assert auc(scores, scene.truth) > 0.65
-    assert (GRegressed(mode=mode).score_scene(on_nodes(scene, [4, 2])) == scores[[4, 2]]).all()
+    scores = GRegressed(mode=mode).score(scene)
+    assert auc(scores, truth_of(scene)) > 0.65
+    assert (GRegressed(mode=mode).score(on_nodes(scene, [4, 2])) == scores[[4, 2]]).all()
 
 
 @pytest.mark.parametrize("mode", ["online", "offline"])
@@ -57,14 +55,14 @@ def test_without_edges_both_queries_say_the_same_and_the_second_changes_nothing(
     trained = trained_scene(shadows=8)
     alone = Data(x=trained.data.x, edge_index=torch.empty((2, 0), dtype=torch.long), y=trained.data.y)
     scene = Scene(alone, trained.target, trained.shadows, trained.shadow_members)
-    both, once = GRegressed(mode=mode).score_scene(scene), Regressed(mode=mode).score(scene.zero_hop)
+    both, once = GRegressed(mode=mode).score(scene), Regressed(mode=mode).score(scene.zero_hop)
     assert np.corrcoef(both.argsort().argsort(), once.argsort().argsort())[0, 1] > 0.999
 
 
 def test_thresholds_are_of_the_numbers_that_judge_the_target() -> None:
     scene = trained_scene(shadows=8)
     attack = GRegressed()
-    outcome = run_on_scene(attack, scene, fprs=[0.1])
+    outcome = run_attack(attack, scene, fprs=[0.1])
     assert outcome.thresholds[0].simulated == 8
     assert 0.05 < outcome.thresholds[0].expected_fpr < 0.15
     for (scores, members), who in zip(attack.simulated_scores(scene), scene.shadow_members, strict=True):
@@ -74,7 +72,7 @@ def test_thresholds_are_of_the_numbers_that_judge_the_target() -> None:
 
 def test_true_membership_and_the_target_do_not_change_the_numbers() -> None:
     scene = trained_scene(shadows=8)
-    other = Scene(scene.data, scene.shadows[0], scene.shadows, scene.shadow_members, truth=None)
+    other = Scene(scene.data, scene.shadows[0], scene.shadows, scene.shadow_members)
     for (first, _), (second, _) in zip(
         GRegressed().simulated_scores(scene), GRegressed().simulated_scores(other), strict=True
     ):
@@ -99,7 +97,7 @@ def test_offline_a_node_is_judged_without_a_look_at_its_in_models() -> None:
             return answer
 
         target, *shadows = [model(own) for own in table]
-        return GRegressed(mode="offline").score_scene(Scene(data, target, shadows, members))  # type: ignore[arg-type]
+        return GRegressed(mode="offline").score(Scene(data, target, shadows, members))  # type: ignore[arg-type]
 
     usual = scores(answers)
     for v in (3, 17):

@@ -12,13 +12,11 @@ from scipy.special import logit
 
 from glasshouse.attacks.stacking import Boosted, Linear
 from glasshouse.errors import InputError
-from glasshouse.evaluation import auc
+from glasshouse.evaluation import Best, auc, run_attack
 from glasshouse.graph import GBASE, GStacked, Scene
 from glasshouse.graph.attacks.stacking import SIGNALS, learn
-from glasshouse.graph.best import GraphBest
-from glasshouse.graph.run import run_on_scene
 from glasshouse.population import complementary_halves
-from tests.graph.scenes import trained_scene
+from tests.graph.scenes import trained_scene, truth_of
 
 QUICK = Boosted(rounds=20, leaves=15, fits=1)
 
@@ -30,47 +28,27 @@ def quick(mode: str = "online") -> GStacked:
     return attack.tuned(trained_scene(shadows=8))
 
 
-def other_truth(scene: Scene, truth: np.ndarray | None) -> Scene:
-    return Scene(scene.data, scene.target, scene.shadows, scene.shadow_members, truth=truth)
-
-
 @pytest.mark.parametrize("mode", ["online", "offline"])
 def test_it_tells_members_at_least_as_well_as_g_base(mode: str) -> None:
     scene = trained_scene(shadows=8)
-    assert scene.truth is not None
-    stacked = auc(quick(mode).score_scene(scene), scene.truth)
-    single = auc(GBASE(mode=mode).score_scene(scene), scene.truth)  # type: ignore[arg-type]
+    stacked = auc(quick(mode).score(scene), truth_of(scene))
+    single = auc(GBASE(mode=mode).score(scene), truth_of(scene))  # type: ignore[arg-type]
     assert stacked >= single - 0.01
 
 
-def test_who_trained_the_target_changes_no_bit() -> None:
-    scene = trained_scene(shadows=8)
-    assert scene.truth is not None
-    shuffled = np.random.default_rng(0).permutation(scene.truth)
-    scores = [
-        GStacked(samples=(4, 2), boosted=QUICK, jobs=1).score_scene(other_truth(scene, who))
-        for who in (scene.truth, shuffled, None)
-    ]
-    assert (scores[0] == scores[1]).all()
-    assert (scores[0] == scores[2]).all()
-
-
 def test_against_other_members_it_finds_nothing() -> None:
-    scores = quick().score_scene(trained_scene(shadows=8))
+    scores = quick().score(trained_scene(shadows=8))
     found = [auc(scores, complementary_halves(240, models=2, seed=seed)[0]) for seed in range(10)]
     assert np.mean(found) == pytest.approx(0.5, abs=0.03)
 
 
 def test_from_wrong_members_of_the_pool_it_learns_nothing() -> None:
     scene = trained_scene(shadows=8)
-    assert scene.truth is not None
     found = []
     for seed in range(3):
         wrong = complementary_halves(240, models=8, seed=50 + seed)
         attack = GStacked(samples=(2,), boosted=QUICK, jobs=1)
-        found.append(
-            auc(attack.score(scene.data, target=scene.target, shadows=scene.shadows, shadow_members=wrong), scene.truth)
-        )
+        found.append(auc(attack.score(Scene(scene.data, scene.target, scene.shadows, wrong)), truth_of(scene)))
     assert np.mean(found) == pytest.approx(0.5, abs=0.1)
 
 
@@ -79,18 +57,18 @@ def test_a_pool_is_learned_once_for_all_targets(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("glasshouse.graph.attacks.stacked.learn", lambda *_, **__: pytest.fail("learned again"))
     second = Scene(scene.data, scene.shadows[0], scene.shadows, scene.shadow_members, nodes=[3, 5])
     assert attack.tuned(second) is attack
-    assert attack.score_scene(second).shape == (2,)
+    assert attack.score(second).shape == (2,)
     assert len(list(attack.simulated_scores(scene))) == 8
 
 
-@pytest.mark.parametrize("call", ["run_on_scene", "best"])
-def test_an_audit_learns_a_pool_once(monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+@pytest.mark.parametrize("best", [False, True])
+def test_an_audit_learns_a_pool_once(monkeypatch: pytest.MonkeyPatch, best: bool) -> None:
     scene = trained_scene(nodes=120, shadows=4)
     counted = Mock(wraps=learn)
     monkeypatch.setattr("glasshouse.graph.attacks.stacked.learn", counted)
     attack = GStacked(samples=(2,), boosted=QUICK)
-    monkeypatch.setattr("glasshouse.graph.best.make_attack", lambda *_, **__: attack)
-    run_on_scene(attack if call == "run_on_scene" else GraphBest(candidates=("g-stacked",)), scene, fprs=[0.1])
+    monkeypatch.setattr("glasshouse.evaluation.best.create", lambda *_, **__: attack)
+    run_attack(Best(candidates=("g-stacked",)) if best else attack, scene, fprs=[0.1])
     assert counted.call_count == 1
     assert attack.fit_ is None, "the attack that was given is as it was"
 
@@ -106,7 +84,7 @@ def test_another_pool_than_the_learned_one_is_refused() -> None:
     for other in others:
         changed = Scene(target=scene.target, **known | other)
         with pytest.raises(InputError, match="g-stacked: the attack learned from another graph"):
-            attack.score_scene(changed)
+            attack.score(changed)
         with pytest.raises(InputError, match="g-stacked: the attack learned from another graph"):
             next(attack.simulated_scores(changed))
 
@@ -132,11 +110,11 @@ def test_a_copy_with_other_parameters_judges_as_a_fresh_attack_does(change: dict
     scene = trained_scene(nodes=120, shadows=4)
     base: dict[str, Any] = {"samples": (2, 2), "boosted": QUICK}
     first = GStacked(**base).tuned(scene)
-    before = first.score_scene(scene)
+    before = first.score(scene)
     copied, fresh = dataclasses.replace(first, **change), GStacked(**base | change)
     assert copied.fit_ is None
-    assert copied.score_scene(scene).tobytes() == fresh.score_scene(scene).tobytes()
-    assert first.score_scene(scene).tobytes() == before.tobytes(), "what the first attack learned is still its own"
+    assert copied.score(scene).tobytes() == fresh.score(scene).tobytes()
+    assert first.score(scene).tobytes() == before.tobytes(), "what the first attack learned is still its own"
 
 
 def test_a_copy_with_another_prior_or_more_jobs_keeps_what_was_learned() -> None:
@@ -154,12 +132,12 @@ def test_a_list_of_signals_that_changes_later_changes_nothing() -> None:
 def test_audited_nodes_are_a_choice_of_what_is_shown() -> None:
     scene = trained_scene(shadows=8)
     few = Scene(scene.data, scene.target, scene.shadows, scene.shadow_members, nodes=[7, 2])
-    assert (quick().score_scene(few) == quick().score_scene(scene)[[7, 2]]).all()
+    assert (quick().score(few) == quick().score(scene)[[7, 2]]).all()
 
 
 def test_thresholds_come_from_held_out_simulated_targets() -> None:
     scene = trained_scene(shadows=8)
-    outcome = run_on_scene(quick(), scene, fprs=[0.1])
+    outcome = run_attack(quick(), scene, fprs=[0.1])
     assert outcome.thresholds[0].simulated == 8
     assert outcome.thresholds[0].expected_fpr == pytest.approx(0.1, abs=0.05)
     assert outcome.details["unlikeness"] < 5
@@ -178,17 +156,16 @@ def test_a_black_box_and_another_architecture_are_judged_and_noticed() -> None:
     unlike = Scene(scene.data, sharper, scene.shadows, scene.shadow_members)
     judged = quick().judge(unlike)
     assert judged.details["unlikeness"] > 5
-    assert "unlike every simulated target" in run_on_scene(quick(), unlike, fprs=[]).note
+    assert "unlike every simulated target" in run_attack(quick(), unlike, fprs=[]).note
     assert ((judged.scores > 0) & (judged.scores < 1)).all()
-    assert scene.truth is not None
-    assert auc(judged.scores, scene.truth) > 0.55
+    assert auc(judged.scores, truth_of(scene)) > 0.55
 
 
 def test_the_prior_shifts_the_log_odds() -> None:
     scene = trained_scene(shadows=8)
     attack = quick()
     rare = dataclasses.replace(attack, prior=0.1)
-    before, after = logit(attack.score_scene(scene)), logit(rare.score_scene(scene))
+    before, after = logit(attack.score(scene)), logit(rare.score(scene))
     near = np.abs(before) < 15  # beyond, a probability has too few digits to find its log-odds again
     assert near.mean() > 0.9
     assert (after - before)[near] == pytest.approx(logit(0.1), abs=1e-6)
@@ -223,7 +200,7 @@ def test_bad_parameters_are_refused() -> None:
         GStacked(without=[1])  # type: ignore[list-item]
     scene = trained_scene()
     with pytest.raises(InputError, match="leave nothing to learn from"):
-        GStacked(without=SIGNALS).score_scene(scene)
+        GStacked(without=SIGNALS).score(scene)
     few = Scene(scene.data, scene.target, scene.shadows[:2], scene.shadow_members[:2])
     with pytest.raises(InputError, match="train 4 or more"):
-        GStacked().score_scene(few)
+        GStacked().score(few)

@@ -42,23 +42,22 @@ def test_real_graphs_have_their_known_counts_and_their_folder_stays_as_it_was(
     monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
     before = snapshot(real_data)
     graph = load_graph(name)
-    assert (graph.data.num_nodes, graph.data.num_edges) == (nodes, edges)
-    assert graph.data.x.shape[1] == features
-    assert len(graph.data.y.unique()) == classes
-    check_standard(graph.data)
-    assert len(graph.ids) == nodes
+    assert (graph.num_nodes, graph.num_edges) == (nodes, edges)
+    assert graph.x.shape[1] == features
+    assert len(graph.y.unique()) == classes
+    check_standard(graph)
     assert snapshot(real_data) == before
 
 
 def test_real_graphs_are_found_through_a_root_as_well(real_data: Path) -> None:
-    assert load_graph("cora", root=real_data).data.num_nodes == 2708
+    assert load_graph("cora", root=real_data).num_nodes == 2708
 
 
 def test_the_synthetic_graph_needs_no_file_and_says_that_it_is_synthetic() -> None:
     graph = load_graph("synthetic")
-    check_standard(graph.data)
+    check_standard(graph)
     assert "synthetic" in graph.about
-    assert graph_names()[0] == graph.name == "synthetic"
+    assert graph_names()[0] == "synthetic"
 
 
 @pytest.mark.parametrize(
@@ -90,8 +89,8 @@ def test_flickr_is_read_once_its_features_are_there(tmp_path: Path) -> None:
     (raw / "class_map.json").write_text('{"0": 0, "1": 1, "2": 0}')
     (raw / "role.json").write_text('{"tr": [0], "va": [1], "te": [2]}')
     graph = load_graph("flickr", root=tmp_path)
-    check_standard(graph.data)
-    assert graph.data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    check_standard(graph)
+    assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert not (tmp_path / "flickr" / "processed").exists()
 
 
@@ -102,7 +101,7 @@ def test_what_somebody_has_processed_before_is_not_trusted(tmp_path: Path) -> No
     (folder / "processed").mkdir()
     (folder / "processed" / "data.pt").write_bytes(b"not a graph")
     np.savez(folder / "raw" / "github.npz", edges=EDGES.T, features=np.eye(3), target=[0, 1, 0])
-    assert load_graph("github", root=tmp_path).data.num_nodes == 3
+    assert load_graph("github", root=tmp_path).num_nodes == 3
 
 
 def test_files_that_pytorch_geometric_cannot_read_are_named(tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_other_data_sets_are_brought_to_the_same_form(monkeypatch: pytest.Monkey
     graph = Data(
         x=torch.eye(3).to_sparse(), edge_index=torch.from_numpy(EDGES), y=torch.tensor([[0.0], [1.0], [np.nan]])
     )
-    loaded = load_graph(offered(monkeypatch, graph), root=tmp_path).data
+    loaded = load_graph(offered(monkeypatch, graph), root=tmp_path)
     check_standard(loaded)
     assert loaded.x.tolist() == np.eye(3).tolist()
     assert loaded.y.tolist() == [0, 1, -1]
@@ -174,17 +173,17 @@ def test_a_file_of_ones_own_is_read_with_its_ids(ids: list[str] | None, tmp_path
     fields = FIELDS | ({"ids": np.array(ids)} if ids else {})
     np.savez(path, **fields)
     graph = load_graph(path)
-    check_standard(graph.data)
-    assert graph.name == "friends"
-    assert graph.ids.tolist() == (ids or ["0", "1", "2"])
-    assert graph.data.edge_index.tolist() == EDGES.tolist()
+    check_standard(graph)
+    assert graph.about.startswith("friends.npz (3 nodes")
+    assert getattr(graph, "ids", None) == ids
+    assert graph.edge_index.tolist() == EDGES.tolist()
 
 
 @pytest.mark.parametrize("kind", ["u1", "i2", ">i4", "u4", ">i8"])
 def test_whole_numbers_of_any_kind_will_do(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "graph.npz"
     np.savez(path, edge_index=EDGES.astype(kind), x=np.eye(3, dtype=kind), y=FIELDS["y"].astype(kind))
-    assert load_graph(str(path)).data.edge_index.tolist() == EDGES.tolist()
+    assert load_graph(str(path)).edge_index.tolist() == EDGES.tolist()
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.regression import record_folds
-from glasshouse.attacks.simulation import check_simulation
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
+from glasshouse.evidence.simulation import check_simulation
 
 __all__ = ["StackedParameters"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray
-from glasshouse.attacks.simulation import check_simulation, reference_rows
+from glasshouse.evidence.simulation import check_simulation, reference_rows
 from glasshouse.randomness import generator
 
 __all__ = ["TargetPlan", "plan_targets"]

@@ -10,14 +10,15 @@ import numpy as np
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.classifier import ShadowClassifier, sorted_log_probabilities
+from glasshouse.attacks.registry import register
 from glasshouse.evidence import Evidence
-from glasshouse.graph.attacks.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.scene import Scene
 
 __all__ = ["GClassifier"]
 
 
-@register_graph_attack("g-classifier")
+@register("g-classifier")
 @dataclass(frozen=True, kw_only=True)
 class GClassifier(GraphAttack):
     """A perceptron on sorted class probabilities of two queries: the node alone, and the node in the whole graph.
@@ -42,14 +43,17 @@ class GClassifier(GraphAttack):
     epochs: int = 20
     seed: int = 0
 
-    def judge(self, scene: Scene) -> Judgement:
+    def score(self, scene: Scene) -> FloatArray:
         """Probabilities of membership, [nodes]."""
         network = ShadowClassifier(hidden=self.hidden, examples=self.examples, epochs=self.epochs, seed=self.seed)
         alone, within = scene.zero_hop, scene.whole_graph
         answers = np.concatenate([_shadow_features(alone), _shadow_features(within)], axis=1)
         asked = np.concatenate([_target_features(alone), _target_features(within)], axis=1)
-        scores = network.learned(answers, scene.shadow_members.reshape(-1), asked[scene.nodes])
-        return Judgement(scores, {}, QueryCount(2.0, shared=2 * min(self.examples, len(answers))))
+        return network.learned(answers, scene.shadow_members.reshape(-1), asked[scene.nodes])
+
+    def queries(self, scene: Scene) -> QueryCount:
+        """The target twice about each node, and the shadow models about the examples."""
+        return QueryCount(2.0, shared=2 * min(self.examples, scene.shadow_members.size))
 
 
 def _shadow_features(evidence: Evidence) -> FloatArray:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks import QueryCount
+from glasshouse.attacks import Attack, Judgement, QueryCount, register
 from glasshouse.attacks.prior import check_prior
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
-from glasshouse.graph.attacks.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.rule.question import Hops
-from glasshouse.graph.sampling.samplers import SAMPLERS, Samples, SamplingRequest, draw
+from glasshouse.graph.sampling.ground_truth import GroundTruth
+from glasshouse.graph.sampling.sampler import SAMPLERS, Sampler, SamplingRequest, draw
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 
-__all__ = ["GBASE"]
-
-SamplerName = Literal["independent", "mia", "metropolis", "gibbs", "truth", "stacked"]
+__all__ = ["GBASE", "with_truth"]
 
 
-@register_graph_attack("g-base")
+@register("g-base")
 @dataclass(frozen=True, kw_only=True)
 class GBASE(GraphAttack):
     r"""Posterior probability that a node was trained on, averaged over plausible training sets of the others.
@@ -36,9 +36,10 @@ class GBASE(GraphAttack):
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the node.
-        sampler: where the training sets come from: a name of ``SAMPLERS``, or ``(scene, request) -> bool [M, n]``.
+        sampler: where the training sets come from: a registered name (``"independent"``, ``"mia"``, ``"metropolis"``,
+            ``"gibbs"``, ``"stacked"``), `GroundTruth`, or your own ``(scene, request) -> bool [M, n]``.
         samples: M, how many of them.
-        prior: λ, the share of members expected before looking: one number, or one a node.
+        prior: λ, the share of members expected before looking: one number, or one per node.
         passes: how often a Gibbs chain visits every node.
         hops: ``"model"`` sums over the L-hop neighbourhood as Theorem 1 says, ``"affected"`` over every node whose
             prediction changes.
@@ -52,9 +53,8 @@ class GBASE(GraphAttack):
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
         >>> torch.manual_seed(0) and None
         >>> models = [build_gnn("gcn", features=3, hidden=4, classes=2) for _ in range(3)]
-        >>> scores = GBASE(sampler="independent").score(
-        ...     data, target=models[0], shadows=models[1:], shadow_members=[[1, 0, 1], [0, 1, 0]]
-        ... )
+        >>> scene = Scene(data, models[0], models[1:], [[1, 0, 1], [0, 1, 0]])
+        >>> scores = GBASE(sampler="independent").score(scene)
         >>> scores.shape, bool(((scores > 0) & (scores < 1)).all())
         ((3,), True)
     """
@@ -62,14 +62,14 @@ class GBASE(GraphAttack):
     posterior: ClassVar[bool] = True
 
     mode: Mode = "online"
-    sampler: SamplerName | Callable[[Scene, SamplingRequest], BoolArray] = "mia"
+    sampler: str | Sampler = "mia"
     samples: int = 8
     prior: float | ArrayLike = 0.5
     passes: int = 1
     hops: Hops = "model"
     engine: str = "auto"
     seed: int = 0
-    memory_: dict[object, Any] = field(default_factory=dict, repr=False, compare=False)  # of the sampler
+    sampler_: Sampler | None = field(default=None, repr=False, compare=False)  # what one learned from the pool
 
     def __post_init__(self) -> None:
         if isinstance(self.sampler, str):
@@ -81,7 +81,12 @@ class GBASE(GraphAttack):
     @property
     def label(self) -> str:
         """Its name in tables, which tells samplers apart."""
-        return f"{self.name}-{self.sampler if isinstance(self.sampler, str) else 'own'}"
+        return f"{self.name}-{self.sampler if isinstance(self.sampler, str) else getattr(self.sampler, 'name', 'own')}"
+
+    @property
+    def knows_truth(self) -> bool:
+        """Whether its sampler is told who trained the target."""
+        return isinstance(self.sampler, GroundTruth)
 
     def check(self, members: BoolArray) -> None:
         """Refuse a node that no shadow model is without, where only those speak."""
@@ -91,46 +96,76 @@ class GBASE(GraphAttack):
                 f"shadow_members: {int(lost.sum())} nodes have no out-model. Train more shadow models, in pairs."
             )
 
+    def tuned(self, scene: Scene) -> Self:
+        """The same attack with what its sampler learns from this pool, where it learns; the target is not looked at."""
+        learn = getattr(self._sampler, "tuned", None)
+        if learn is None or self.sampler_ is not None:
+            return self
+        return dataclasses.replace(self, sampler_=learn(scene, self._request(scene)))
+
+    def score(self, scene: Scene) -> FloatArray:
+        """Posteriors of the scene's audited nodes, [nodes]."""
+        return self.judge(scene).scores
+
+    def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [nodes] of each simulated target and who trained it; what a sampler learns, it learns without it."""
+        for members, target in zip(scene.shadow_members, scene.simulated(), strict=True):
+            attack = dataclasses.replace(self, sampler_=None)
+            if self.knows_truth:
+                attack = dataclasses.replace(attack, sampler=GroundTruth(members))
+            yield attack.score(target.view), target.members
+
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and how its sampler did."""
         asked = None
         if self.mode == "offline":
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
             asked = ~scene.shadow_members[:, scene.nodes]
-        samples = self._sampled(scene)
+        samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
         signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
         odds = logit(self._priors(scene)[scene.nodes])
         posteriors = [
             expit(-signals[0, i] - log_mean_exp(-signals[1:, i], where=asked) + odds) for i in range(self.samples)
         ]
-        speaking = len(scene.shadows) if asked is None else float(asked.sum(axis=0).mean())
-        queries = QueryCount(2 * self.samples * (1 + speaking), shared=samples.queries)  # with the node, and without it
-        return Judgement(np.asarray(np.mean(posteriors, axis=0)), _figures(samples), queries)
-
-    def _sampled(self, scene: Scene) -> Samples:
-        request = SamplingRequest(
-            samples=self.samples,
-            prior=self._priors(scene),
-            mode=self.mode,
-            passes=self.passes,
-            seed=self.seed,
-            memory=self.memory_,
+        answering = len(scene.shadows) if asked is None else float(asked.sum(axis=0).mean())
+        return Judgement(
+            np.asarray(np.mean(posteriors, axis=0)),
+            # with the node, and without it
+            queries=QueryCount(2 * self.samples * (1 + answering), shared=samples.queries),
+            details={} if samples.acceptance is None else {"sampler_acceptance": samples.acceptance},
+            sampled=samples.masks[:, scene.nodes],
         )
-        return draw(self.sampler, scene, request)
+
+    @property
+    def _sampler(self) -> Sampler:
+        if self.sampler_ is not None:
+            return self.sampler_
+        return SAMPLERS.find(self.sampler) if isinstance(self.sampler, str) else self.sampler
+
+    def _request(self, scene: Scene) -> SamplingRequest:
+        return SamplingRequest(
+            samples=self.samples, prior=self._priors(scene), mode=self.mode, passes=self.passes, seed=self.seed
+        )
 
     def _priors(self, scene: Scene) -> FloatArray:
         count = int(scene.data.num_nodes)
         prior = np.asarray(self.prior, dtype=np.float64)
         if prior.shape not in ((), (count,)):
-            raise InputError(f"prior: {prior.size} numbers for {count} nodes; give one, or one a node.")
+            raise InputError(f"prior: {prior.size} numbers for {count} nodes; give one, or one per node.")
         return np.broadcast_to(prior, (count,))
 
 
-def _figures(samples: Samples) -> dict[str, float]:
-    """The sampler's acceptance rate, and its precision and recall where the truth is known."""
-    figures = {
-        "sampler_acceptance": samples.acceptance,
-        "sampler_precision": samples.precision,
-        "sampler_recall": samples.recall,
-    }
-    return {name: value for name, value in figures.items() if value is not None}
+def with_truth(attack: Attack[Any], members: BoolArray) -> Attack[Any]:
+    """The attack itself; where its sampler is the name of the ground truth, with the mask, which no scene holds.
+
+    Args:
+        attack: any.
+        members: [n] who trained the target.
+
+    Example:
+        >>> with_truth(GBASE(sampler="truth"), np.array([True, False])).knows_truth
+        True
+    """
+    if isinstance(attack, GBASE) and attack.sampler == "truth":
+        return dataclasses.replace(attack, sampler=GroundTruth(members))
+    return attack

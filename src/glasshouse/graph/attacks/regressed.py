@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,19 +14,20 @@ from scipy.special import expit
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import mean_margins
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.simulation import check_simulation, simulated_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.graph.attacks.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.evidence.simulation import check_simulation
+from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import loss_to_margin
 
 __all__ = ["GRegressed"]
 
 
-@register_graph_attack("g-regressed")
+@register("g-regressed")
 @dataclass(frozen=True, kw_only=True)
 class GRegressed(GraphAttack):
     r"""Posterior probability of membership from the margins of two queries: the node alone, and in the whole graph.
@@ -53,6 +55,7 @@ class GRegressed(GraphAttack):
     prior: float | ArrayLike = 0.5
     folds: int = 5
     seed: int = 0
+    fit_: SidesFit | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_prior(self.prior)
@@ -63,22 +66,28 @@ class GRegressed(GraphAttack):
         """Refuse a pool of too few models to simulate targets."""
         check_simulation(len(members))
 
-    def judge(self, scene: Scene) -> Judgement:
+    def tuned(self, scene: Scene) -> Self:
+        """The same attack with its sixteen numbers learned from this pool; the target is not looked at."""
+        return self if self.fit_ is not None else dataclasses.replace(self, fit_=self._fitted(_asked(scene)))
+
+    def score(self, scene: Scene) -> FloatArray:
         """Posteriors, [nodes]."""
-        asked = tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
-        scores = self._posteriors(self._fitted(asked), asked, scene.nodes)
-        return Judgement(scores, {}, self._queries(scene))
+        return self._posteriors(self._fit(scene), _asked(scene), scene.nodes)
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors of each simulated target by the numbers that judge the target, and who trained it, [nodes] each.
 
         A simulated target had a part in these numbers; sixteen from many thousands of answers remember no model.
         """
-        asked = tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
-        fit = self._fitted(asked)
-        for alone, within in zip(*map(simulated_targets, asked), strict=True):
-            scores = self._posteriors(fit, (alone.evidence, within.evidence), scene.nodes)
+        fit = self._fit(scene)
+        for alone, within in zip(*(one.simulated() for one in _asked(scene)), strict=True):
+            scores = self._posteriors(fit, (alone.view, within.view), scene.nodes)
             yield scores, alone.members[scene.nodes]
+
+    def _fit(self, scene: Scene) -> SidesFit:
+        known = self.tuned(scene).fit_
+        assert known is not None  # noqa: S101 (for the type checker: tuning fits)
+        return known
 
     def _fitted(self, asked: tuple[Evidence, ...]) -> SidesFit:
         nodes = asked[0].records
@@ -86,8 +95,8 @@ class GRegressed(GraphAttack):
         return fit_sides(self._examples(asked), folds)
 
     def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
-        for targets in zip(*map(simulated_targets, asked), strict=True):
-            signals, margins = self._seen([target.evidence for target in targets])
+        for targets in zip(*(one.simulated() for one in asked), strict=True):
+            signals, margins = self._seen([target.view for target in targets])
             yield Example(signals, margins, targets[0].members)
 
     def _seen(self, asked: tuple[Evidence, ...] | list[Evidence]) -> tuple[FloatArray, FloatArray]:
@@ -99,12 +108,17 @@ class GRegressed(GraphAttack):
         ratio = fit.log_ratio(*self._seen(asked))
         return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))[nodes]
 
-    def _queries(self, scene: Scene) -> QueryCount:
+    def queries(self, scene: Scene) -> QueryCount:
         """Twice the target and the references about each audited node; the rest of the answers serve the fit."""
         asked = ~scene.shadow_members if self.mode == "offline" else scene.shadow_members | True
         references = int(asked[:, scene.nodes].sum())
         per_record = 2 * (1 + references / len(scene.nodes))
         return QueryCount(per_record, shared=2 * (scene.shadow_members.size - references))
+
+
+def _asked(scene: Scene) -> tuple[Evidence, ...]:
+    """What is known of all nodes, asked alone and within the whole graph."""
+    return tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
 
 
 def _losses(evidence: Evidence) -> Evidence:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks import QueryCount
+from glasshouse.attacks import Judgement, QueryCount, register
 from glasshouse.attacks.stacking import StackedParameters, unlike_warning
 from glasshouse.errors import InputError
-from glasshouse.graph.attacks.attack import GraphAttack, Judgement, register_graph_attack
+from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.stacking import SIGNALS, Learned, ask_pool, learn
 from glasshouse.graph.scene import Scene
 from glasshouse.registry import did_you_mean
@@ -19,7 +19,7 @@ from glasshouse.registry import did_you_mean
 __all__ = ["GStacked"]
 
 
-@register_graph_attack("g-stacked")
+@register("g-stacked")
 @dataclass(frozen=True, kw_only=True)
 class GStacked(StackedParameters, GraphAttack):
     """Posterior probability that a node was trained on, learned from simulated targets.
@@ -124,7 +124,11 @@ class GStacked(StackedParameters, GraphAttack):
         each, shared = known.queries  # all nodes are asked about, whichever are audited
         elsewhere = round(each * (len(odds) - len(scene.nodes)))
         queries = QueryCount(each, shared=shared + elsewhere)
-        return Judgement(scores, {"unlikeness": unlikeness}, queries, unlike_warning(self.name, unlikeness))
+        return Judgement(scores, queries, unlike_warning(self.name, unlikeness), {"unlikeness": unlikeness})
+
+    def score(self, scene: Scene) -> FloatArray:
+        """Posteriors, [nodes]."""
+        return self.judge(scene).scores
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [nodes] of each simulated target by what was learned without it and its complement; its members."""

@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.special import expit
 
 from glasshouse.attacks.prior import with_prior
-from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.stacked import GStacked
-from glasshouse.graph.attacks.stacking import Learned
-from glasshouse.graph.sampling.samplers import SAMPLERS, Samples, SamplingRequest
+from glasshouse.graph.sampling.sampler import SAMPLERS, Samples, SamplingRequest
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 
-__all__ = ["stacked_samples"]
+__all__ = ["StackedSampler"]
 
 
-def stacked_samples(scene: Scene, request: SamplingRequest) -> Samples:
+@dataclass(frozen=True)
+class StackedSampler:
     """Every indicator by itself, by the stacked attack's posterior.
 
-    The last round of the posterior samples from the one before, so the draws here are those of one round more. What is
-    learned from a pool is kept in the request's memory, so that the next target with the same shadow models reuses it.
+    The posterior's own last round samples from the one before, so the draws here are those of one round more.
+
+    Args:
+        attack: what learned from the pool; None before `tuned`.
 
     Example:
-        >>> SAMPLERS.find("stacked") is stacked_samples
-        True
+        >>> SAMPLERS.find("stacked")
+        StackedSampler(attack=None)
     """
-    known = _learned(scene, request)
-    odds = with_prior(known.posterior_of(scene.target).odds, share=known.share, prior=request.prior)
-    uniform = generator(request.seed, "stacked").random((request.samples, len(odds)))
-    return Samples(np.asarray(uniform < expit(odds)), queries=known.queries.total(len(odds)))
+
+    attack: GStacked | None = None
+
+    def tuned(self, scene: Scene, request: SamplingRequest) -> StackedSampler:
+        """The same sampler after it has learned from the scene's pool; the target is not looked at."""
+        return StackedSampler(_attack(request).tuned(scene))
+
+    def __call__(self, scene: Scene, request: SamplingRequest) -> Samples:
+        """Masks [M, n]."""
+        attack = self.attack or _attack(request).tuned(scene)
+        known = attack.learned(scene)
+        odds = with_prior(known.posterior_of(scene.target).odds, share=known.share, prior=request.prior)
+        uniform = generator(request.seed, "stacked").random((request.samples, len(odds)))
+        return Samples(np.asarray(uniform < expit(odds)), queries=known.queries.total(len(odds)))
 
 
-def _learned(scene: Scene, request: SamplingRequest) -> Learned:
-    """What the scene's pool teaches, from memory where the last scene had the same pool."""
-    key = ("stacked", request.mode, request.seed)
-    known: Learned | None = request.memory.get(key)
-    if known is None or not known.pool.is_of(scene.data, scene.shadows, scene.shadow_members):
-        known = request.memory[key] = _attack(request.mode, request.seed).learned(scene)
-    return known
+def _attack(request: SamplingRequest) -> GStacked:
+    return GStacked(mode=request.mode, seed=request.seed, jobs=-1)
 
 
-def _attack(mode: Mode, seed: int) -> GStacked:
-    return GStacked(mode=mode, seed=seed, jobs=-1)
-
-
-SAMPLERS.add("stacked", stacked_samples)
+SAMPLERS.add("stacked", StackedSampler())

@@ -9,43 +9,23 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch_geometric.data import Data
 
-from glasshouse.arrays import TextArray
 from glasshouse.datasets import data_root
 from glasshouse.errors import InputError, MissingExtraError, raise_faults
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.population import as_ids
 from glasshouse.registry import did_you_mean
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-__all__ = ["GraphDataset", "graph_names", "load_graph"]
+__all__ = ["graph_names", "load_graph"]
 
 _ANY_CLASS = "torch_geometric:"
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class GraphDataset:
-    """A graph with its story.
-
-    Args:
-        name: by which it is asked for.
-        about: a sentence for readers of figures; says what in it is made up.
-        data: ``x`` float32 [n, features], ``edge_index`` int64 [2, E], ``y`` int64 [n], -1 where a label is missing.
-        ids: [n] stable names of the nodes; positions by default.
-    """
-
-    name: str
-    about: str
-    data: Data
-    ids: TextArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +74,7 @@ def graph_names() -> list[str]:
     return ["synthetic", *_SOURCES]
 
 
-def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> GraphDataset:
+def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> Data:
     """A graph by name or from a file; nothing is downloaded, and nothing is written beside the files.
 
     Args:
@@ -104,17 +84,23 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> G
             a label is missing), and ``ids`` [n] if you like.
         root: folder of the data sets; ``GLASSHOUSE_DATA`` by default, else ``data`` in the working folder.
 
+    Returns:
+        The graph: ``x`` float32 [n, features], ``edge_index`` int64 [2, E], ``y`` int64 [n], -1 where a label is
+        missing; with ``about``, a sentence for readers of figures, which says what in it is made up, and ``ids``, a
+        list of n names, where the file has them. Both are told by audits.
+
     Example:
-        >>> load_graph("synthetic").data.num_nodes
-        2000
+        >>> data = load_graph("synthetic")
+        >>> data.num_nodes, data.about[:26]
+        (2000, 'A synthetic citation graph')
     """
     name = str(name_or_path)
     if name.endswith(".npz"):
         return _from_file(Path(name_or_path))
     if name == "synthetic":
         data = citation_graph()
-        about = "A synthetic citation graph from a seeded generator; its papers and words are made up."
-        return GraphDataset(name=name, about=about, data=data, ids=as_ids(None, len(data.x), place=name))
+        data.about = "A synthetic citation graph from a seeded generator; its papers and words are made up."
+        return data
     if name.startswith(_ANY_CLASS):
         cls, _, subset = name.removeprefix(_ANY_CLASS).partition(":")
         source = _Source(cls=cls, folder=cls, subset=subset or None, about=f"{cls} {subset}".strip() + ".")
@@ -127,7 +113,8 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> G
         )
     loaded = _from_pyg(name, source, Path(root) if root is not None else data_root())
     data = _standard(name, *(getattr(loaded, field, None) for field in ("x", "edge_index", "y")))
-    return GraphDataset(name=name, about=source.about, data=data, ids=as_ids(None, len(data.x), place=name))
+    data.about = source.about
+    return data
 
 
 def _from_pyg(name: str, source: _Source, root: Path) -> Any:
@@ -196,7 +183,7 @@ def _refusal(source: _Source, place: Path, scratch: Path) -> Callable[[Any], Non
 _silent = property(lambda _: False, lambda _, __: None)  # the class would print that it is processing
 
 
-def _from_file(path: Path) -> GraphDataset:
+def _from_file(path: Path) -> Data:
     """A graph from an ``.npz`` file, every field checked."""
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
@@ -225,9 +212,10 @@ def _from_file(path: Path) -> GraphDataset:
     )
     x, edge_index, y = (torch.from_numpy(_native(array)) for array in numbers.values())
     data = _standard(str(path), x, edge_index, y)
-    about = f"{path.name} ({len(data.x)} nodes, {data.num_edges} edges)."
-    ids = as_ids(fields.get("ids"), len(data.x), place=f"{path}: ids")
-    return GraphDataset(name=path.stem, about=about, data=data, ids=ids)
+    data.about = f"{path.name} ({len(data.x)} nodes, {data.num_edges} edges)."
+    if "ids" in fields:
+        data.ids = as_ids(fields["ids"], len(data.x), place=f"{path}: ids").tolist()
+    return data
 
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:
@@ -236,9 +224,7 @@ def _native(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _standard(place: str, x: Any, edge_index: Any, y: Any) -> Data:
-    """The graph as `GraphDataset` promises it, or what is wrong with it."""
-    from torch_geometric.data import Data
-
+    """The graph as `load_graph` promises it, or what is wrong with it."""
     for field, value in (("x", x), ("edge_index", edge_index), ("y", y)):
         if not isinstance(value, Tensor):
             raise InputError(f"{place}: {field}: is missing; an audit needs features, edges and labels.")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
+from glasshouse.arrays import IntArray
 from glasshouse.errors import InputError
+from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggle import toggle_losses
-from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 
 __all__ = ["EngineCheck", "check_engine"]
@@ -40,28 +43,30 @@ class EngineCheck:
         return f"{self.triples} random signals against the rule as written: largest difference {self.largest:.1e}"
 
 
-def check_engine(scene: Scene, *, seed: int, triples: int = _TRIPLES) -> EngineCheck:
+def check_engine(
+    models: Sequence[Model], data: Data, *, nodes: IntArray, share: float, seed: int, triples: int = _TRIPLES
+) -> EngineCheck:
     """Compare a few signals of an audit with eq. (6) as it is written; raise where they differ.
 
-    Masks are drawn with the share of members that the shadow models have.
-
     Args:
-        scene: the audit's models, graph and audited nodes.
+        models: the audit's target and shadow models.
+        data: its graph.
+        nodes: the audited ones.
+        share: of the nodes that are members in a drawn mask.
         seed: of the choice of models, masks and nodes.
         triples: how many signals.
     """
     source = generator(seed, "engine check")
-    models, count = scene.models, int(scene.data.num_nodes)
-    masks = source.random((2, count)) < scene.shadow_members.mean()
-    nodes = source.choice(scene.nodes, size=min(len(scene.nodes), triples // 2), replace=False)
+    masks = source.random((2, int(data.num_nodes))) < share
+    nodes = source.choice(nodes, size=min(len(nodes), triples // 2), replace=False)
     chosen = source.choice(len(models), size=min(2, len(models)), replace=False)
     some = [models[k] for k in chosen]
-    fast = toggle_losses(some, scene.data, torch.from_numpy(masks), torch.from_numpy(nodes)).cpu().numpy()
+    fast = toggle_losses(some, data, torch.from_numpy(masks), torch.from_numpy(nodes)).cpu().numpy()
     pairs = [(i, j) for j in range(len(nodes)) for i in range(len(masks))][:triples]
     differences = []
     for turn, (i, j) in enumerate(pairs):
         k = turn % len(some)
-        right = reference_losses([some[k]], scene.data, torch.from_numpy(masks[[i]]), torch.from_numpy(nodes[[j]]))
+        right = reference_losses([some[k]], data, torch.from_numpy(masks[[i]]), torch.from_numpy(nodes[[j]]))
         wanted = float(right[0, 0, 0])
         differences.append(abs(float(fast[k, i, j]) - wanted) / max(1.0, abs(wanted)))
     largest = float(np.max(differences))

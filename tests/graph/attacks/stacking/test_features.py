@@ -39,7 +39,7 @@ def test_the_features_are_base_and_g_base_themselves() -> None:
     masks = np.random.default_rng(0).random((3, 240)) < 0.5
     found = node_features(signals_of(scene, masks), GraphContext.of(scene.data), mode="online")
     assert found["alone base"] == pytest.approx(logit(BASE().score(scene.zero_hop)), rel=1e-4, abs=1e-4)
-    assert found["g-base"] == pytest.approx(GBASE(sampler=lambda scene, request: masks, samples=3).score_scene(scene))
+    assert found["g-base"] == pytest.approx(GBASE(sampler=lambda scene, request: masks, samples=3).score(scene))
     assert all(value.shape == (240,) and np.isfinite(value).all() for value in found.values())
 
 

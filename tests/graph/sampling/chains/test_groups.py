@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from glasshouse.evaluation import run_attack
 from glasshouse.graph import Scene
 from glasshouse.graph.attacks.gbase import GBASE
 from glasshouse.graph.models.asking import meet
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.run import run_on_scene
 from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
 from glasshouse.graph.sampling.chains.gibbs import Signal
 from glasshouse.graph.sampling.chains.groups import AskedGroup, CompiledGroup, groups_maker
@@ -158,11 +158,11 @@ def test_the_chains_of_an_attack_show_a_bar_where_bars_are_wanted(capsys: pytest
     target, *shadows = mixed(["gcn", "gat", "gat"])
     scene = Scene(data, target, shadows, np.arange(24).reshape(2, 12) % 2 == 0)
     for sampler in ("gibbs", "metropolis"):
-        run_on_scene(GBASE(sampler=sampler, samples=2), scene, fprs=[], progress=False)
+        run_attack(GBASE(sampler=sampler, samples=2), scene, fprs=[], progress=False)
     assert capsys.readouterr().err == ""
-    run_on_scene(GBASE(sampler="gibbs", samples=2), scene, fprs=[], progress=True)
+    run_attack(GBASE(sampler="gibbs", samples=2), scene, fprs=[], progress=True)
     assert "Gibbs chains: 24 visits" in capsys.readouterr().err
-    run_on_scene(GBASE(sampler="metropolis", samples=2), scene, fprs=[], progress=True)
+    run_attack(GBASE(sampler="metropolis", samples=2), scene, fprs=[], progress=True)
     assert "Metropolis-Hastings chains: 2400 steps" in capsys.readouterr().err
     gibbs_masks(scene.models, data, chains=2)
     assert capsys.readouterr().err == "", "a chain by itself shows nothing"

@@ -1,0 +1,22 @@
+"""Train and test accuracy of the target models on i.i.d. data (paper, App. "i.i.d. Data", in its text)."""
+
+from __future__ import annotations
+
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.iid_bench import IidBench
+from glasshouse_experiments.iid_settings import RECORD_SETTINGS
+from glasshouse_experiments.runner import experiment
+
+__all__ = ["accuracy_iid"]
+
+
+@experiment("accuracy", settings=RECORD_SETTINGS, bench=IidBench)
+def accuracy_iid(bench: IidBench) -> list[Cell]:
+    """Right answers among members and among others, as the pool wrote them down when it trained the targets."""
+    folder = bench.target_models.train(progress=bench.progress)
+    metrics = [folder.manifest(index)["metrics"] for index in range(bench.preset.targets)]
+    names = ("accuracy_iid", bench.setting.paper_name, "", "", "", "")
+    return [
+        Cell(*names, f"{side}_accuracy_pct", tuple(100 * one[f"{side}_accuracy"] for one in metrics))
+        for side in ("train", "test")
+    ]

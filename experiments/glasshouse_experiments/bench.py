@@ -1,0 +1,210 @@
+"""What the graph experiments share: one growing pool of shadow models a setting, and targets to attack with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from torch_geometric.data import Data
+
+from glasshouse.arrays import BoolArray
+from glasshouse.attacks import Attack
+from glasshouse.evaluation import run_attack
+from glasshouse.graph import GNNTrainer, Scene, load_graph
+from glasshouse.graph.attacks.gbase import with_truth
+from glasshouse.pool import ShadowPool
+from glasshouse.pool.shadow_pool import described
+from glasshouse.population import random_subsets
+from glasshouse.progress import track
+from glasshouse.randomness import generator, seed_for
+from glasshouse_experiments.kept_scores import Judged, Origin, keep_scores, kept_scores
+from glasshouse_experiments.settings import Preset, Setting
+
+__all__ = ["Bench", "Judged", "Name"]
+
+Name = tuple[str, str, str, str]  # mode, K, setting and attack, as the paper's tables name them
+Purpose = Literal["targets", "simulated"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A setting under a preset; models and scores are kept under ``folder`` and shared by all experiments.
+
+    Args:
+        setting: data set, architecture and hyper-parameters.
+        preset: how many targets, and how much of the paper's training.
+        folder: for pools and scores; what is there is not computed again.
+        seed: of every random choice.
+        progress: whether to show bars.
+
+    Example:
+        >>> from glasshouse_experiments.settings import PRESETS, SETTINGS
+        >>> Bench(setting=SETTINGS.find("cora"), preset=PRESETS.find("quick"), folder=Path("pools")).trainer.epochs
+        200
+    """
+
+    setting: Setting
+    preset: Preset
+    folder: Path
+    seed: int = 0
+    progress: bool | None = None
+
+    @property
+    def trainer(self) -> GNNTrainer:
+        """How shadow models are trained, with the preset's share of the setting's epochs."""
+        return self._shortened(self.setting.trainer)
+
+    @property
+    def note(self) -> str:
+        """What is not the paper's, said beside the figures."""
+        return self.setting.note
+
+    @cached_property
+    def data(self) -> Data:
+        """The graph."""
+        return load_graph(self.setting.data)
+
+    def judged(
+        self,
+        attacks: Mapping[Name, Attack[Any]],
+        *,
+        shadows: int = 8,
+        purpose: Purpose = "targets",
+        audited: float = 0.5,
+        fprs: tuple[float, ...] = (),
+    ) -> Iterator[dict[Name, Judged]]:
+        """Every attack against one target after the other.
+
+        Args:
+            attacks: by the paper's names.
+            shadows: how many models of the pool they use.
+            purpose: the true ``"targets"``, or as many ``"simulated"`` ones that thresholds are taken from.
+            audited: share of the nodes that is judged, as many members as others.
+            fprs: rates to estimate thresholds for, from the pool's own simulated targets.
+        """
+        learned: dict[
+            Name, Attack[Any]
+        ] = {}  # from all nodes of the one pool, so the next target needs not teach it anew
+        for number in self._counted(purpose):
+            truth = self._members(purpose)[number]
+            nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
+            case = f"{purpose} {number}, {shadows} shadows, {audited}, {fprs or ''}"
+            places = {name: self._place(attack, case) for name, attack in attacks.items()}
+            models = self._checksum(purpose, number, shadows)
+            origins = {name: Origin.of(attack, models) for name, attack in attacks.items()}
+            scene: Scene | None = None
+            for name, attack in attacks.items():
+                if kept_scores(places[name], truth[nodes], origin=origins[name]) is None:
+                    scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
+                    outcome = run_attack(with_truth(learned.get(name, attack), truth), scene, fprs=fprs)
+                    if outcome.attack.kind == "graph" and not outcome.attack.knows_truth:
+                        learned[name] = outcome.attack
+                    keep_scores(places[name], outcome, origin=origins[name])
+            found = {name: kept_scores(place, truth[nodes], origin=origins[name]) for name, place in places.items()}
+            yield {name: judged for name, judged in found.items() if judged is not None}
+
+    def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:
+        """One scene a target, for what needs the models themselves."""
+        for number in self._counted("targets"):
+            nodes = _balanced(self._members("targets")[number], 0.5, seed_for(self.seed, "audited", "targets", number))
+            yield self._scene("targets", number, shadows=shadows, nodes=nodes)
+
+    def targets(self) -> Iterator[tuple[Any, BoolArray]]:
+        """Each target model, and who trained it [n]."""
+        return zip(self._models("targets"), self._members("targets"), strict=True)
+
+    def _scene(self, purpose: Purpose, number: int, *, shadows: int, nodes: np.ndarray) -> Scene:
+        target = self._models(purpose)[number]
+        return Scene(self.data, target, self._models(shadows), self._pool(shadows).members, nodes=nodes)
+
+    def _checksum(self, purpose: Purpose, number: int, shadows: int) -> str:
+        """Of a target and the shadow models it is attacked with; scores of others are not taken for theirs.
+
+        The same seed gives the same models on one machine, and only nearly the same on another.
+        """
+        return _hashed(" ".join([self._checksums(purpose)[number], *self._checksums(shadows)]))
+
+    @cached_property
+    def _memory(self) -> dict[Any, Any]:
+        return {}
+
+    def _pool(self, which: Purpose | int) -> ShadowPool:
+        """Targets of some purpose, or the first so many models of the one pool of shadow models."""
+        if which not in self._memory:
+            self._memory[which] = self._shadow_pool(which) if isinstance(which, int) else self._target_pool(which)
+        found: ShadowPool = self._memory[which]
+        return found
+
+    def _checksums(self, which: Purpose | int) -> list[str]:
+        """Those of a pool's models, all of which are trained first."""
+        if ("checksums", which) not in self._memory:
+            pool = self._pool(which)
+            folder = pool.train(progress=self.progress)
+            self._memory["checksums", which] = [str(folder.manifest(index)["sha256"]) for index in range(len(pool))]
+        found: list[str] = self._memory["checksums", which]
+        return found
+
+    def _models(self, which: Purpose | int) -> list[Any]:
+        """A pool's models, trained first, and read once."""
+        if ("models", which) not in self._memory:
+            self._pool(which).train(progress=self.progress)
+            self._memory["models", which] = list(self._pool(which))
+        found: list[Any] = self._memory["models", which]
+        return found
+
+    def _shadow_pool(self, count: int) -> ShadowPool:
+        place = self._folder(self.trainer) / "shadows"
+        return ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, store=place)
+
+    def _target_pool(self, purpose: Purpose) -> ShadowPool:
+        trainer = self._shortened(self.setting.target or self.setting.trainer)
+        return ShadowPool(
+            population=self.data,
+            trainer=trainer,
+            members=self._members(purpose),
+            seed=seed_for(self.seed, purpose),
+            fraction=self.setting.target_share,
+            store=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
+        )
+
+    def _members(self, purpose: Purpose) -> BoolArray:
+        return random_subsets(
+            int(self.data.num_nodes),
+            models=self.preset.targets,
+            fraction=self.setting.target_share,
+            seed=seed_for(self.seed, purpose),
+        )
+
+    def _counted(self, purpose: Purpose) -> Iterator[int]:
+        label = f"{self.setting.paper_name} ({self.setting.model})"
+        return track(
+            range(self.preset.targets), total=self.preset.targets, label=label, unit=purpose, show=self.progress
+        )
+
+    def _shortened(self, trainer: GNNTrainer) -> GNNTrainer:
+        return dataclasses.replace(trainer, epochs=max(1, round(trainer.epochs * self.preset.epochs)))
+
+    def _folder(self, trainer: GNNTrainer) -> Path:
+        """One folder for each data set and way to train, whichever experiment asks."""
+        return self.folder / f"{self.setting.data}-{trainer.architecture}-{_hashed(described(trainer))}"
+
+    def _place(self, attack: Attack[Any], case: str) -> Path:
+        owner = self.setting.target
+        told = f"{attack!r} {case} seed {self.seed} {'' if owner is None else described(owner)}"
+        return self._folder(self.trainer) / "scores" / f"{attack.name}-{_hashed(told)}.npz"
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _balanced(members: BoolArray, share: float, seed: int) -> np.ndarray:
+    """So large a share of the nodes, half of them members (all there are, where the target trained on few)."""
+    random = generator(seed, "balanced")
+    half = int(len(members) * share) // 2
+    return np.concatenate([random.permutation(np.flatnonzero(side))[:half] for side in (members, ~members)])

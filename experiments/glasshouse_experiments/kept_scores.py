@@ -1,0 +1,89 @@
+"""What came of an attack on a target, kept in a file with the attack's version and the checksum of the models."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks import Attack
+from glasshouse.evaluation import AttackOutcome
+from glasshouse.store import write_file
+
+__all__ = ["Judged", "Origin", "keep_scores", "kept_scores"]
+
+
+class Judged(NamedTuple):
+    """What came of an attack on a target.
+
+    Args:
+        scores: [nodes] of the audited nodes.
+        truth: [nodes] who of them trained the target.
+        seconds: spent on scoring.
+        thresholds: [rates, 4] wanted rate, threshold and the ends of its FPR's interval, where rates were asked for.
+    """
+
+    scores: FloatArray
+    truth: BoolArray
+    seconds: float
+    thresholds: FloatArray = np.empty((0, 4))
+
+
+class Origin(NamedTuple):
+    """What made the scores: others than these are not taken for them.
+
+    Args:
+        models: a checksum of target and shadow models.
+        version: of the attack.
+    """
+
+    models: str
+    version: int
+
+    @classmethod
+    def of(cls, attack: Attack[Any], models: str) -> Self:
+        """That of an attack on models; ``version`` of its class is raised whenever its scores change.
+
+        Example:
+            >>> from glasshouse.attacks import BASE
+            >>> Origin.of(BASE(), "3f2a")
+            Origin(models='3f2a', version=1)
+        """
+        return cls(models, attack.version)
+
+
+def keep_scores(path: Path, outcome: AttackOutcome, *, origin: Origin) -> None:
+    """Write an outcome, and what made it."""
+    cuts = [(cut.wanted, cut.value, cut.interval.low, cut.interval.high) for cut in outcome.thresholds]
+    file = io.BytesIO()
+    np.savez(
+        file,
+        scores=outcome.scores,
+        seconds=outcome.seconds,
+        thresholds=np.reshape(cuts, (-1, 4)),
+        models=np.array(origin.models),
+        version=np.array(origin.version),
+    )
+    write_file(path, file.getvalue())
+
+
+def kept_scores(path: Path, truth: BoolArray, *, origin: Origin) -> Judged | None:
+    """What was kept; None where the attack has to be run.
+
+    That is where the file is not there or damaged, of other nodes, of other models or of another version of the attack.
+    """
+    try:
+        # opened here: numpy leaves a file that is no archive open
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
+            scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
+            seconds = float(found["seconds"])
+            # a file from before attacks had versions was made by the first one
+            maker = Origin(str(found["models"]), int(found["version"]) if "version" in found else 1)
+    except (OSError, EOFError, TypeError, ValueError, KeyError, zipfile.BadZipFile):
+        return None
+    whole = scores.shape == truth.shape and cuts.ndim == 2 and cuts.shape[1] == 4 and bool(np.isfinite(scores).all())
+    return Judged(scores, truth, seconds, cuts) if whole and maker == origin else None

@@ -1,0 +1,120 @@
+"""Run an attack on a view: score the target, estimate thresholds from simulated targets, evaluate."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from glasshouse.arrays import BoolArray
+from glasshouse.attacks.attack import Attack, Judgement, View, seen_by
+from glasshouse.errors import InputError
+from glasshouse.evaluation.best import Best
+from glasshouse.evaluation.metrics import evaluate
+from glasshouse.evaluation.outcome import AttackOutcome
+from glasshouse.evaluation.thresholds import Policy, Scored, Threshold, estimate_thresholds, thresholds_from
+from glasshouse.progress import note_work, showing
+
+__all__ = ["run_attack"]
+
+
+def run_attack(
+    attack: Attack[Any],
+    view: View,
+    *,
+    fprs: Sequence[float],
+    members: BoolArray | None = None,
+    policy: Policy = "mean",
+    confidence: float = 0.95,
+    progress: bool | None = False,
+    simulated: Scored | None = None,
+) -> AttackOutcome:
+    """Score the target, estimate thresholds from the pool, and evaluate where the members are known.
+
+    Args:
+        attack: to run; `Best` picks one first, and the outcome is of that one.
+        view: what it looks at: evidence of records, or a scene, of which attacks on records look at the evidence.
+        fprs: wanted false-positive rates.
+        members: [N] which audited records trained the target; reaches no attack.
+        policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
+        confidence: of every interval.
+        progress: whether to show a bar.
+        simulated: scores of the simulated targets and who trained them, where they are already there.
+
+    Example:
+        >>> from glasshouse.attacks import LossThreshold
+        >>> from glasshouse.evidence import Evidence
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
+        >>> run_attack(LossThreshold(), evidence, fprs=[]).ranks
+        array([1, 2])
+    """
+    if isinstance(attack, Best):
+        began = time.perf_counter()
+        pick = attack.pick(view)
+        picking = time.perf_counter() - began
+        outcome = run_attack(
+            pick.attack,
+            view,
+            fprs=fprs,
+            members=members,
+            policy=policy,
+            confidence=confidence,
+            simulated=pick.simulated,
+        )
+        note = " ".join([pick.reason, outcome.note]).strip()
+        return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds)
+    seen = seen_by(attack, view)
+    started = time.perf_counter()
+    with showing(progress):
+        attack = attack.tuned(seen)
+        judgement = attack.judge(seen)
+    seconds = time.perf_counter() - started
+    scores, note = judgement.scores, judgement.warning
+    if not np.isfinite(scores).all():
+        record = str(view.ids[~np.isfinite(scores)][0])
+        raise InputError(f"{attack.name}: record {record!r} got a score that is not a number; please report this.")
+    thresholds: tuple[Threshold, ...] = ()
+    if simulated is not None:
+        thresholds = thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
+    elif fprs:
+        try:
+            thresholds = estimate_thresholds(
+                attack, seen, fprs, policy=policy, confidence=confidence, progress=progress
+            )
+        except InputError as error:  # the target could be scored, so only the thresholds are missing
+            note = f"{note} {_no_threshold(attack.name, error)}".strip()
+    note_work("An attack had been run.")
+    return AttackOutcome(
+        attack,
+        scores,
+        thresholds,
+        None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence),
+        seconds,
+        note,
+        {**judgement.details, **_sampler_figures(judgement, members)},
+        judgement.queries,
+    )
+
+
+def _no_threshold(name: str, error: InputError) -> str:
+    """Why an attack that could score the target has no threshold."""
+    reason = str(error).split(" Train ")[0].rstrip(".")  # how many to train is said of the pool here
+    return (
+        f"{name} has no threshold: {reason}. Simulated targets have two shadow models fewer than the target; train "
+        f"more."
+    )
+
+
+def _sampler_figures(judgement: Judgement, members: BoolArray | None) -> dict[str, float]:
+    """Which share of the sampled members are members, and which share of the members are sampled; NaN of none."""
+    if judgement.sampled is None or members is None:
+        return {}
+    hits = int((judgement.sampled & members).sum())
+    sampled, true = int(judgement.sampled.sum()), len(judgement.sampled) * int(members.sum())
+    return {
+        "sampler_precision": hits / sampled if sampled else float("nan"),
+        "sampler_recall": hits / true if true else float("nan"),
+    }
