@@ -22,7 +22,7 @@ from torch import nn
 from glasshouse import Population, TorchTrainer
 from glasshouse.arrays import BoolArray
 from glasshouse.graph import GNNTrainer, load_graph
-from glasshouse.population import complementary_halves, record_count
+from glasshouse.population import as_population, complementary_halves
 from glasshouse.training import mlp
 
 CORA = GNNTrainer(architecture="gcn", hidden=64, epochs=200)
@@ -66,7 +66,7 @@ def compare(
     ``work_ratio`` compares what they took of all cores together, which other programs hardly touch.
     """
     plain = plain or models
-    members = complementary_halves(record_count(data), models=models, seed=0)
+    members = complementary_halves(len(as_population(data)), models=models, seed=0)
     device = trainer.place.type
 
     def together() -> None:

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import InputError, Population
-from glasshouse.population import as_members, complementary_halves, fingerprint_of, random_subsets, select
+from glasshouse.population import (
+    as_members,
+    as_population,
+    check_population,
+    complementary_halves,
+    random_subsets,
+    select,
+)
 
 
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(0, 5))
@@ -84,14 +91,14 @@ def test_fingerprint_follows_features_labels_and_ids() -> None:
     assert Population(x.copy(), [0, 1, 0]).fingerprint() in prints
 
 
-def test_a_graph_has_a_fingerprint_of_features_edges_and_labels() -> None:
-    import torch
-    from torch_geometric.data import Data
-
-    parts = {"x": torch.eye(2), "edge_index": torch.tensor([[0], [1]]), "y": torch.tensor([0, 1])}
-    changed = {"x": torch.ones(2, 2), "edge_index": torch.tensor([[1], [0]]), "y": torch.tensor([1, 1])}
-    prints = {fingerprint_of(Data(**(parts | {name: value}))) for name, value in changed.items()}
-    assert len(prints | {fingerprint_of(Data(**parts))}) == 4
+def test_what_is_not_a_population_is_refused() -> None:
+    population = Population([[0.0], [1.0]], [0, 1])
+    assert as_population(population) is population
+    assert (population.training_data is population, population.independent) == (True, True)
+    with pytest.raises(InputError, match=r"population: list is not a population; .* import glasshouse.graph first"):
+        as_population([[0.0], [1.0]])
+    with pytest.raises(InputError, match=r"list is not a Population; .* For a graph call glasshouse.graph.audit"):
+        check_population([[0.0], [1.0]])
 
 
 def test_fingerprint_and_selection_take_data_frames_and_sparse_matrices() -> None:

@@ -1,4 +1,4 @@
-"""Log-space mathematics in one place: losses, margins and means that keep their digits."""
+"""Log-space mathematics in one place: margins, probabilities and means that keep their digits."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.arrays import BoolArray, FloatArray
 
 __all__ = [
     "area_under_roc",
     "log_mean_exp",
     "logits_from_probabilities",
     "loss_to_margin",
-    "losses_from_logits",
     "margin_to_loss",
     "probabilities_from_logits",
 ]
@@ -50,31 +49,6 @@ def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> Float
         total = np.exp(block - largest).sum(axis=0)
         result[start : start + _BLOCK] = largest + np.log(total) - np.log(count)
     return result
-
-
-def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: float = 1.0) -> FloatArray:
-    """Cross-entropy of each record in float64, exact where the confidence is near 1.
-
-    The loss is softplus of the negative margin (own logit less the log-sum-exp of the others), so a confidence of
-    1 - 1e-40 gives 1e-40 and not 0.
-
-    Args:
-        logits: [N, C], C >= 2; one-logit binary models are widened to [0, z] before they come here.
-        labels: [N], columns of the true classes.
-        temperature: logits are divided by it first.
-
-    Example:
-        >>> losses_from_logits([[100.0, 0.0], [0.0, 0.0]], np.array([0, 1]))
-        array([3.72007598e-44, 6.93147181e-01])
-    """
-    scaled = np.asarray(logits, dtype=np.float64) / temperature
-    rows = np.arange(len(scaled))
-    own = scaled[rows, labels]
-    scaled[rows, labels] = -np.inf
-    largest = scaled.max(axis=1)
-    with np.errstate(invalid="ignore"):  # a NaN stays a NaN, and is refused by name where evidence is made
-        others = largest + np.log(np.exp(scaled - largest[:, None]).sum(axis=1))
-        return np.asarray(np.logaddexp(0.0, others - own), dtype=np.float64)
 
 
 def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = False) -> FloatArray:

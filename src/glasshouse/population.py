@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, IntArray, TextArray
+from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.errors import InputError
 from glasshouse.randomness import generator
 
 __all__ = [
+    "AnyPopulation",
     "Population",
     "as_ids",
     "as_members",
+    "as_population",
     "check_population",
     "complementary_halves",
     "random_subsets",
-    "record_count",
-    "row_digests",
     "select",
 ]
 
@@ -98,7 +98,17 @@ class Population:
         """
         x = self.x.to_numpy() if hasattr(self.x, "to_numpy") else self.x
         parts = [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
-        return _digest([*parts, self.y, self.ids])
+        return digest_arrays([*parts, self.y, self.ids])
+
+    @property
+    def training_data(self) -> Population:
+        """What a trainer is called with: the population itself."""
+        return self
+
+    @property
+    def independent(self) -> bool:
+        """Yes: a model is asked about one record at a time."""
+        return True
 
     def digests(self) -> NDArray[np.bytes_]:
         """[N] a short hash of each record's features and label: equal records have equal ones.
@@ -112,84 +122,67 @@ class Population:
 
 
 def check_population(population: Any) -> None:
-    """Refuse what is no population of records.
+    """Refuse what is not a population of records.
 
     Example:
         >>> check_population([[0.0], [1.0]])
         Traceback (most recent call last):
         glasshouse.errors.InputError: population: list is not a Population; the order is audit(model, population, ...
     """
-    if hasattr(population, "edge_index"):
-        raise InputError(
-            "population: this is a graph; call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
-        )
     if not isinstance(population, Population):
-        kind = type(population).__name__
         raise InputError(
-            f"population: {kind} is not a Population; the order is audit(model, population, members, trainer)."
+            f"population: {type(population).__name__} is not a Population; the order is audit(model, population, "
+            f"members, trainer). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
         )
 
 
-def row_digests(x: Any, y: IntArray) -> NDArray[np.bytes_]:
-    """[N] a short hash of each row of anything a population may hold, with its label.
+@runtime_checkable
+class AnyPopulation(Protocol):
+    """What a shadow pool needs of the data that models are trained on: a `Population`, or the nodes of a graph."""
+
+    def __len__(self) -> int:
+        """N, the number of records."""
+        ...
+
+    @property
+    def ids(self) -> TextArray:
+        """[N] stable names of the records."""
+        ...
+
+    @property
+    def training_data(self) -> Any:
+        """What a trainer is called with."""
+        ...
+
+    @property
+    def independent(self) -> bool:
+        """Whether a model's answer about a record depends on that record alone, so that answers stand for a model."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A short hash of the data, by which a pool and a report know it."""
+        ...
+
+    def digests(self) -> NDArray[np.bytes_]:
+        """[N] a short hash of each record: equal records have equal ones."""
+        ...
+
+
+@functools.singledispatch
+def as_population(data: Any) -> AnyPopulation:
+    """What a user trains models on, as a population; a package registers its own kind of data here by its type.
 
     Example:
-        >>> len(set(row_digests(np.zeros((3, 2)), np.array([0, 0, 1])).tolist()))
-        2
-    """
-    if hasattr(x, "tocsr"):
-        rows = x.tocsr()
-        rows.sort_indices()
-        parts: Iterator[bytes] = (
-            rows.indices[start:stop].tobytes() + rows.data[start:stop].tobytes()
-            for start, stop in itertools.pairwise(rows.indptr)
-        )
-    else:
-        array = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x)
-        array = array.astype(str) if array.dtype == object else array
-        parts = (row.tobytes() for row in array)  # one at a time: all of them would be a second copy of the data
-    return np.array([_short_hash(part, label) for part, label in zip(parts, y.tolist(), strict=True)])
-
-
-def _short_hash(content: bytes, label: int) -> bytes:
-    return hashlib.blake2b(content + str(label).encode(), digest_size=8).hexdigest().encode()
-
-
-def fingerprint_of(population: Any) -> str:
-    """A short hash of a population: of its features, labels and ids, or of all that a graph holds.
-
-    Example:
-        >>> fingerprint_of(Population([[0.0], [1.0]], [0, 1])) == Population([[0.0], [1.0]], [0, 1]).fingerprint()
+        >>> population = Population([[0.0], [1.0]], [0, 1])
+        >>> as_population(population) is population
         True
     """
-    if isinstance(population, Population):
-        return population.fingerprint()
-    main = _digest([population.x, population.edge_index, population.y])
-    # edge weights, masks and the like may steer the training of a user's own trainer; a graph without keeps its hash
-    names = (
-        sorted(set(population.keys()) - {"x", "edge_index", "y", "about", "ids"}) if hasattr(population, "keys") else []
+    if isinstance(data, AnyPopulation):
+        return data
+    raise InputError(
+        f"population: {type(data).__name__} is not a population; give a glasshouse.Population. For a graph, "
+        f"import glasshouse.graph first."
     )
-    more = [(name, value) for name in names if (value := getattr(population, name, None)) is not None]
-    if not more:
-        return main
-    parts = [main, *(f"{name} {_in_short(value)}" for name, value in more)]
-    return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:16]
-
-
-def _in_short(value: Any) -> str:
-    if hasattr(value, "detach") or hasattr(value, "__array__"):
-        return _digest([value])
-    return repr(value) if isinstance(value, str | int | float | bool | list | tuple) else type(value).__name__
-
-
-def _digest(arrays: Sequence[Any]) -> str:
-    digest = hashlib.sha256()
-    for one in arrays:
-        array = np.asarray(one.detach().cpu() if hasattr(one, "detach") else one)
-        values = array.astype(str) if array.dtype == object else array
-        digest.update(f"{values.dtype}{values.shape}".encode())
-        digest.update(np.ascontiguousarray(values).tobytes())
-    return digest.hexdigest()[:16]
 
 
 def select(x: Any, rows: NDArray[Any]) -> Any:
@@ -202,16 +195,6 @@ def select(x: Any, rows: NDArray[Any]) -> Any:
     if hasattr(x, "iloc"):
         return x.iloc[rows]
     return x[rows]
-
-
-def record_count(population: Any) -> int:
-    """How many records a population has, or nodes where it is a graph (whose length is something else).
-
-    Example:
-        >>> record_count(Population([[0.0], [1.0]], [0, 1]))
-        2
-    """
-    return int(population.num_nodes) if hasattr(population, "num_nodes") else len(population)
 
 
 def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> TextArray:

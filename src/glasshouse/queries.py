@@ -13,6 +13,7 @@ from torch import nn
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
+from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
     array_of,
     check_probabilities,
@@ -21,7 +22,7 @@ from glasshouse.model_outputs import (
     looks_like_probability_column,
     unwrapped,
 )
-from glasshouse.numerics import logits_from_probabilities, losses_from_logits, probabilities_from_logits
+from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
 from glasshouse.population import Population, select
 from glasshouse.resolution import StepFinder
 from glasshouse.training.batches import tensor_of

@@ -6,7 +6,7 @@ import pytest
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import ShadowClassifier
 from glasshouse.evaluation import auc
-from glasshouse.numerics import losses_from_logits
+from glasshouse.losses import losses_from_logits
 from glasshouse.population import complementary_halves
 
 MEMBERS = complementary_halves(300, models=6, seed=0)

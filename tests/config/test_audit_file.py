@@ -62,7 +62,10 @@ claim: {delta: 0.1}
         ("attacks: [{name: best, candidates: [lira, g-bsae]}]", 'attacks\\[0\\]: "g-bsae" is not an attack'),
         ("trainer: {epochs: 3}", "trainer: needs 'kind'"),
         ("graph: {name: cora}\ndata: {name: digits}", "data: does not go with graph"),
-        ("graph: {network: {architecture: transformer}}", "graph.network.architecture: Input should be 'gcn'"),
+        (
+            "graph: {network: {architecture: transformer}}",
+            'graph.network.architecture: "transformer" is not a network. Known: gcn, sage,',
+        ),
         ("attacks: [{name: g-base, sampler: gibs}]", 'attacks\\[0\\]: "gibs" is not a sampler. Did you mean "gibbs"'),
     ],
 )

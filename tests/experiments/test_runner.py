@@ -81,10 +81,8 @@ def test_our_own_attacks_stand_beside_the_best_of_the_papers(
 ) -> None:
     learner = Boosted(rounds=5, fits=1)
     small: dict[str, Any] = {"g-stacked": {"boosted": learner, "folds": 2, "samples": (2,)}}
-    monkeypatch.setattr(
-        "glasshouse_experiments.beyond._made",
-        lambda name, mode, **_: create(name, shared={"mode": mode}, **small.get(name, {})),
-    )
+    made = lambda name, mode, **_: create(name, shared={"mode": mode}, **small.get(name, {}))  # noqa: E731
+    monkeypatch.setattr("glasshouse_experiments.beyond._made", made)
     table = reproduce("beyond", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
     rows = list(table.rows())
     assert {row["attack"] for row in rows} >= {*OURS} - {"stacked"} | {"BASE", "RMIA", "LiRA", "G-BASE (Gibbs)"}

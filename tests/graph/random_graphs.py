@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.gnn import ARCHITECTURES, GNN, build_gnn
+from glasshouse.graph.models.gnn import GNN, build_gnn
+from glasshouse.graph.models.networks import NETWORKS
 
 FEATURES, CLASSES = 5, 3
 
@@ -70,6 +71,6 @@ def random_models(
     return [model.to(dtype) for model in models]
 
 
-architectures = st.sampled_from(sorted(ARCHITECTURES))
+architectures = st.sampled_from(sorted(NETWORKS.names()))
 depths = st.integers(1, 3)
 seeds = st.integers(0, 1000)

@@ -16,7 +16,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.errors import InputError
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.models.losses import losses
+from glasshouse.losses import tensor_losses
 from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, ZOO
 
 
@@ -57,7 +57,7 @@ def rule_as_written(model: Any, data: Data, mask: Tensor, node: int, hops: int |
         position = present.long().cumsum(0) - 1
         edges = data.edge_index[:, present[data.edge_index].all(0)]
         found = torch.zeros(len(present), dtype=torch.float64)
-        found[present] = losses(answered(model, data.x[present], position[edges]), data.y[present])
+        found[present] = tensor_losses(answered(model, data.x[present], position[edges]), data.y[present])
         return found
 
     inside, outside = mask.clone(), mask.clone()

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from glasshouse import InputError, Population
 from glasshouse.pool import ShadowPool
-from glasshouse.population import fingerprint_of, random_subsets
+from glasshouse.population import random_subsets
 
 POPULATION = Population(np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2)
 
@@ -35,13 +34,6 @@ def test_models_that_were_trained_on_other_records_are_refused(tmp_path: Path) -
     dataclasses.replace(pool, members=drawn_before).train()
     with pytest.raises(InputError, match="model 0: was trained on other records than this pool plans for it"):
         pool.train()
-
-
-def test_a_graph_with_other_edge_weights_has_another_fingerprint() -> None:
-    data = pytest.importorskip("torch_geometric.data")
-    parts = {"x": torch.eye(3), "edge_index": torch.tensor([[0, 1], [1, 0]]), "y": torch.tensor([0, 1, 0])}
-    weights = [{}, {"edge_weight": torch.ones(2)}, {"edge_weight": torch.zeros(2)}, {"train_mask": torch.ones(3)}]
-    assert len({fingerprint_of(data.Data(**parts, **one)) for one in weights}) == 4
 
 
 def test_an_older_pool_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.pool.training import groups_of, train_group
 
 MEMBERS = np.eye(5, 6, dtype=bool)
+POPULATION = Population(np.arange(6.0).reshape(-1, 1), [0, 1, 0, 1, 0, 1])
 
 
 def test_groups_are_consecutive_and_the_last_may_be_smaller() -> None:
@@ -28,5 +29,5 @@ def test_a_trainer_of_many_is_given_many() -> None:
             return [("many", seed) for seed in seeds]
 
     first, *_, last = groups_of(MEMBERS, [0, 1, 2, 3, 4], 2)
-    assert train_group(None, Many(), first) == [("many", 0), ("many", 1)]
-    assert train_group(None, Many(), last) == [("one", 4)]
+    assert train_group(POPULATION, Many(), first) == [("many", 0), ("many", 1)]
+    assert train_group(POPULATION, Many(), last) == [("one", 4)]

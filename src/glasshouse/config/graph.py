@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from glasshouse.config.strict import Share, Strict
+from glasshouse.errors import InputError, MissingExtraError
 from glasshouse.population import random_subsets
 
 if TYPE_CHECKING:  # the section can be read and checked where the extra is not installed
@@ -18,10 +19,23 @@ __all__ = ["AttackerSection", "GraphSection", "NetworkSection"]
 Positive = Annotated[int, Field(ge=1)]
 
 
+def _network(name: str) -> str:
+    """A registered network; pydantic adds the place to what is wrong with it."""
+    try:
+        from glasshouse.graph.models.networks import NETWORKS
+    except MissingExtraError:  # a file can be read without the extra; running it then says what to install
+        return name
+    try:
+        NETWORKS.find(name)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    return name
+
+
 class NetworkSection(Strict):
     """A graph neural network and how it is trained."""
 
-    architecture: Literal["gcn", "sage", "sage-mean", "gat", "gin", "sgc"] = "gcn"
+    architecture: Annotated[str, AfterValidator(_network)] = "gcn"
     hidden: Positive = 64
     layers: Positive = 2
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from glasshouse.arrays import IntArray, TextArray
 from glasshouse.errors import InputError
-from glasshouse.numerics import logits_from_probabilities, losses_from_logits
+from glasshouse.losses import losses_from_logits
+from glasshouse.numerics import logits_from_probabilities
 from glasshouse.resolution import (
     StepFinder,
     clipped_log_probabilities,

@@ -8,6 +8,7 @@ except ImportError as _error:
 
     raise _MissingExtraError("glasshouse.graph", package=str(_error.name), extra="graph") from None
 
+from glasshouse.graph import layers as _layers  # noqa: F401 (they register themselves)
 from glasshouse.graph.attacks import stacked_sampler as _stacked_sampler  # noqa: F401 (it registers itself)
 from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.attacks.classifier import GClassifier
@@ -19,6 +20,8 @@ from glasshouse.graph.data.datasets import load_graph
 from glasshouse.graph.data.splits import noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
+from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.models.networks import layer_widths, register_network
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler
 from glasshouse.graph.scene import Scene
@@ -34,14 +37,18 @@ __all__ = [
     "GStacked",
     "GraphAttack",
     "GroundTruth",
+    "LayerType",
     "SamplingRequest",
     "Scene",
     "audit",
     "build_gnn",
     "citation_graph",
     "grid_search",
+    "layer_widths",
     "load_graph",
     "noisy_edges",
+    "register_layer_type",
+    "register_network",
     "register_sampler",
     "snowball_subset",
     "toggle_losses",

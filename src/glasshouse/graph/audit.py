@@ -31,16 +31,17 @@ from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.gbase import with_truth
+from glasshouse.graph.data.checking import check_graph
+from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.rule.toggle.batching import shape_of
-from glasshouse.graph.scene import Scene, checked_graph
+from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
-from glasshouse.population import fingerprint_of, row_digests
 from glasshouse.progress import track
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
@@ -126,7 +127,7 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
-    checked_graph(data)
+    check_graph(data, labelled=True)
     check_setting(setting)
     count = int(data.num_nodes)
     truth = checked_members(model, members, count, seed=seed)
@@ -153,7 +154,7 @@ def audit(
     spent = trained.seconds + time.perf_counter() - started
     scene = Scene(seen, trained.target, models, plan.members, nodes=nodes, ids=names, setting=setting)
     _ = scene.evidence  # before anything is toggled: answers that are not logits are named here
-    labels = data.y.cpu().numpy()
+    labels, population = data.y.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
         about=" ".join([about or str(getattr(data, "about", "") or ""), *_oddities(data)]).strip(),
@@ -162,17 +163,17 @@ def audit(
         seed=seed,
         train_accuracy=node_accuracy(trained.target, data, truth, setting=setting),
         test_accuracy=node_accuracy(trained.target, data, ~truth, setting=setting),
-        fingerprint=fingerprint_of(data),
+        fingerprint=population.fingerprint(),
         shadow_seconds=spent,
         settings={
             **settings_of(owner, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
             "setting": setting,
-            "attacker's graph": "the owner's" if known_graph is None else fingerprint_of(seen),
+            "attacker's graph": "the owner's" if known_graph is None else GraphPopulation(seen).fingerprint(),
             "engine": _engine(made, scene, seed=seed),
         },
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer),
-        notes=(*scene.notes, *shared_nodes(scene.audited(row_digests(data.x, labels)), scene.audited(truth))),
+        notes=(*scene.notes, *shared_nodes(scene.audited(population.digests()), scene.audited(truth))),
     )
     return audit_view(
         scene,

@@ -18,18 +18,18 @@ from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
-from glasshouse.graph.data.edge_values import refuse_edge_values
-from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet, refuse_caches
-from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.data.checking import check_graph
+from glasshouse.graph.models.asking import manners_of, meet, refuse_caches
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.models.node_losses import node_logits
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.training.setting import Setting, check_setting
-from glasshouse.numerics import losses_from_logits
+from glasshouse.losses import losses_from_logits
 from glasshouse.population import as_ids, as_members
 
-__all__ = ["Scene", "checked_graph"]
+__all__ = ["Scene"]
 
-_WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes
 
 
@@ -73,7 +73,7 @@ class Scene:
         ids: Sequence[Any] | NDArray[Any] | None = None,
         setting: Setting = "inductive",
     ) -> None:
-        checked_graph(data)
+        check_graph(data, labelled=True)
         check_setting(setting)
         count = int(data.num_nodes)
         chosen = np.arange(count) if nodes is None else np.asarray(nodes)
@@ -160,17 +160,9 @@ class Scene:
         if key not in self._answers:
             while len(self._answers) >= _REMEMBERED:
                 del self._answers[next(iter(self._answers))]
-            try:
-                found = toggle_losses(
-                    self.models,
-                    self.data,
-                    torch.from_numpy(masks),
-                    torch.from_numpy(self.nodes),
-                    engine=engine,
-                    hops=hops,
-                )
-            except ValueError as error:
-                raise InputError(*str(error).splitlines()) from error
+            found = toggle_losses(
+                self.models, self.data, torch.from_numpy(masks), torch.from_numpy(self.nodes), engine=engine, hops=hops
+            )
             self._answers[key] = np.asarray(found.cpu().numpy(), dtype=np.float64)
         return self._answers[key]
 
@@ -204,11 +196,7 @@ class Scene:
         if self.setting == "inductive":
             refuse_caches(self.models)
         meet(self.models, self.data.x, self.data.edge_index, parts=False)  # all nodes are asked about at once
-        with quiet(self.models):
-            answers = [_asked(model, self.data, edge_index) for model in self.models]
-        narrow = [answer.shape for answer in answers if answer.ndim != 2 or answer.shape[1] <= labels.max()]
-        if narrow:
-            raise InputError(f"models: one answers with shape {narrow[0]}, but the labels go up to {labels.max()}.")
+        answers = list(node_logits(self.models, self.data, edge_index))
         losses = [losses_from_logits(answer, labels) for answer in answers]
         return Evidence(
             target_loss=losses[0],
@@ -219,51 +207,3 @@ class Scene:
             target_logits=answers[0].astype(np.float32),
             shadow_logits=np.stack(answers[1:]).astype(np.float32),
         )
-
-
-def _asked(model: Model, data: Data, edge_index: Tensor) -> FloatArray:
-    device = model_device([model]) or data.x.device
-    answer: FloatArray = ask_model(model, data.x.to(device), edge_index.to(device)).double().cpu().numpy()
-    return answer
-
-
-def checked_graph(data: Any) -> None:
-    """Refuse a graph that cannot be audited, every fault at once.
-
-    Example:
-        >>> checked_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]]), y=torch.tensor([0, 1])))
-        Traceback (most recent call last):
-        glasshouse.errors.InputError: data.edge_index: names nodes outside 0 to 1; drop those edges.
-    """
-    x, edges, y = (getattr(data, name, None) for name in ("x", "edge_index", "y"))
-    missing = [name for name, value in (("x", x), ("edge_index", edges), ("y", y)) if value is None]
-    if missing:
-        raise InputError(f"data: has no {missing[0]}; an audit needs x, edge_index and y.")
-    assert x is not None  # noqa: S101 (for the type checker: said above)
-    assert edges is not None  # noqa: S101
-    assert y is not None  # noqa: S101
-    loose = [name for name, value in (("x", x), ("edge_index", edges), ("y", y)) if not isinstance(value, Tensor)]
-    if loose:
-        raise InputError(f"data.{loose[0]}: is no torch tensor; say torch.as_tensor(data.{loose[0]}).")
-    if x.layout is not torch.strided or x.ndim != 2:
-        raise InputError("data.x: give a dense matrix, one row a node; say data.x.to_dense() of a sparse one.")
-    if edges.layout is not torch.strided or edges.ndim != 2 or len(edges) != 2 or edges.dtype not in _WHOLE:
-        raise InputError("data.edge_index: give whole numbers in two rows, from where and to where.")
-    refuse_edge_values(data)
-    count, faults = len(x), []
-    if not bool(torch.isfinite(x).all()):
-        bad = int((~torch.isfinite(x).all(dim=1)).nonzero()[0])
-        faults.append(f"data.x: node {bad} has a NaN or infinite feature; fill it in first.")
-    if edges.numel() and not (int(edges.min()) >= 0 and int(edges.max()) < count):
-        faults.append(f"data.edge_index: names nodes outside 0 to {count - 1}; drop those edges.")
-    if y.numel() != count:
-        faults.append(f"data.y: {y.numel()} labels for {count} nodes; give one class a node.")
-    elif not bool((y >= 0).all()):
-        lost = int((~(y >= 0)).sum())
-        faults.append(f"data.y: {lost} nodes have no label; leave them out with data.subgraph(data.y >= 0).")
-    elif not bool((y == y.long()).all()):
-        faults.append("data.y: some labels are no whole numbers; give each node the number of its class.")
-    elif len(torch.unique(y)) < 2:
-        faults.append("data.y: all nodes have one label; a classifier needs two or more.")
-    if faults:
-        raise InputError(*faults)

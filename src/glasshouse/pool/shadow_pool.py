@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from glasshouse.arrays import BoolArray, TextArray
+from glasshouse.arrays import BoolArray
 from glasshouse.compute import Compute, ThisProcess
 from glasshouse.errors import InputError
 from glasshouse.pool.claims import Claims
@@ -23,7 +21,7 @@ from glasshouse.pool.description import describe
 from glasshouse.pool.folder import Identity, PoolFolder, members_as_ids
 from glasshouse.pool.storing import StoredModel, restored
 from glasshouse.pool.training import Group, groups_of, train_and_store, train_group
-from glasshouse.population import as_members, complementary_halves, fingerprint_of, random_subsets, record_count
+from glasshouse.population import as_members, as_population, complementary_halves, random_subsets
 from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
 from glasshouse.training.trainer import Trainer
@@ -41,7 +39,7 @@ class ShadowPool:
     kept in the folder, found again by later audits of the same data, trainer and seed, and read one at a time.
 
     Args:
-        population: the records: a `Population`, or a graph with ``num_nodes``.
+        population: the records: a `Population`, or a graph (`glasshouse.graph` makes a population of it).
         trainer: how a model is trained.
         members: [K, N] who trains which model.
         seed: from which each model's own seed follows.
@@ -69,7 +67,8 @@ class ShadowPool:
     together: int = 8
 
     def __post_init__(self) -> None:
-        shape = (len(self.members), record_count(self.population))
+        object.__setattr__(self, "population", as_population(self.population))
+        shape = (len(self.members), len(self.population))
         object.__setattr__(self, "members", as_members(self.members, shape, place="shadow members"))
 
     @classmethod
@@ -85,7 +84,7 @@ class ShadowPool:
         compute: Compute | None = None,
     ) -> ShadowPool:
         """A pool by the paper's Algorithm 1; by independent draws where ``fraction`` is not one half."""
-        count = record_count(population)
+        count = len(as_population(population))
         if fraction == 0.5:
             members = complementary_halves(count, models=shadows, seed=seed)
         else:
@@ -155,7 +154,7 @@ class ShadowPool:
     def _identity(self) -> Identity:
         """Taken once, before the first model: training may change what a trainer holds, such as notes that it keeps."""
         return Identity(
-            data=fingerprint_of(self.population),
+            data=self.population.fingerprint(),
             trainer=described(self.trainer),
             parts=describe(self.trainer),
             seed=self.seed,
@@ -169,16 +168,11 @@ class ShadowPool:
                 found = folder.manifest(index).get("members")
             except InputError:  # not there, or of another pool: it will be trained
                 continue
-            if found != members_as_ids(self.members[index], self._ids):
+            if found != members_as_ids(self.members[index], self.population.ids):
                 raise InputError(
                     f"{self.store}: model {index}: was trained on other records than this pool plans for it. "
                     f"Choose another folder for this pool."
                 )
-
-    @functools.cached_property
-    def _ids(self) -> TextArray:
-        ids = getattr(self.population, "ids", None)
-        return np.arange(self.members.shape[1]).astype(str) if ids is None else np.asarray(ids)
 
     def _train_missing(self, folder: PoolFolder, claims: Claims, *, wait: bool, progress: bool | None) -> None:
         missing = [group for group in self._groups() if not all(folder.has(index) for index in group.indices)]
@@ -203,7 +197,7 @@ class ShadowPool:
                 if not folder.has(index):
                     manifest = {
                         "model_seed": group.seeds[group.indices.index(index)],
-                        "members": members_as_ids(self.members[index], self._ids),
+                        "members": members_as_ids(self.members[index], self.population.ids),
                         "versions": _versions(),
                     }
                     folder.write(index, model, manifest)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from glasshouse.errors import InputError
 from glasshouse.pool.answers import KeptAnswers
 from glasshouse.pool.trusted import strange_names
+from glasshouse.population import AnyPopulation
 from glasshouse.queries import population_logits
 
 __all__ = ["StoredModel", "ending", "restored", "stored"]
@@ -38,7 +39,7 @@ def ending(kind: str) -> str:
     return _ENDINGS[kind]
 
 
-def stored(model: Any, trainer: Any, population: Any, metrics: dict[str, float]) -> StoredModel:
+def stored(model: Any, trainer: Any, population: AnyPopulation, metrics: dict[str, float]) -> StoredModel:
     """A trained model as bytes, the same for the same weights.
 
     A torch module is stored where the trainer can rebuild it (``restore``), an estimator where all that it names is on
@@ -60,11 +61,11 @@ def stored(model: Any, trainer: Any, population: Any, metrics: dict[str, float])
         )
     if hasattr(model, "predict_proba") and (content := _skops_bytes(model)) is not None:
         return StoredModel("sklearn", content, metrics)
-    logits = population_logits(model, population)
+    logits = population_logits(model, population.training_data)
     return StoredModel("answers", safetensors.numpy.save({"logits": logits}), metrics)
 
 
-def restored(kind: str, content: bytes, trainer: Any, population: Any) -> Any:
+def restored(kind: str, content: bytes, trainer: Any, population: AnyPopulation) -> Any:
     """The model again, ready to be asked; one of a kind that this trainer never makes is refused before it is read."""
     if kind not in (kinds := _kinds(trainer, population)):
         fitting = " or ".join(kinds) or "no kind, for they cannot be stored"
@@ -73,7 +74,7 @@ def restored(kind: str, content: bytes, trainer: Any, population: Any) -> Any:
             f"changed. {_AGAIN}"
         )
     if kind == "torch":
-        return trainer.restore(population, load_tensors(content))
+        return trainer.restore(population.training_data, load_tensors(content))
     if kind == "sklearn":
         return _from_skops(content)
     return KeptAnswers(safetensors.numpy.load(content)["logits"])
@@ -119,11 +120,11 @@ def _from_skops(content: bytes) -> Any:
     )
 
 
-def _kinds(trainer: Any, population: Any) -> tuple[str, ...]:
+def _kinds(trainer: Any, population: AnyPopulation) -> tuple[str, ...]:
     """What models of a trainer are stored as; nothing where they cannot be stored."""
     if hasattr(trainer, "restore"):
         return ("torch",)
-    return () if hasattr(population, "edge_index") else ("sklearn", "answers")
+    return ("sklearn", "answers") if population.independent else ()
 
 
 def _repeatable(content: bytes) -> bytes:

@@ -9,6 +9,7 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray
 from glasshouse.pool.storing import StoredModel, stored
+from glasshouse.population import AnyPopulation
 from glasshouse.queries import accuracy, query
 
 __all__ = ["Group", "groups_of", "train_and_store", "train_group"]
@@ -22,14 +23,15 @@ class Group(NamedTuple):
     seeds: tuple[int, ...]
 
 
-def train_group(population: Any, trainer: Any, group: Group) -> list[Any]:
+def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[Any]:
     """The models of a group, stacked where the trainer can."""
+    data = population.training_data
     if len(group.indices) > 1 and hasattr(trainer, "train_many"):
-        return list(trainer.train_many(population, group.members, group.seeds))
-    return [trainer(population, who, seed) for who, seed in zip(group.members, group.seeds, strict=True)]
+        return list(trainer.train_many(data, group.members, group.seeds))
+    return [trainer(data, who, seed) for who, seed in zip(group.members, group.seeds, strict=True)]
 
 
-def train_and_store(population: Any, trainer: Any, group: Group) -> list[StoredModel]:
+def train_and_store(population: AnyPopulation, trainer: Any, group: Group) -> list[StoredModel]:
     """The models of a group as bytes, with the figures of their training."""
     models = train_group(population, trainer, group)
     return [
@@ -38,13 +40,13 @@ def train_and_store(population: Any, trainer: Any, group: Group) -> list[StoredM
     ]
 
 
-def _metrics(model: Any, trainer: Any, population: Any, members: BoolArray) -> dict[str, float]:
-    """Accuracy on members and others; a trainer of graphs says its own."""
+def _metrics(model: Any, trainer: Any, population: AnyPopulation, members: BoolArray) -> dict[str, float]:
+    """Accuracy on members and others; a trainer may have figures of its own."""
     if hasattr(trainer, "metrics"):
-        return dict(trainer.metrics(population, members, model))
-    if hasattr(population, "edge_index"):
+        return dict(trainer.metrics(population.training_data, members, model))
+    if not population.independent:
         return {}
-    answers = query(model, population)
+    answers = query(model, population.training_data)
     figures = {"train_accuracy": accuracy(answers, members), "test_accuracy": accuracy(answers, ~members)}
     figures |= {"train_loss": float(answers.loss[members].mean())}
     return {name: value for name, value in figures.items() if np.isfinite(value)}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,12 +20,38 @@ from glasshouse.population import Population
 from glasshouse.randomness import seed_for
 from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
 from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
-from glasshouse.training.schedules import following
-from glasshouse.training.torch_trainer import TorchTrainer
+from glasshouse.training.early_stopping import EarlyStopping
+from glasshouse.training.schedules import Schedule, following
 
 __all__ = ["batching_obstacle", "train_batched"]
 
 _TOGETHER = 16  # models a stack on a CPU
+
+
+class _Trainer(Protocol):
+    """What is read of a trainer; `TorchTrainer` offers it, and imports this module."""
+
+    @property
+    def module(self) -> Callable[[], nn.Module]: ...
+    @property
+    def optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]: ...
+    @property
+    def scheduler(self) -> Callable[[torch.optim.Optimizer], torch.optim.lr_scheduler.LRScheduler] | None: ...
+    @property
+    def schedule(self) -> Schedule | None: ...
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def batch_size(self) -> int: ...
+    @property
+    def augmentation(self) -> Callable[[Tensor, torch.Generator], Tensor] | None: ...
+    @property
+    def early_stopping(self) -> EarlyStopping | None: ...
+    @property
+    def place(self) -> torch.device: ...
+    @property
+    def mixed_precision(self) -> bool: ...
+    def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +63,11 @@ class _Probe:
     bytes_each: int = 0  # memory of one model in a stack
 
 
-def batching_obstacle(trainer: TorchTrainer, population: Population) -> str | None:
+def batching_obstacle(trainer: _Trainer, population: Population) -> str | None:
     """Why this trainer's models must be trained one at a time, in words, or None; it tries one step on two records.
 
     Example:
-        >>> from glasshouse.training import EarlyStopping, mlp
+        >>> from glasshouse.training import EarlyStopping, TorchTrainer, mlp
         >>> population = Population(np.eye(4, dtype=np.float32), [0, 1, 0, 1])
         >>> batching_obstacle(TorchTrainer(module=mlp(4, 2)), population) is None
         True
@@ -52,12 +78,12 @@ def batching_obstacle(trainer: TorchTrainer, population: Population) -> str | No
 
 
 def train_batched(
-    trainer: TorchTrainer, population: Population, members: BoolArray, seeds: Sequence[int]
+    trainer: _Trainer, population: Population, members: BoolArray, seeds: Sequence[int]
 ) -> list[nn.Module]:
     """Models trained together where they can be, one at a time where not; see `TorchTrainer.train_many`.
 
     Example:
-        >>> from glasshouse.training import mlp
+        >>> from glasshouse.training import TorchTrainer, mlp
         >>> population = Population(np.eye(4, dtype=np.float32), [0, 1, 0, 1])
         >>> members = np.array([[True, True, False, False], [False, False, True, True]])
         >>> len(train_batched(TorchTrainer(module=mlp(4, 2), epochs=2), population, members, seeds=[0, 1]))
@@ -86,13 +112,13 @@ def train_batched(
         return spread(train, stacks, device=trainer.place, workers=1 if probe.random else None)
 
 
-def _untrained(trainer: TorchTrainer, seed: int) -> nn.Module:
+def _untrained(trainer: _Trainer, seed: int) -> nn.Module:
     torch.manual_seed(seed_for(seed, "weights"))
     return trainer.module().to(trainer.place)
 
 
 def _train(
-    trainer: TorchTrainer, models: Sequence[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: Sequence[int]
+    trainer: _Trainer, models: Sequence[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: Sequence[int]
 ) -> list[nn.Module]:
     """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in an order of its own."""
     stack = ModuleBatch(models)
@@ -137,7 +163,7 @@ class _WideProducts(TorchFunctionMode):
 class _Step:
     """The losses [K] of stacked models on batches [K, B, ...] and labels [K, B]; inputs ``x`` show what they answer."""
 
-    def __init__(self, trainer: TorchTrainer, stack: ModuleBatch, x: Tensor) -> None:
+    def __init__(self, trainer: _Trainer, stack: ModuleBatch, x: Tensor) -> None:
         self.parameters: dict[str, Tensor] = {**stack.parameters}
         self.buffers = stack.buffers
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
@@ -164,7 +190,7 @@ def _mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, labels[None]).mean()
 
 
-def _probe(trainer: TorchTrainer, population: Population) -> _Probe:
+def _probe(trainer: _Trainer, population: Population) -> _Probe:
     if trainer.early_stopping:
         return _Probe(obstacle="early stopping ends each model at an epoch of its own")
     with torch.random.fork_rng(), warnings.catch_warnings():
@@ -188,7 +214,7 @@ def _probe(trainer: TorchTrainer, population: Population) -> _Probe:
     return _Probe(random=random, bytes_each=bytes_each)
 
 
-def _cuda_state(trainer: TorchTrainer) -> Tensor:
+def _cuda_state(trainer: _Trainer) -> Tensor:
     return torch.cuda.get_rng_state(trainer.place) if trainer.place.type == "cuda" else torch.zeros(0)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from glasshouse.arrays import BoolArray
 from glasshouse.population import Population, as_members
 from glasshouse.randomness import seed_for
+from glasshouse.training.batched import train_batched
 from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
 from glasshouse.training.schedules import Schedule, following
@@ -77,8 +78,6 @@ class TorchTrainer:
         Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
         Modules or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
         """
-        from glasshouse.training.batched import train_batched  # it builds on this module
-
         masks = as_members(members, (len(seeds), len(population.y)), place="members")
         return train_batched(self, population, masks, seeds)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data, InMemoryDataset
 
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError
 from glasshouse.graph.data.datasets import graph_names, load_graph
 
 EDGES = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -191,18 +190,18 @@ def test_whole_numbers_of_any_kind_will_do(kind: str, tmp_path: Path) -> None:
     [
         ({"y": None}, "y: is missing"),
         ({"edge_index": EDGES.T}, r"edge_index: has shape \(4, 2\)"),
-        ({"edge_index": EDGES + 1}, "edge_index: names nodes outside 0 ... 2"),
-        ({"edge_index": EDGES - 1}, "edge_index: names nodes outside 0 ... 2"),
-        ({"edge_index": EDGES + 0.5}, "edge_index: is of type torch.float64"),
+        ({"edge_index": EDGES + 1}, "edge_index: names nodes outside 0 to 2"),
+        ({"edge_index": EDGES - 1}, "edge_index: names nodes outside 0 to 2"),
+        ({"edge_index": EDGES + 0.5}, "edge_index: .* type torch.float64"),
         ({"x": np.ones(3)}, r"x: has shape \(3,\)"),
         ({"x": np.ones((0, 2))}, r"x: has shape \(0, 2\)"),
-        ({"x": np.array([[1.0], [np.nan], [1.0]])}, "x: node 1 has a feature that is NaN"),
-        ({"x": np.array([[1.0], [1.0], [1e300]])}, "x: node 2 has a feature"),
+        ({"x": np.array([[1.0], [np.nan], [1.0]])}, "x: node 1 has a NaN"),
+        ({"x": np.array([[1.0], [1.0], [1e300]])}, "x: node 2 has a NaN or infinite feature"),
         ({"x": np.array([["a"], ["b"], ["c"]])}, "x: is of type <U1"),
         ({"x": np.array([[{}], [1], [2]], dtype=object)}, "x: holds Python objects"),
         ({"y": np.array([0, 1])}, r"y: has shape \(2,\)"),
-        ({"y": np.array([0.0, 0.5, 1.0])}, "y: holds fractions"),
-        ({"y": np.array([0.0, np.inf, 1.0])}, "y: holds fractions"),
+        ({"y": np.array([0.0, 0.5, 1.0])}, "y: some labels are not whole numbers"),
+        ({"y": np.array([0.0, np.inf, 1.0])}, "y: some labels are not whole numbers"),
         ({"y": np.array([-1, -1, -1])}, "y: its largest label is -1"),
         ({"y": np.array([0, 1, 10**9])}, "y: its largest label is 1000000000"),
         ({"ids": np.array(["a", "a", "b"])}, "ids: id 'a' is repeated"),
@@ -240,11 +239,3 @@ def test_a_lone_array_or_no_file_at_all_is_refused(tmp_path: Path) -> None:
         load_graph(tmp_path / "graph.npz")
     with pytest.raises(InputError, match="no such file"):
         load_graph(tmp_path / "other.npz")
-
-
-def test_without_pytorch_geometric_the_extra_to_install_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch_geometric.datasets", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'glasshouse\[graph\]'"):
-        load_graph("cora", root=tmp_path)

@@ -99,7 +99,7 @@ def test_shares_and_branchings_that_make_no_sense_are_refused() -> None:
         snowball_subset(GRAPH, fraction=0.5, seed=0, branching=0)
     with pytest.raises(InputError, match='"snow" is not known'):
         node_subsets(GRAPH, models=1, fraction=0.5, seed=0, draw="snow")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="outside 0 ... 1"):
+    with pytest.raises(InputError, match="outside 0 to 1"):
         snowball_subset(Data(edge_index=torch.tensor([[0], [2]]), num_nodes=2), fraction=0.5, seed=0)
 
 

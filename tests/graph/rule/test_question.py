@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.errors import InputError
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.toggle import toggle_losses
 
@@ -34,25 +35,28 @@ FIRST = torch.tensor([0])
 @pytest.mark.parametrize(
     ("data", "masks", "nodes", "message"),
     [
-        (graph(y=None), EVERYONE, FIRST, "data: x, edge_index and y are all needed"),
+        (graph(y=None), EVERYONE, FIRST, "data.y: is missing; x, edge_index and y are all needed"),
         (graph(), torch.ones(2, 4, dtype=torch.bool), FIRST, r"masks: each has 4 entries .* Pass bool \[masks, 3\]"),
         (graph(), EVERYONE, torch.tensor([3]), "nodes: ids outside 0 ... 2"),
         (graph(), EVERYONE, torch.tensor([-1]), "nodes: ids outside 0 ... 2"),
         (graph(), EVERYONE, torch.tensor([0.5]), "nodes: of type torch.float32"),
-        (graph(x=torch.tensor([[1.0], [torch.nan], [0.0]])), EVERYONE, FIRST, "data.x: holds NaN"),
+        (graph(x=torch.tensor([[1.0], [torch.nan], [0.0]])), EVERYONE, FIRST, "data.x: node 1 has a NaN"),
         (graph(edge_index=torch.tensor([[0], [7]])), EVERYONE, FIRST, "data.edge_index: names nodes outside"),
-        (graph(y=torch.tensor([0, 1])), EVERYONE, FIRST, "data.y: 2 labels for 3 nodes"),
+        (graph(y=torch.tensor([0, 1])), EVERYONE, FIRST, r"data.y: has shape \(2,\) for 3 nodes"),
+        (graph(y=torch.tensor([0.0, 1.5, 1.0])), EVERYONE, FIRST, "data.y: some labels are not whole numbers"),
         (graph(y=torch.tensor([0, 1, -1])), EVERYONE, FIRST, "data.y: 1 nodes in masks or targets have no label"),
     ],
 )
 def test_bad_input_is_named_with_its_remedy(data: Data, masks: Tensor, nodes: Tensor, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(InputError, match=message):
         ask(data, masks, nodes)
 
 
 def test_several_faults_are_told_at_once() -> None:
-    with pytest.raises(ValueError, match=r"(?s)masks: .*nodes: "):
-        ask(graph(), torch.ones(1, 4, dtype=torch.bool), torch.tensor([9]))
+    data = graph(x=torch.full((3, 1), torch.nan), edge_index=torch.tensor([[0], [7]]))
+    with pytest.raises(InputError) as caught:
+        ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([9]))
+    assert [fault.split(":")[0] for fault in caught.value.faults] == ["data.x", "data.edge_index", "masks", "nodes"]
 
 
 def test_labels_may_be_missing_where_nobody_asks() -> None:
@@ -63,7 +67,7 @@ def test_labels_may_be_missing_where_nobody_asks() -> None:
 
 
 def test_too_few_logits_are_named() -> None:
-    with pytest.raises(ValueError, match="logits have 1 columns for 2 classes"):
+    with pytest.raises(InputError, match="logits have 1 columns for 2 classes"):
         toggle_losses([first_feature], graph(), EVERYONE, FIRST)
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.losses import losses
 from glasshouse.graph.rule.reference import ego_losses, reference_losses
+from glasshouse.losses import tensor_losses
 from tests.graph.random_graphs import Case, architectures, depths, random_cases, random_models, seeds
 
 
@@ -52,7 +52,7 @@ def test_an_isolated_node_has_its_own_loss_alone() -> None:
     model = random_models("gcn", layers=2, count=1)[0]
     data.x = torch.randn(3, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     signal = reference_losses([model], data, torch.tensor([[True, False, False]]), torch.tensor([0]))
-    alone = losses(model(data.x, torch.zeros(2, 0, dtype=torch.long)), data.y)[0]
+    alone = tensor_losses(model(data.x, torch.zeros(2, 0, dtype=torch.long)), data.y)[0]
     torch.testing.assert_close(signal[0, 0, 0], alone)
 
 

@@ -80,7 +80,7 @@ def only_a_rate(parameters: Iterable[nn.Parameter], *, lr: float = 0.1) -> torch
         ({"hidden": []}, BASE, "hidden has no values"),
         ({"epochs": [10, 0]}, BASE, "epochs: 0 is too small"),
         ({"dropout": [1.5]}, BASE, "dropout: 1.5"),
-        ({"architecture": ["gcn", "gta"]}, BASE, '"gta" is not known'),
+        ({"architecture": ["gcn", "gta"]}, BASE, 'architecture: "gta" is not a network. Did you mean "gat"'),
         ({"hidden": [8]}, replace(BASE, model=lambda: nn.Identity()), "no effect on a model of your own"),
         ({"weight_decay": [0.1]}, replace(BASE, optimizer=only_a_rate), "its optimizer does not take"),
     ],

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch_geometric.datasets as pyg_datasets
 from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.datasets import data_root
-from glasshouse.errors import InputError, MissingExtraError, raise_faults
+from glasshouse.errors import InputError, raise_faults
+from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.population import as_ids
 from glasshouse.registry import did_you_mean
@@ -124,13 +126,9 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
     a question what someone else has left there. So it works in a folder of its own that only points at the raw files
     and is gone afterwards. (For the Planetoid files it uses pickle, which is their upstream format.)
     """
-    try:
-        import torch_geometric.datasets as known
-    except ImportError:
-        raise MissingExtraError(f'The graph "{name}"', package="torch-geometric", extra="graph") from None
-    cls = getattr(known, source.cls, None)
+    cls = getattr(pyg_datasets, source.cls, None)
     if not isinstance(cls, type):
-        hint = did_you_mean(source.cls, known.__all__)
+        hint = did_you_mean(source.cls, pyg_datasets.__all__)
         raise InputError(f'"{source.cls}" is not a data set of torch_geometric.{hint}')
     place = root / source.folder
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
@@ -228,31 +226,13 @@ def _standard(place: str, x: Any, edge_index: Any, y: Any) -> Data:
     for field, value in (("x", x), ("edge_index", edge_index), ("y", y)):
         if not isinstance(value, Tensor):
             raise InputError(f"{place}: {field}: is missing; an audit needs features, edges and labels.")
-    x = x.to_dense() if x.layout != torch.strided else x
-    if x.ndim != 2 or 0 in x.shape:
-        raise InputError(f"{place}: x: has shape {tuple(x.shape)}; give [n, features].")
-    count = len(x)
+    x = x.to_dense().float()
+    if 0 in x.shape:
+        raise InputError(f"{place}: x: has shape {tuple(x.shape)}; give one row per node, [n, features].")
     y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
-    faults = []
-    x = x.float()
-    if not bool(torch.isfinite(x).all()):
-        row = int((~torch.isfinite(x)).any(dim=1).nonzero()[0])
-        faults.append(f"{place}: x: node {row} has a feature that is NaN or infinite (in float32); fill it in first.")
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
-        faults.append(f"{place}: edge_index: has shape {tuple(edge_index.shape)}; give [2, E].")
-    elif edge_index.is_floating_point() or edge_index.dtype == torch.bool:
-        if edge_index.numel():
-            faults.append(f"{place}: edge_index: is of type {edge_index.dtype}; give whole numbers.")
-    elif edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < count):
-        faults.append(f"{place}: edge_index: names nodes outside 0 ... {count - 1}; x has {count} rows.")
-    if y.shape != (count,):
-        faults.append(f"{place}: y: has shape {tuple(y.shape)}; give one class a node, [{count}].")
-    elif y.is_floating_point():
-        y = torch.where(y.isnan(), -1.0, y)
-        if not bool((torch.isfinite(y) & (y == y.round())).all()):
-            faults.append(f"{place}: y: holds fractions or infinities; give whole numbers from 0, one class a node.")
-    raise_faults(faults)
-    if not 0 <= int(y.max()) < max(count, 2):
+    edge_index = edge_index if edge_index.numel() else edge_index.long()  # without edges, the type says nothing
+    check_graph(Data(x=x, edge_index=edge_index, y=y), place=f"{place}: ")
+    y = torch.where(y.isnan(), -1, y).long().clamp(min=-1)
+    if not 0 <= int(y.max()) < max(len(x), 2):
         raise InputError(f"{place}: y: its largest label is {int(y.max())}; number the classes 0, 1, 2, ...")
-    y = y.long().clamp(min=-1)
     return Data(x=x.contiguous(), edge_index=edge_index.long().contiguous(), y=y.contiguous())

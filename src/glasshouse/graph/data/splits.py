@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError, raise_faults
+from glasshouse.graph.data.checking import check_edges
 from glasshouse.population import random_subsets
 from glasshouse.randomness import generator, seed_for
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 __all__ = ["Draw", "node_subsets", "noisy_edges", "snowball_subset"]
 
@@ -31,7 +30,6 @@ def node_subsets(data: Data, *, models: int, fraction: float, seed: int, draw: D
         draw: ``"random"`` takes every node alike, ``"snowball"`` connected ones (`snowball_subset`).
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> ring = Data(edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), num_nodes=4)
         >>> node_subsets(ring, models=2, fraction=0.5, seed=0, draw="snowball").sum(axis=1)
         array([2, 2])
@@ -58,7 +56,6 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         branching: how many neighbours a node brings in at most, chosen at random; all of them by default.
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> path = Data(edge_index=torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=6)
         >>> snowball_subset(path, fraction=0.5, seed=0)
         array([ True,  True,  True, False, False, False])
@@ -124,7 +121,6 @@ def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -
         seed: of the draw.
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> pair = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=3)
         >>> noisy_edges(pair, drop=1.0, add=1.0, seed=0).edge_index
         tensor([[1, 2],
@@ -186,13 +182,8 @@ def _size(data: Data) -> int:
 
 def _edge_array(data: Data) -> IntArray:
     """[2, E], checked."""
-    if data.edge_index is None:
-        raise InputError("data.edge_index: is missing; give edges [2, E].")
-    edges = np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64)
-    count = _size(data)
-    if edges.size and not (edges.min() >= 0 and edges.max() < count):
-        raise InputError(f"data.edge_index: names nodes outside 0 ... {count - 1}; drop those edges.")
-    return edges
+    check_edges(data.edge_index, _size(data))
+    return np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64)
 
 
 def _both_ways(data: Data) -> IntArray:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch_geometric.data import Data
 
-from glasshouse.arrays import FloatArray
-from glasshouse.errors import MissingExtraError, raise_faults
+from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.errors import raise_faults
 from glasshouse.randomness import generator
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
 __all__ = ["citation_graph"]
-
-from glasshouse.arrays import IntArray
 
 
 def citation_graph(
@@ -71,10 +65,6 @@ def citation_graph(
     if not 1 <= topic_words <= words:
         faults.append(f"topic_words: {topic_words} of a vocabulary of {words}; use 1 to {words}.")
     raise_faults(faults)
-    try:
-        from torch_geometric.data import Data
-    except ImportError:
-        raise MissingExtraError("citation_graph", package="torch-geometric", extra="graph") from None
     labels = _labels(nodes, classes, random=generator(seed, "citation", "labels"))
     pairs = _edges(
         labels,

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 from torch_geometric.utils import is_undirected
 
 from glasshouse.errors import InputError
 from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.models.probe import Reach, counted_layers, reach_on_graph, reach_on_path, rounding
 from glasshouse.model_outputs import looks_like_probabilities, unwrapped
@@ -24,7 +24,6 @@ from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 __all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]
 
 _UNKNOWN_HOPS = 2  # of a callable that says nothing and was not measured
-_PLAIN = (GATConv, GCNConv, GINConv, SAGEConv, SGConv)  # layers whose reach follows from their type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +105,7 @@ def refuse_caches(models: Sequence[Model]) -> None:
     """Refuse layers that keep the first edges that they saw, where models are asked with other edges.
 
     Example:
+        >>> from torch_geometric.nn import GCNConv
         >>> refuse_caches([GCNConv(2, 2, cached=True)])
         Traceback (most recent call last):
         glasshouse.errors.InputError: model: it is a GCNConv with cached=True, which answers every query with the ...
@@ -243,7 +243,7 @@ def _stated(model: Model) -> int:
 def _is_ours(model: Model) -> bool:
     """Whether it is our own network of layers that we know, in which nothing needs to be measured."""
     return type(model) is GNN and all(
-        type(layer) in _PLAIN and not getattr(layer, "cached", False) and layer.flow == "source_to_target"
+        type(layer) in LAYER_TYPES and not getattr(layer, "cached", False) and layer.flow == "source_to_target"
         for layer in model.convolutions
     )
 

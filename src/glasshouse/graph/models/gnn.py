@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
-__all__ = ["ARCHITECTURES", "GNN", "build_gnn"]
+from glasshouse.graph.models.networks import NETWORKS
+from glasshouse.graph.models.probe import counted_layers
 
-Builder = Callable[[int, int, int, int], list[nn.Module]]  # features, hidden, classes, layers -> convolutions
+__all__ = ["GNN", "build_gnn"]
 
 
 class GNN(nn.Module):
@@ -41,64 +38,20 @@ class GNN(nn.Module):
 
     @property
     def hops(self) -> int:
-        """L, how far a node's features travel."""
-        return sum(layer.K if isinstance(layer, SGConv) else 1 for layer in self.convolutions)
-
-
-def _widths(features: int, hidden: int, classes: int, layers: int) -> list[tuple[int, int]]:
-    widths = [features, *[hidden] * (layers - 1), classes]
-    return list(itertools.pairwise(widths))
-
-
-def _gcn(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-    return [GCNConv(a, b) for a, b in _widths(features, hidden, classes, layers)]
-
-
-def _sage(aggregation: str) -> Builder:
-    def build(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-        return [SAGEConv(a, b, aggr=aggregation) for a, b in _widths(features, hidden, classes, layers)]
-
-    return build
-
-
-def _gat(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-    """Four heads side by side in hidden layers (hidden // 4 each), two averaged in the last, as the paper uses."""
-    *inner, last = _widths(features, hidden, classes, layers)
-    return [
-        *[GATConv(a, b // 4, heads=4) for a, b in inner],
-        GATConv(last[0], last[1], heads=2, concat=False),
-    ]
-
-
-def _gin(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-    return [
-        GINConv(nn.Sequential(nn.Linear(a, hidden), nn.ReLU(), nn.Linear(hidden, b)))
-        for a, b in _widths(features, hidden, classes, layers)
-    ]
-
-
-def _sgc(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
-    """One linear map of L-hop averages; ``hidden`` has no meaning for it."""
-    return [SGConv(features, classes, K=layers)]
-
-
-ARCHITECTURES: dict[str, Builder] = {
-    "gcn": _gcn,
-    "sage": _sage("max"),
-    "sage-mean": _sage("mean"),
-    "gat": _gat,
-    "gin": _gin,
-    "sgc": _sgc,
-}
+        """L, how far a node's features travel; a layer in which no message passing is found counts as one step."""
+        return sum(max(1, counted_layers(layer)) for layer in self.convolutions)
 
 
 def build_gnn(
     architecture: str, *, features: int, hidden: int, classes: int, layers: int = 2, dropout: float = 0.0
 ) -> GNN:
-    """A fresh GNN of a named architecture: one of ``ARCHITECTURES``.
+    """A fresh GNN of a registered network, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
 
     Example:
         >>> build_gnn("gat", features=5, hidden=8, classes=3, layers=3).hops
         3
+        >>> build_gnn("gatt", features=5, hidden=8, classes=3)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: "gatt" is not a network. Did you mean "gat"? Known: gcn, sage, ...
     """
-    return GNN(ARCHITECTURES[architecture](features, hidden, classes, layers), dropout=dropout)
+    return GNN(NETWORKS.find(architecture)(features, hidden, classes, layers), dropout=dropout)

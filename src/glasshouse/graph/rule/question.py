@@ -8,7 +8,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from glasshouse.graph.data.edge_values import refuse_edge_values
+from glasshouse.errors import InputError, raise_faults
+from glasshouse.graph.data.checking import graph_faults
 
 __all__ = ["Hops", "Question", "ask", "check_width"]
 
@@ -50,7 +51,7 @@ class Question:
 def ask(
     data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model", device: torch.device | None = None
 ) -> Question:
-    """Check a request and put it on one device; ``ValueError`` names every fault at once.
+    """Check a request and put it on one device; `InputError` names every fault at once.
 
     Args:
         data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``.
@@ -64,30 +65,27 @@ def ask(
         >>> data = Data(x=torch.ones(3, 2), edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0, 1, 0]))
         >>> ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([0]))
         Traceback (most recent call last):
-        ValueError: masks: each has 4 entries but the graph has 3 nodes. Pass bool [masks, 3].
+        glasshouse.errors.InputError: masks: each has 4 entries but the graph has 3 nodes. Pass bool [masks, 3].
     """
-    x, edge_index, labels = (getattr(data, name, None) for name in ("x", "edge_index", "y"))
-    if x is None or edge_index is None or labels is None:
-        raise ValueError("data: x, edge_index and y are all needed. Set those that are None.")
-    refuse_edge_values(data)
     masks = torch.as_tensor(masks)
     masks = masks.unsqueeze(0) if masks.dim() == 1 else masks
     nodes = torch.as_tensor(nodes)
-    faults = _faults(x, edge_index, labels, masks, nodes, hops)
-    if faults:
-        raise ValueError("\n".join(faults))
+    faults = [] if hops in ("model", "affected") else [f'hops: {hops!r} is not known. Use "model" or "affected".']
+    faults += graph_faults(data)
+    x = getattr(data, "x", None)
+    raise_faults([*faults, *_faults(masks, nodes, len(x))] if isinstance(x, Tensor) and x.ndim else faults)
     if nodes.dtype == torch.bool:
         nodes = nodes.nonzero().squeeze(1)
-    device = device or x.device
-    masks, nodes, labels = masks.bool().to(device), nodes.long().reshape(-1).to(device), labels.reshape(-1).to(device)
+    device = device or data.x.device
+    masks, nodes, labels = masks.bool().to(device), nodes.long().reshape(-1).to(device), data.y.to(device)
     needed = masks.any(0)
     needed[nodes] = True
     missing = int((needed & ~(labels >= 0)).sum())  # NaN, in float labels, is not >= 0 either
     if missing:
-        raise ValueError(f"data.y: {missing} nodes in masks or targets have no label. Leave them out of both.")
+        raise InputError(f"data.y: {missing} nodes in masks or targets have no label. Leave them out of both.")
     return Question(
-        x=x.to(device),
-        edge_index=edge_index.long().to(device),
+        x=data.x.to(device),
+        edge_index=data.edge_index.long().to(device),
         labels=labels.long(),
         masks=masks,
         nodes=nodes,
@@ -95,22 +93,9 @@ def ask(
     )
 
 
-def _faults(x: Tensor, edge_index: Tensor, labels: Tensor, masks: Tensor, nodes: Tensor, hops: str) -> list[str]:
-    """Everything wrong with the shapes and values, one line each."""
-    n = int(x.shape[0])
+def _faults(masks: Tensor, nodes: Tensor, n: int) -> list[str]:
+    """Everything wrong with masks and nodes, one line each."""
     faults = []
-    if hops not in ("model", "affected"):
-        faults.append(f'hops: {hops!r} is not known. Use "model" or "affected".')
-    if x.dim() != 2:
-        faults.append(f"data.x: shape {list(x.shape)}. Pass [n, features].")
-    if not bool(torch.isfinite(x).all()):
-        faults.append("data.x: holds NaN or infinite values. Fill them in first.")
-    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
-        faults.append(f"data.edge_index: shape {list(edge_index.shape)}. Pass [2, edges].")
-    elif edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < n):
-        faults.append(f"data.edge_index: names nodes outside 0 ... {n - 1}. Drop those edges.")
-    if labels.numel() != n:
-        faults.append(f"data.y: {labels.numel()} labels for {n} nodes. Pass one class a node.")
     if masks.dim() != 2 or masks.shape[1] != n:
         faults.append(f"masks: each has {masks.shape[-1]} entries but the graph has {n} nodes. Pass bool [masks, {n}].")
     if nodes.dtype == torch.bool:
@@ -129,7 +114,7 @@ def check_width(logits: Tensor, question: Question) -> Tensor:
     needed[question.nodes] = True
     classes = int(question.labels[needed].max()) + 1 if bool(needed.any()) else 0
     if logits.shape[-1] < classes:
-        raise ValueError(
+        raise InputError(
             f"models: logits have {logits.shape[-1]} columns for {classes} classes. Pass models of these labels."
         )
     return logits

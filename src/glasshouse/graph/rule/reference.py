@@ -11,9 +11,9 @@ from torch_geometric.nn import GCNConv, SGConv
 from torch_geometric.utils import k_hop_subgraph
 
 from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet
-from glasshouse.graph.models.losses import losses
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.question import Hops, Question, ask, check_width
+from glasshouse.losses import tensor_losses
 
 __all__ = ["ego_losses", "induced_losses", "reference_losses"]
 
@@ -131,7 +131,7 @@ def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tenso
     if manners_of(model).everywhere:
         return induced_losses(model, question, present), edges
     logits = check_width(ask_model(model, question.x, edges), question)
-    return losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), edges
+    return tensor_losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), edges
 
 
 def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
@@ -140,7 +140,7 @@ def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
     edges = position[question.edge_index[:, present[question.edge_index].all(0)]]
     logits = check_width(ask_model(model, question.x[present], edges), question)
     found = torch.zeros(question.size, dtype=torch.float64, device=question.x.device)
-    found[present] = losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
+    found[present] = tensor_losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
     return found
 
 

@@ -6,23 +6,21 @@ import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.induced import InducedGraph, induced
-from glasshouse.graph.training.trainer import GNNTrainer, check_architecture
+from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.population import random_subsets
 from glasshouse.progress import track
 from glasshouse.randomness import seed_for
 from glasshouse.table import Table
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 __all__ = ["PAPER_GRID", "GridSearch", "grid_search"]
 
@@ -173,8 +171,6 @@ def _check(grid: Mapping[str, Sequence[Any]], base: GNNTrainer, splits: int) -> 
     raise_faults(faults)
     for values in itertools.product(*grid.values()):  # a value out of range is said now, not after hours
         trainer = _configured(base, dict(zip(grid, values, strict=True)))
-    for name in grid.get("architecture", ()):
-        check_architecture(name)
     try:
         trainer.optimizer([nn.Parameter(torch.zeros(1))])
     except TypeError as error:

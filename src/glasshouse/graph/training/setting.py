@@ -12,8 +12,8 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.graph.data.induced import induced
 from glasshouse.graph.models.asking import ask_model, quiet
-from glasshouse.graph.models.losses import losses
 from glasshouse.graph.models.model import Model, model_device
+from glasshouse.losses import tensor_losses
 
 __all__ = ["Setting", "check_setting", "looks_transductive"]
 
@@ -53,7 +53,7 @@ def looks_transductive(models: Sequence[Model], data: Data, members: BoolArray) 
         for chosen in (everybody, who):
             graph = induced(data, chosen, device=device)
             with quiet([model]):
-                found = losses(ask_model(model, graph.x, graph.edge_index), graph.y.clamp(min=0)).cpu().numpy()
+                found = tensor_losses(ask_model(model, graph.x, graph.edge_index), graph.y.clamp(min=0)).cpu().numpy()
             means.append(float(found[who[chosen]].mean()))
         whole.append(means[0])
         alone.append(means[1])

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError, MissingExtraError, raise_faults
+from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.induced import induced
+from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.models.networks import NETWORKS, Network
+from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.batched.training import train_batched
 from glasshouse.graph.training.setting import Setting
 from glasshouse.population import as_members
 from glasshouse.randomness import seed_for
-from glasshouse.registry import did_you_mean
 from glasshouse.training.batches import logits_of
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-__all__ = ["GNNTrainer", "OptimizerFactory", "adam", "check_architecture", "sgd"]
+__all__ = ["GNNTrainer", "OptimizerFactory", "adam", "sgd"]
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
@@ -62,7 +62,7 @@ class GNNTrainer:
     labels only the members'. Members without a label (below 0) pass on their features but have no loss.
 
     Args:
-        architecture: one of ``glasshouse.graph.models.gnn.ARCHITECTURES``, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
+        architecture: a registered network, such as ``"gcn"``, ``"sage"`` or ``"gat"``; see `register_network`.
         model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C]
             (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then stands for
             ``architecture``, ``hidden``, ``layers`` and ``dropout``.
@@ -76,11 +76,13 @@ class GNNTrainer:
 
     Example:
         >>> import numpy as np
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
         >>> model = GNNTrainer(hidden=8, epochs=3, device="cpu")(data, np.array([True, True, True, False]), seed=0)
         >>> model(data.x, data.edge_index).shape
         torch.Size([4, 2])
+        >>> GNNTrainer(architecture="gatt")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: architecture: "gatt" is not a network. Did you mean "gat"? Known: gcn, sage, ...
     """
 
     architecture: str = "gcn"
@@ -92,6 +94,8 @@ class GNNTrainer:
     optimizer: OptimizerFactory = _ADAM
     device: str | None = None
     setting: Setting = "inductive"
+    # found once: workers need not know a plug-in by its name, and a pool notices when its code changes
+    network: Network = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         faults = [
@@ -103,6 +107,10 @@ class GNNTrainer:
             faults.append(f"dropout: {self.dropout} is not a share below 1; use a number such as 0.5.")
         if self.setting not in ("inductive", "transductive"):
             faults.append(f'setting: "{self.setting}" is not known. Use "inductive" or "transductive".')
+        try:
+            object.__setattr__(self, "network", NETWORKS.find(self.architecture))
+        except InputError as error:
+            faults.append(f"architecture: {error}")
         raise_faults(faults)
         if self.model is not None:
             check_factory(self.model, place="model")
@@ -161,8 +169,6 @@ class GNNTrainer:
 
     def metrics(self, data: Data, members: BoolArray, model: nn.Module) -> dict[str, float]:
         """Accuracy on members and on others, for a pool's manifest."""
-        from glasshouse.graph.training.accuracy import node_accuracy  # it stands on this module
-
         sides = {"train_accuracy": members, "test_accuracy": ~members}
         return {name: node_accuracy(model, data, who, setting=self.setting) for name, who in sides.items() if who.any()}
 
@@ -172,8 +178,6 @@ class GNNTrainer:
         Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
         Architectures or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
         """
-        from glasshouse.graph.training.batched.training import train_batched  # it builds on this module
-
         masks = as_members(members, (len(seeds), int(data.num_nodes)), place="members")
         return train_batched(self, data, masks, seeds)
 
@@ -181,31 +185,5 @@ class GNNTrainer:
         """A fresh module for this graph, from torch's random stream as it stands."""
         if self.model is not None:
             return self.model()
-        check_architecture(self.architecture)
-        from glasshouse.graph.models.gnn import build_gnn
-
-        return build_gnn(
-            self.architecture,
-            features=int(data.x.shape[1]),
-            hidden=self.hidden,
-            classes=int(data.y.max()) + 1,
-            layers=self.layers,
-            dropout=self.dropout,
-        )
-
-
-def check_architecture(name: str) -> None:
-    """Raise where there is no architecture of this name, or no PyTorch Geometric to build it with.
-
-    Example:
-        >>> check_architecture("gatt")
-        Traceback (most recent call last):
-        glasshouse.errors.InputError: architecture: "gatt" is not known. Did you mean "gat"? Known: gcn, sage, ...
-    """
-    try:
-        from glasshouse.graph.models.gnn import ARCHITECTURES
-    except ImportError:
-        raise MissingExtraError("GNNTrainer", package="torch-geometric", extra="graph") from None
-    if name not in ARCHITECTURES:
-        hint = did_you_mean(name, ARCHITECTURES)
-        raise InputError(f'architecture: "{name}" is not known.{hint} Known: {", ".join(ARCHITECTURES)}.')
+        features, classes = int(data.x.shape[1]), int(data.y.max()) + 1
+        return GNN(self.network(features, self.hidden, classes, self.layers), dropout=self.dropout)

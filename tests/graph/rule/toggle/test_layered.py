@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, SAGEConv
 
-from glasshouse.graph.models.gnn import ARCHITECTURES, GNN
+from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggle import toggle_losses
@@ -15,7 +16,7 @@ from tests.graph.random_graphs import CLASSES, FEATURES, Case, depths, random_ca
 BOTH: tuple[Hops, ...] = ("model", "affected")
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(NETWORKS.names()))
 @settings(max_examples=12, deadline=None)
 @given(case=random_cases(), layers=depths, seed=seeds)
 def test_toggling_equals_the_rule_as_written(architecture: str, case: Case, layers: int, seed: int) -> None:
@@ -43,7 +44,7 @@ def hub_case(size: int = 60) -> Case:
     )
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(NETWORKS.names()))
 def test_hubs_are_exact(architecture: str) -> None:
     case, models = hub_case(), random_models(architecture, layers=2, dtype=torch.float32)
     slow = reference_losses(models, case.data, case.masks, case.nodes)
@@ -51,7 +52,7 @@ def test_hubs_are_exact(architecture: str) -> None:
     torch.testing.assert_close(fast, slow, atol=1e-4, rtol=1e-5)
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(NETWORKS.names()))
 def test_the_answer_does_not_depend_on_the_memory(architecture: str) -> None:
     """One byte is never enough: the work is then done one model, one mask and one target at a time."""
     case, models = hub_case(12), random_models(architecture, layers=2, count=2, dtype=torch.float32)

@@ -15,7 +15,8 @@ from torch_geometric.nn import GATConv, GCNConv, GraphConv
 
 from glasshouse.errors import InputError
 from glasshouse.graph.data.synthetic import citation_graph
-from glasshouse.graph.models.gnn import ARCHITECTURES, GNN
+from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.training.batched.training import batching_obstacle
 from glasshouse.graph.training.dropout import drop
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
@@ -47,13 +48,13 @@ def assert_same_as_one_at_a_time(trainer: GNNTrainer, data: Data) -> None:
 
 
 @pytest.mark.parametrize("data", [SPARSE, DENSE], ids=["sparse", "dense"])
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", NETWORKS.names())
 def test_stacked_gnns_are_those_trained_one_at_a_time(architecture: str, data: Data) -> None:
     trainer = GNNTrainer(architecture=architecture, hidden=8, dropout=0, epochs=10, device="cpu")
     assert_same_as_one_at_a_time(trainer, data)
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("architecture", NETWORKS.names())
 def test_three_layers_and_another_optimizer_stack_too(architecture: str) -> None:
     trainer = GNNTrainer(
         architecture=architecture, hidden=8, layers=3, dropout=0, epochs=5, optimizer=sgd(lr=0.05), device="cpu"
@@ -62,7 +63,7 @@ def test_three_layers_and_another_optimizer_stack_too(architecture: str) -> None
 
 
 @settings(max_examples=10)
-@given(seed=st.integers(0, 10**6), architecture=st.sampled_from(sorted(ARCHITECTURES)))
+@given(seed=st.integers(0, 10**6), architecture=st.sampled_from(sorted(NETWORKS.names())))
 def test_loops_repeated_edges_lone_nodes_and_missing_labels_change_nothing(seed: int, architecture: str) -> None:
     random = np.random.default_rng(seed)
     edges = random.integers(129, size=(2, 200))  # directed, some of them loops

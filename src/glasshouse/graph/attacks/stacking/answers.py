@@ -7,15 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.errors import InputError
-from glasshouse.graph.models.asking import ask_model, quiet
-from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.models.node_losses import node_losses
 from glasshouse.graph.rule.toggle import toggle_losses
-from glasshouse.numerics import losses_from_logits
 
 __all__ = ["PlainAnswers", "SampledAnswers", "plain_answers", "sampled_answers"]
 
@@ -62,7 +59,7 @@ def plain_answers(models: Sequence[Model], data: Data) -> PlainAnswers:
         >>> plain_answers([lambda x, edges: x], data).alone.round(3)
         array([[0.313, 0.313]])
     """
-    return PlainAnswers(_losses(models, data, data.edge_index[:, :0]), _losses(models, data, data.edge_index))
+    return PlainAnswers(node_losses(models, data, data.edge_index[:, :0]), node_losses(models, data, data.edge_index))
 
 
 def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, engine: str = "auto") -> SampledAnswers:
@@ -79,23 +76,7 @@ def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, en
         (array([[[0.313, 0.313]]]), array([[0., 0.]]))
     """
     chosen = torch.from_numpy(masks)
-    try:
-        signal = toggle_losses(models, data, chosen, torch.arange(int(data.num_nodes)), engine=engine)
-    except ValueError as error:
-        raise InputError(*str(error).splitlines()) from error
+    signal = toggle_losses(models, data, chosen, torch.arange(int(data.num_nodes)), engine=engine)
     edges = data.edge_index
-    own = [_losses(models, data, edges[:, mask.to(edges.device)[edges[0]]]) for mask in chosen]
+    own = [node_losses(models, data, edges[:, mask.to(edges.device)[edges[0]]]) for mask in chosen]
     return SampledAnswers(np.stack(own, axis=1), signal.cpu().numpy().astype(np.float64))
-
-
-def _losses(models: Sequence[Model], data: Data, edge_index: Tensor) -> FloatArray:
-    labels = data.y.cpu().numpy().astype(np.int64)
-    found = np.empty((len(models), len(labels)))
-    with quiet(models):
-        for number, model in enumerate(models):
-            device = model_device([model]) or data.x.device
-            logits = ask_model(model, data.x.to(device), edge_index.to(device)).double().cpu().numpy()
-            if logits.ndim != 2 or logits.shape[1] <= labels.max():
-                raise InputError(f"models: one answers with shape {logits.shape}, but labels go up to {labels.max()}.")
-            found[number] = losses_from_logits(logits, labels)
-    return found

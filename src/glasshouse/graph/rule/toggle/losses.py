@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import meet, quiet
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.question import Hops, Question, ask
@@ -83,11 +84,11 @@ def _signals(models: Sequence[Model], question: Question, *, engine: str, memory
     elif engine in ("auto", "toggle"):
         chosen = [name for name in known if engine == "auto" or name != "packed"]
     else:
-        raise ValueError(f"engine: {engine!r} is not known. Use auto, toggle, reference or one of {', '.join(known)}.")
+        raise InputError(f"engine: {engine!r} is not known. Use auto, toggle, reference or one of {', '.join(known)}.")
     for name in chosen:
         if known[name].supports(models, question):
             return known[name].signals(models, question, memory=memory)
-    raise ValueError(
+    raise InputError(
         f"engine: {engine!r} cannot toggle {type(models[0]).__name__} row by row. "
         'Use "auto", which asks it as a black box.'
     )

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.models.asking import ask_model, manners_of
-from glasshouse.graph.models.losses import losses
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question, check_width
 from glasshouse.graph.rule.toggle.balls import Rings, draw_rings
@@ -28,6 +27,7 @@ from glasshouse.graph.rule.toggle.segments import (
     slices_within,
     starts_of,
 )
+from glasshouse.losses import tensor_losses
 from glasshouse.progress import open_bar
 
 __all__ = ["Packed"]
@@ -105,7 +105,7 @@ def _under_mask(
 def _losses(model: Model, x: Tensor, edge_index: Tensor, labels: Tensor, question: Question) -> Tensor:
     """One query: losses [rows]."""
     logits = check_width(ask_model(model, x, edge_index), question)
-    return losses(logits, labels.clamp(0, logits.shape[-1] - 1))
+    return tensor_losses(logits, labels.clamp(0, logits.shape[-1] - 1))
 
 
 def _index_cost(graph: MaskedGraph, targets: Tensor, radius: int) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
@@ -57,9 +56,4 @@ def engines() -> dict[str, Engine]:
         >>> list(engines())[-1]
         'packed'
     """
-    # Each module registers itself; the compiled one needs numba, which is an extra.
-    from glasshouse.graph.rule.toggle import layered, packed, whole  # noqa: F401
-
-    if importlib.util.find_spec("numba"):
-        from glasshouse.graph.rule.toggle import compiled_engine  # noqa: F401
     return {name: engine for name, (_, engine) in sorted(_ENGINES.items(), key=lambda item: item[1][0])}

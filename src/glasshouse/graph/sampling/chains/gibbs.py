@@ -11,6 +11,7 @@ import numpy.typing as npt
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import quiet
 from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle.compiled.architecture import toggle
@@ -75,7 +76,7 @@ def gibbs_masks(
         ((4, 2), 1.0)
     """
     if len(models) < 2:
-        raise ValueError("models: the target and at least one shadow model are needed.")
+        raise InputError("models: the target and at least one shadow model are needed.")
     began = time.perf_counter()
     n = int(data.num_nodes)
     logits = prior_logits(prior, n)
@@ -84,7 +85,7 @@ def gibbs_masks(
     everyone = np.ones((n, len(models) - 1), np.bool_)
     heard = everyone if asked is None else np.ascontiguousarray(asked.T)
     if heard.shape != everyone.shape or not heard.any(axis=1).all():
-        raise ValueError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
+        raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
     cores = threads or available_cores()
     with open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
         rest = (masks, sources, logits, heard, done)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import quiet
 from glasshouse.graph.rule.toggle.compiled.problem import build_problem, supports
 from glasshouse.graph.rule.toggle.compiled.workers import available_cores, open_workers
@@ -98,7 +99,7 @@ def metropolis_masks(
         ((5, 2), True)
     """
     if len(models) < 2:
-        raise ValueError("models: the target and at least one shadow model are needed.")
+        raise InputError("models: the target and at least one shadow model are needed.")
     began = time.perf_counter()
     n, cores = int(data.num_nodes), threads or available_cores()
     logits = prior_logits(prior, n)

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from glasshouse.errors import InputError
+
 __all__ = ["ChainInfo", "generators", "prior_logits", "starting_masks"]
 
 Prior = float | npt.NDArray[np.float64] | Tensor
@@ -38,7 +40,7 @@ def prior_logits(prior: Prior, n: int) -> npt.NDArray[np.float64]:
     """
     share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
     if not ((share >= 0) & (share <= 1)).all():
-        raise ValueError("prior: a share of members lies between 0 and 1.")
+        raise InputError("prior: a share of members lies between 0 and 1.")
     with np.errstate(divide="ignore"):
         return np.log(share) - np.log1p(-share)
 
@@ -60,5 +62,5 @@ def starting_masks(
         return np.stack([source.random(n) < share for source in sources])
     masks = np.atleast_2d(np.asarray(start, dtype=np.bool_))
     if masks.shape not in ((1, n), (len(sources), n)):
-        raise ValueError(f"start: shape {masks.shape} is neither [{n}] nor [{len(sources)}, {n}].")
+        raise InputError(f"start: shape {masks.shape} is neither [{n}] nor [{len(sources)}, {n}].")
     return np.broadcast_to(masks, (len(sources), n)).copy()

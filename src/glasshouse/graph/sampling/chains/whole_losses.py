@@ -11,9 +11,9 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.asking import ask_model, manners_of, quiet
-from glasshouse.graph.models.losses import losses
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.reference import induced_losses
+from glasshouse.losses import tensor_losses
 
 __all__ = ["WholeLosses", "forward_losses"]
 
@@ -39,7 +39,7 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
             found = [
                 induced_losses(model, question, members)
                 if manners_of(model).everywhere
-                else losses(ask_model(model, data.x, edges), data.y)
+                else tensor_losses(ask_model(model, data.x, edges), data.y)
                 for model in models
             ]
         return torch.stack(found).numpy()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
@@ -15,23 +16,39 @@ from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.training.batched.graphs import BatchedGraph, padded_size
 from glasshouse.graph.training.batched.layers import batched_layer, layer_obstacle
 from glasshouse.graph.training.dropout import drop
-from glasshouse.graph.training.trainer import GNNTrainer
+from glasshouse.graph.training.setting import Setting
 from glasshouse.randomness import seed_for
 from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 __all__ = ["batching_obstacle", "train_batched"]
 
 _TOGETHER = 4  # models a stack on a CPU
 
 
-def batching_obstacle(trainer: GNNTrainer, data: Data) -> str | None:
+class _Trainer(Protocol):
+    """What is read of a trainer; `GNNTrainer` offers it, and imports this module."""
+
+    @property
+    def setting(self) -> Setting: ...
+    @property
+    def hidden(self) -> int: ...
+    @property
+    def layers(self) -> int: ...
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def optimizer(self) -> Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]: ...
+    @property
+    def place(self) -> torch.device: ...
+    def untrained(self, data: Data) -> nn.Module: ...
+    def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module: ...
+
+
+def batching_obstacle(trainer: _Trainer, data: Data) -> str | None:
     """Why this trainer's models must be trained one at a time, in words, or None.
 
     Example:
-        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph import GNNTrainer
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
         >>> batching_obstacle(GNNTrainer(), data) is None
         True
@@ -49,12 +66,12 @@ def batching_obstacle(trainer: GNNTrainer, data: Data) -> str | None:
     return next((obstacle for obstacle in obstacles if obstacle), None)
 
 
-def train_batched(trainer: GNNTrainer, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
+def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
     """Models trained together where they can be, one at a time where not; see `GNNTrainer.train_many`.
 
     Example:
         >>> import numpy as np
-        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph import GNNTrainer
         >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
         >>> members = np.array([[True, True, False, False], [False, False, True, True]])
         >>> len(train_batched(GNNTrainer(hidden=8, epochs=2, device="cpu"), data, members, seeds=[0, 1]))
@@ -79,12 +96,12 @@ def train_batched(trainer: GNNTrainer, data: Data, members: BoolArray, seeds: Se
     )
 
 
-def _untrained(trainer: GNNTrainer, data: Data, seed: int) -> nn.Module:
+def _untrained(trainer: _Trainer, data: Data, seed: int) -> nn.Module:
     torch.manual_seed(seed_for(seed, "weights"))
     return trainer.untrained(data).to(trainer.place)
 
 
-def _bytes_each(trainer: GNNTrainer, data: Data, size: int) -> int:
+def _bytes_each(trainer: _Trainer, data: Data, size: int) -> int:
     """A generous guess at a model's share of a stack: features, messages, hidden values, weights and their moments."""
     features, width = int(data.x.shape[1]), max(trainer.hidden, int(data.y.max()) + 1)
     edges = int(data.edge_index.shape[1]) * size // max(1, len(data.x))
@@ -92,7 +109,7 @@ def _bytes_each(trainer: GNNTrainer, data: Data, size: int) -> int:
 
 
 def _train(
-    trainer: GNNTrainer, data: Data, members: BoolArray, models: Sequence[nn.Module], seeds: Sequence[int]
+    trainer: _Trainer, data: Data, members: BoolArray, models: Sequence[nn.Module], seeds: Sequence[int]
 ) -> list[nn.Module]:
     graphs = [induced(data, who, device=trainer.place) for who in members]
     if not all(bool((graph.y >= 0).any()) for graph in graphs):

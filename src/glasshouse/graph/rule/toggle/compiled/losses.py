@@ -1,4 +1,8 @@
-"""Cross-entropy of a row of logits for all models at once, with the exponentials done in vector registers."""
+"""The losses of `glasshouse.losses` for a row of logits of all models at once, with exponentials in vector registers.
+
+Margin and softplus are split at the winner, which keeps a confident answer's digits too: log1p of what the other powers
+sum to, and how far the label lies behind.
+"""
 
 from __future__ import annotations
 

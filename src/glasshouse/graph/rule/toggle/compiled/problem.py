@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from glasshouse.errors import InputError
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.rule.toggle.compiled.architecture import ARCHITECTURES, SELF_LOOPS_MATTER
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, has_self_loops, is_simple, whole_graph
@@ -89,7 +90,7 @@ def build_problem(models: Sequence[GNN], data: Data, *, threads: int | None = No
     """Stack the models and read the graph; ask ``supports`` first."""
     architecture = _architecture(models[0])
     if architecture is None:
-        raise ValueError("These models have no compiled kernels; ask supports() first.")
+        raise InputError("These models have no compiled kernels; ask supports() first.")
     graph = whole_graph(data)
     x = np.ascontiguousarray(data.x.numpy(), dtype=np.float32)
     layers: list[list[Any]] = [list(model.convolutions) for model in models]

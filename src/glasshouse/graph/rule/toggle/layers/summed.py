@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -59,6 +59,13 @@ class Summed:
     width: int
     finish: Finish | None = None
     item: int = 4  # bytes of one value
+
+    @classmethod
+    def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
+        """A layer with a weight, from which the number of models and the width are read."""
+        models, _, width = weight.shape
+        item = weight.element_size()
+        return cls(weight=weight, root=root, bias=bias, models=models, width=width, item=item, **options)
 
     @property
     def counts_senders(self) -> bool:

@@ -1,0 +1,124 @@
+"""The one door for graphs: what is wrong with one, every fault at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from glasshouse.errors import InputError, raise_faults
+
+__all__ = ["check_edges", "check_graph", "graph_faults"]
+
+_PARTS = ("x", "edge_index", "y")
+_EDGE_VALUES = ("edge_weight", "edge_attr", "edge_type")
+_WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
+
+
+def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data.") -> None:
+    """Refuse a graph that models cannot be trained on or asked about; see `graph_faults`.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> check_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]]), y=torch.tensor([0, 1])))
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: data.edge_index: names nodes outside 0 to 1; drop those edges.
+    """
+    raise_faults(graph_faults(data, labelled=labelled, nodes=nodes, place=place))
+
+
+def check_edges(edge_index: Tensor | None, count: int) -> None:
+    """Refuse edges [2, edges] that do not fit so many nodes, where features and labels do not matter.
+
+    Example:
+        >>> check_edges(torch.tensor([[0], [1]]), 2)
+    """
+    if edge_index is None:
+        raise InputError("data.edge_index: is missing; give edges [2, E].")
+    raise_faults(_edge_faults(edge_index, count, "data."))
+
+
+def graph_faults(
+    data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data."
+) -> list[str]:
+    """What is wrong with a graph, one line per fault; empty where nothing is.
+
+    A label below 0 (or NaN) says that a node has none, which training and toggles can work with.
+
+    Args:
+        data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n].
+        labelled: whether every node must have a label, of two classes or more, as in an audit.
+        nodes: [n] true for nodes whose features are used; all by default. Training uses those of its members only.
+        place: what the name of a part is put behind: ``"data."``, or a file.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, -1]))
+        >>> graph_faults(data)
+        []
+        >>> graph_faults(data, labelled=True)
+        ['data.y: 1 nodes have no label; leave them out with data.subgraph(data.y >= 0).']
+    """
+    parts = {name: getattr(data, name, None) for name in _PARTS}
+    missing = [name for name, value in parts.items() if value is None]
+    if missing:
+        return [f"{place}{name}: is missing; x, edge_index and y are all needed." for name in missing]
+    loose = [name for name, value in parts.items() if not isinstance(value, Tensor)]
+    if loose:
+        return [f"{place}{name}: is not a torch tensor; make it one with torch.as_tensor." for name in loose]
+    x, edge_index, y = (value for value in parts.values() if isinstance(value, Tensor))
+    faults = [*_feature_faults(x, nodes, place), *_edge_value_faults(data, place)]
+    if x.ndim:  # else nobody knows how many nodes there are
+        faults += [*_edge_faults(edge_index, len(x), place), *_label_faults(y, len(x), place, labelled=labelled)]
+    return faults
+
+
+def _feature_faults(x: Tensor, nodes: ArrayLike | None, place: str) -> list[str]:
+    if x.layout is not torch.strided:
+        return [f"{place}x: is sparse; give a dense matrix, such as data.x.to_dense()."]
+    if x.ndim != 2:
+        return [f"{place}x: has shape {tuple(x.shape)}; give one row per node, [n, features]."]
+    bad = ~torch.isfinite(x.float()).all(dim=1).cpu().numpy()  # models work in float32, where 1e300 is infinite
+    if nodes is not None and np.shape(nodes) == bad.shape:
+        bad &= np.asarray(nodes, dtype=np.bool_)
+    if bad.any():
+        return [f"{place}x: node {int(bad.argmax())} has a NaN or infinite feature; fill it in first."]
+    return []
+
+
+def _edge_faults(edge_index: Tensor, count: int, place: str) -> list[str]:
+    whole = edge_index.layout is torch.strided and edge_index.dtype in _WHOLE
+    if not whole or edge_index.ndim != 2 or len(edge_index) != 2:
+        return [
+            f"{place}edge_index: has shape {tuple(edge_index.shape)} and type {edge_index.dtype}; give whole numbers "
+            f"in two rows, from where and to where."
+        ]
+    if edge_index.numel() and not (int(edge_index.min()) >= 0 and int(edge_index.max()) < count):
+        return [f"{place}edge_index: names nodes outside 0 to {count - 1}; drop those edges."]
+    return []
+
+
+def _edge_value_faults(data: Any, place: str) -> list[str]:
+    """Training, queries and toggles would all leave them out, and the figures would be those of another model."""
+    return [
+        f"{place}{name}: values of edges are not used yet, so a model that needs them would be judged wrongly. "
+        f"Say data.{name} = None if the model was trained without them; otherwise it cannot be audited."
+        for name in _EDGE_VALUES
+        if getattr(data, name, None) is not None
+    ]
+
+
+def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[str]:
+    if y.shape != (count,):
+        return [f"{place}y: has shape {tuple(y.shape)} for {count} nodes; give one class per node, [{count}]."]
+    given = y[~torch.isnan(y)]
+    if not bool((given == given.long()).all()):
+        return [f"{place}y: some labels are not whole numbers; give each node the number of its class."]
+    if labelled and (lost := int((~(y >= 0)).sum())):  # NaN is not >= 0 either
+        return [f"{place}y: {lost} nodes have no label; leave them out with data.subgraph(data.y >= 0)."]
+    if labelled and len(torch.unique(y)) < 2:
+        return [f"{place}y: all nodes have one label; a classifier needs two or more."]
+    return []

@@ -1,0 +1,83 @@
+"""A graph as a population: what a shadow pool needs to know of it."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from glasshouse.arrays import TextArray
+from glasshouse.digests import digest_arrays, row_digests
+from glasshouse.population import as_ids, as_population
+
+__all__ = ["GraphPopulation"]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPopulation:
+    """The nodes of a graph as records. `glasshouse.population.as_population` makes it of a `Data`.
+
+    Args:
+        training_data: the graph, which trainers are called with.
+
+    Example:
+        >>> import torch
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
+        >>> len(as_population(data)), as_population(data).ids
+        (2, array(['0', '1'], dtype='<U21'))
+    """
+
+    training_data: Data
+
+    def __len__(self) -> int:
+        return int(self.training_data.num_nodes)
+
+    @functools.cached_property
+    def ids(self) -> TextArray:
+        """[n] the graph's own ``ids`` where it has any, else the numbers of the nodes."""
+        return as_ids(getattr(self.training_data, "ids", None), len(self), place="data.ids")
+
+    @property
+    def independent(self) -> bool:
+        """No: what a model answers about a node depends on the nodes around it, and audits ask with other edges."""
+        return False
+
+    def fingerprint(self) -> str:
+        """A short hash of all that the graph holds.
+
+        Edge weights, masks and the like may steer a user's own trainer; a graph without them is known by its features,
+        edges and labels alone. Names of nodes and a sentence about the graph steer nothing.
+
+        Example:
+            >>> import torch
+            >>> parts = {"x": torch.eye(2), "edge_index": torch.tensor([[0], [1]]), "y": torch.tensor([0, 1])}
+            >>> plain, weighted = Data(**parts), Data(**parts, edge_weight=torch.ones(1))
+            >>> GraphPopulation(plain).fingerprint() == GraphPopulation(weighted).fingerprint()
+            False
+        """
+        data = self.training_data
+        main = digest_arrays([data.x, data.edge_index, data.y])
+        names = sorted(set(data.keys()) - {"x", "edge_index", "y", "about", "ids"})
+        more = [(name, value) for name in names if (value := getattr(data, name, None)) is not None]
+        if not more:
+            return main
+        parts = [main, *(f"{name} {_in_short(value)}" for name, value in more)]
+        return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:16]
+
+    def digests(self) -> NDArray[np.bytes_]:
+        """[n] a short hash of each node's features and label: equal nodes have equal ones."""
+        return row_digests(self.training_data.x, self.training_data.y.cpu().numpy())
+
+
+def _in_short(value: Any) -> str:
+    if hasattr(value, "detach") or hasattr(value, "__array__"):
+        return digest_arrays([value])
+    return repr(value) if isinstance(value, str | int | float | bool | list | tuple) else type(value).__name__
+
+
+as_population.register(Data, GraphPopulation)

@@ -1,0 +1,74 @@
+"""GAT's convolution: neighbours weighted by attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv
+from torch_geometric.utils import add_self_loops, remove_self_loops, softmax
+
+from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.rule.toggle.layers.attention import Attention
+from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.training.batched.graphs import BatchedGraph
+from glasshouse.graph.training.batched.layers import Layer, Weights, biased
+from glasshouse.graph.training.sparse import SparseMatrix
+
+__all__: list[str] = []
+
+
+def _toggled(layers: Sequence[GATConv]) -> list[Attention]:
+    return [
+        Attention(
+            weight=batched_maps([layer.lin for layer in layers]),
+            source=torch.cat([layer.att_src.detach() for layer in layers]),
+            receiver=torch.cat([layer.att_dst.detach() for layer in layers]),
+            bias=batched_vectors([layer.bias for layer in layers]),
+            slope=float(layers[0].negative_slope),
+            concat=bool(layers[0].concat),
+        )
+    ]
+
+
+def _batched(layer: GATConv, graph: BatchedGraph) -> Layer:
+    edges, _ = remove_self_loops(graph.edge_index)
+    source, target = add_self_loops(edges, num_nodes=graph.nodes)[0] if layer.add_self_loops else graph.edge_index
+
+    def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
+        hidden = graph.linear(x, weights["lin.weight"]).unflatten(2, (layer.heads, layer.out_channels))
+        senders, receivers = ((hidden * weights[name]).sum(-1).flatten(0, 1) for name in ("att_src", "att_dst"))
+        fit = nn.functional.leaky_relu(senders[source] + receivers[target], layer.negative_slope)  # [E, heads]
+        share = softmax(fit, target, num_nodes=graph.nodes)
+        flat = hidden.flatten(0, 1)  # [K m, heads, out]
+        sums = torch.zeros_like(flat).index_add(0, target, share[:, :, None] * flat[source])
+        sums = graph.by_graph(sums)
+        return biased(sums.flatten(2) if layer.concat else sums.mean(2), weights.get("bias"))
+
+    return step
+
+
+def _plain(layer: GATConv) -> bool:
+    """One linear map for both ends, no values of edges, nothing beside the attention."""
+    return layer.aggr == "add" and layer.lin is not None and layer.lin_edge is None and layer.res is None
+
+
+def _can_toggle(layer: GATConv) -> bool:
+    return _plain(layer) and bool(layer.add_self_loops)
+
+
+def _can_batch(layer: GATConv) -> bool:
+    return _plain(layer) and layer.dropout == 0
+
+
+register_layer_type(
+    LayerType(
+        convolution=GATConv,
+        can_toggle=_can_toggle,
+        toggled=_toggled,
+        options=("concat", "negative_slope"),
+        can_batch=_can_batch,
+        batched=_batched,
+    )
+)

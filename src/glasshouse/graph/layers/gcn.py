@@ -1,0 +1,43 @@
+"""GCN's convolution: a sum over neighbours, divided by the root degrees of both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch_geometric.nn import GCNConv
+
+from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.rule.toggle.layers.summed import Summed
+from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.training.batched.graphs import BatchedGraph
+from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised
+from glasshouse.graph.training.sparse import SparseMatrix
+
+__all__: list[str] = []
+
+
+def _toggled(layers: Sequence[GCNConv]) -> list[Summed]:
+    weight = batched_maps([layer.lin for layer in layers])
+    bias = batched_vectors([layer.bias for layer in layers])
+    return [Summed.of(weight=weight, bias=bias, normalisation="symmetric")]
+
+
+def _batched(layer: GCNConv, graph: BatchedGraph) -> Layer:
+    matrix = normalised(graph, improved=layer.improved, loops=layer.add_self_loops)
+
+    def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
+        return biased(graph.spread(matrix, graph.linear(x, weights["lin.weight"])), weights.get("bias"))
+
+    return step
+
+
+register_layer_type(
+    LayerType(
+        convolution=GCNConv,
+        can_toggle=lambda c: c.normalize and c.add_self_loops and not c.improved and not c.cached and c.aggr == "add",
+        toggled=_toggled,
+        can_batch=lambda c: c.normalize and c.aggr == "add",
+        batched=_batched,
+    )
+)

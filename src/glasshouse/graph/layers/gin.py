@@ -1,0 +1,68 @@
+"""GIN's convolution: a sum over neighbours, then a perceptron."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GINConv
+
+from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.rule.toggle.layers.summed import Summed
+from glasshouse.graph.rule.toggle.layers.weights import Dense, batched_maps, batched_vectors
+from glasshouse.graph.training.batched.graphs import BatchedGraph
+from glasshouse.graph.training.batched.layers import Layer, Weights, biased
+from glasshouse.graph.training.sparse import SparseMatrix
+
+__all__: list[str] = []
+
+
+def _known(layer: GINConv) -> bool:
+    """Whether it sums, and its perceptron is linear maps and ReLUs, a linear map first."""
+    parts = list(layer.nn.children())
+    plain = type(layer.nn) is nn.Sequential and all(type(part) in (nn.Linear, nn.ReLU) for part in parts)
+    return layer.aggr == "add" and plain and bool(parts) and type(parts[0]) is nn.Linear
+
+
+def _toggled(layers: Sequence[GINConv]) -> list[Summed]:
+    """The first linear map commutes with the sum; what follows it finishes each row."""
+    weight = batched_maps([layer.nn[0] for layer in layers])
+    bias = batched_vectors([layer.nn[0].bias for layer in layers])
+    eps = torch.stack([torch.as_tensor(layer.eps).detach().reshape(()).to(weight) for layer in layers])
+    root = weight * (1 + eps).view(-1, 1, 1)
+    steps: list[Callable[[Tensor], Tensor]] = [
+        torch.relu if isinstance(column[0], nn.ReLU) else Dense(column)
+        for column in zip(*[layer.nn[1:] for layer in layers], strict=True)
+    ]
+
+    def finish(rows: Tensor) -> Tensor:
+        for step in steps:
+            rows = step(rows)
+        return rows
+
+    return [Summed.of(weight=weight, bias=bias, root=root, normalisation="none", finish=finish)]
+
+
+def _batched(layer: GINConv, graph: BatchedGraph) -> Layer:
+    ones = torch.ones(graph.edge_index.shape[1], device=graph.edge_index.device)
+    sums = SparseMatrix.of_edges(graph.edge_index, ones, nodes=graph.nodes)  # the adjacency matrices, [K m, K m]
+    (first, _), *rest = layer.nn.named_children()
+
+    def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
+        own = graph.linear(x, weights[f"nn.{first}.weight"])
+        own = (1 + weights["eps"][:, :, None]) * own + graph.spread(sums, own)
+        hidden = biased(own, weights.get(f"nn.{first}.bias"))
+        for name, module in rest:
+            if isinstance(module, nn.ReLU):
+                hidden = torch.relu(hidden)
+            else:
+                hidden = biased(graph.linear(hidden, weights[f"nn.{name}.weight"]), weights.get(f"nn.{name}.bias"))
+        return hidden
+
+    return step
+
+
+register_layer_type(
+    LayerType(convolution=GINConv, can_toggle=_known, toggled=_toggled, can_batch=_known, batched=_batched)
+)

@@ -1,0 +1,55 @@
+"""From logits to losses: for numpy arrays and for torch tensors, by one formula.
+
+The loss is softplus of the negative margin: the log-sum-exp of the other logits less the own one. It is what attacks
+look at, so it keeps the digits of a confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the usual
+log-softmax gives 0. The kernels in ``graph/rule/toggle/compiled/losses.py`` compute the same in float32.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.numerics import margin_to_loss
+
+__all__ = ["losses_from_logits", "tensor_losses"]
+
+
+def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: float = 1.0) -> FloatArray:
+    """Cross-entropy of each record, float64 [N].
+
+    Args:
+        logits: [N, C], C >= 2; one-logit binary models are widened to [0, z] before they come here.
+        labels: [N], columns of the true classes.
+        temperature: logits are divided by it first.
+
+    Example:
+        >>> losses_from_logits([[100.0, 0.0], [0.0, 0.0]], np.array([0, 1]))
+        array([3.72007598e-44, 6.93147181e-01])
+    """
+    scaled = np.asarray(logits, dtype=np.float64) / temperature
+    rows = np.arange(len(scaled))
+    own = scaled[rows, labels]
+    scaled[rows, labels] = -np.inf
+    largest = scaled.max(axis=1)
+    with np.errstate(invalid="ignore"):  # a NaN stays a NaN, and is refused by name where evidence is made
+        others = largest + np.log(np.exp(scaled - largest[:, None]).sum(axis=1))
+        return margin_to_loss(own - others)
+
+
+def tensor_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """The same on the tensors' own device, float64 [...], from logits [..., C] and labels [...].
+
+    Example:
+        >>> tensor_losses(torch.tensor([[40.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))
+        tensor([4.2484e-18, 6.9315e-01], dtype=torch.float64)
+    """
+    logits = logits.double()
+    own_column = labels.unsqueeze(-1).expand(*logits.shape[:-1], 1)
+    own = logits.gather(-1, own_column)
+    others = logits.scatter(-1, own_column, -torch.inf)
+    # threshold: above it softplus(x) is taken as x; 40 keeps float64 exact, torch's own 20 does not
+    return torch.nn.functional.softplus((others.logsumexp(-1, keepdim=True) - own).squeeze(-1), threshold=40.0)
