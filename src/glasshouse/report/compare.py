@@ -77,7 +77,7 @@ def compare(summaries: Mapping[str, Summary]) -> Comparison:
     shared = set.intersection(*(set(summary.fprs) for summary in summaries.values()))
     if not shared:
         told = "; ".join(f"{name}: {', '.join(map(rate, one.fprs)) or 'none'}" for name, one in summaries.items())
-        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Audit them at the same.")
+        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
     fpr = min(shared)
     runs = tuple(_compared(number, name, one, fpr) for number, (name, one) in enumerate(summaries.items(), start=1))
     every = [attack.name for attack in runs[0].summary.attacks]

@@ -32,7 +32,7 @@ class Versioned:
 
     def __init__(self, trainer: Any, *, version: str) -> None:
         if not isinstance(version, str) or not version.strip():
-            raise InputError(f"version: {version!r} is not a version; give a text of your own, such as '1'.")
+            raise InputError(f"version: {version!r} is not a version; give your own text, such as '1'.")
         object.__setattr__(self, "trainer", trainer)
         object.__setattr__(self, "version", version)
 
