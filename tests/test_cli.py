@@ -227,7 +227,7 @@ def test_runs_are_compared_by_the_names_of_their_folders(evidence: Path) -> None
         assert done.returncode == 0, done.stderr
     done = glasshouse("compare", "runs/before", "runs/after", "--out", "compare.html", folder=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("before lets ")
+    assert done.stdout.startswith("In before, ")
     assert "Comparison of audits" in (folder / "compare.html").read_text()
     twice = glasshouse("compare", "runs/before", "runs/before", folder=folder)
     assert twice.returncode == 2

@@ -160,8 +160,8 @@ def test_nothing_was_run_is_said_only_where_nothing_was(glasshouse: Command, tmp
     done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        "1 problem; the run was stopped. The target was being trained. Shadow models were being trained, and are not "
-        "kept without a pool."
+        "1 problem; the run was stopped. The target was being trained. Shadow models were being trained; without a "
+        "pool they are not kept."
     )
     done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "pool", folder=tmp_path)
     assert done.returncode == 2
