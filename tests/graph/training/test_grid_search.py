@@ -65,7 +65,7 @@ def test_weight_decay_and_architecture_are_searched_as_well() -> None:
 
 
 def test_a_gap_that_nothing_reaches_is_said_with_the_largest_one_seen() -> None:
-    with pytest.raises(InputError, match=r"no setting reaches 0.99; the largest gap seen is -?\d\.\d{3}"):
+    with pytest.raises(InputError, match=r"no setting reaches 0.99; the largest gap is -?\d\.\d{3}"):
         grid_search(DATA, {"epochs": [1, 2]}, base=BASE, minimum_gap=0.99, splits=1)
 
 
