@@ -1,7 +1,6 @@
 """Audit a graph neural network on the synthetic citation graph: G-BASE with two samplers beside LiRA."""
 
-from glasshouse.graph import GBASE, GNNTrainer, audit, citation_graph
-from glasshouse.graph.training.trainer import adam
+from glasshouse.graph import GBASE, GNNTrainer, adam, audit, citation_graph
 
 data = citation_graph(nodes=800)  # any torch_geometric Data with x, edge_index and y will do
 trainer = GNNTrainer(architecture="gcn", hidden=64, dropout=0.5, epochs=40, optimizer=adam(lr=0.01))

@@ -4,12 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glasshouse import Evidence, audit
-from glasshouse.arrays import FloatArray
-from glasshouse.attacks import Attack, register
-from glasshouse.datasets import digits
-from glasshouse.population import random_subsets
-from glasshouse.training import TorchTrainer, mlp
+from glasshouse import Attack, Evidence, FloatArray, TorchTrainer, audit, digits, mlp, random_subsets, register
 
 
 @register("median-gap")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glasshouse import Evidence, audit_evidence, read_evidence, write_evidence
-from glasshouse.population import complementary_halves
+from glasshouse import Evidence, audit_evidence, complementary_halves, read_evidence, write_evidence
 
 random = np.random.default_rng(0)
 members = complementary_halves(2000, models=10, seed=0)  # nine models' worth of somebody else's work, and a target

@@ -5,8 +5,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from glasshouse import Population, PrivacyClaim, SklearnTrainer, audit
-from glasshouse.population import random_subsets
+from glasshouse import Population, PrivacyClaim, SklearnTrainer, audit, random_subsets
 
 bunch = load_breast_cancer()
 population = Population(bunch.data, bunch.target_names[bunch.target], ids=[f"patient-{i}" for i in range(569)])

@@ -4,10 +4,7 @@ import functools
 
 import torch
 
-from glasshouse import TorchTrainer, audit
-from glasshouse.datasets import digits
-from glasshouse.population import random_subsets
-from glasshouse.training import mlp
+from glasshouse import TorchTrainer, audit, digits, mlp, random_subsets
 
 data = digits()  # a tenth of the labels is wrong on purpose: only memory can fit those
 members = random_subsets(len(data.population), models=1, fraction=0.5, seed=0)[0]

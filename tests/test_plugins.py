@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,28 +12,40 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GraphConv, TAGConv
 
+import glasshouse
+from glasshouse import Evidence
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks import Attack, attack_names, register
+from glasshouse.attacks.registry import _ATTACKS
+from glasshouse.config import AuditFile
 from glasshouse.config.graph import NetworkSection
 from glasshouse.graph import (
     GNN,
     GNNTrainer,
+    GraphAttack,
     LayerType,
+    SamplingRequest,
+    Scene,
     audit,
     citation_graph,
     layer_widths,
     register_layer_type,
     register_network,
+    register_sampler,
     toggle_losses,
 )
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.sampling.sampler import SAMPLERS
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased
 from glasshouse.graph.training.batched.training import batching_obstacle
 from glasshouse.graph.training.sparse import SparseMatrix
 from glasshouse.pool.description import describe
 
+TRAINER = GNNTrainer(hidden=8, epochs=20, device="cpu")
 DATA = citation_graph(nodes=160, classes=3, words=60, topic_words=20)
 
 
@@ -42,6 +56,11 @@ def _registries_as_they_were(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     LAYER_TYPES.clear()
     LAYER_TYPES.update(known)
+
+
+@pytest.fixture
+def _attacks_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_ATTACKS, "_things", dict(_ATTACKS._things))
 
 
 def tag(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
@@ -71,6 +90,70 @@ def test_a_pool_notices_that_a_networks_code_has_changed() -> None:
     before = describe(GNNTrainer(architecture="tag"))
     register_network("tag")(lambda features, hidden, classes, layers: [TAGConv(features, classes, K=layers)])
     assert describe(GNNTrainer(architecture="tag")) != before
+
+
+@pytest.mark.usefixtures("_attacks_as_they_were")
+def test_an_attack_on_graphs_is_one_class() -> None:
+    @register("degree")
+    @dataclass(frozen=True, kw_only=True)
+    class Degree(GraphAttack):
+        """Nodes with many neighbours are members, it believes."""
+
+        def score(self, scene: Scene) -> FloatArray:
+            degree = np.bincount(scene.data.edge_index[0].numpy(), minlength=int(scene.data.num_nodes))
+            return scene.audited(degree).astype(np.float64)
+
+    assert "degree" in attack_names()
+    assert "degree" not in attack_names(graph=False)
+    assert AuditFile(attacks=["degree"]).attacks == ["degree"]
+    found = audit(
+        DATA, trainer=TRAINER, attacks=["degree", {"name": "best", "candidates": ["degree"]}], shadows=4, fprs=[0.1]
+    )
+    assert (found.outcomes["degree"].scores == found.outcomes["best"].scores).all()
+    assert found.outcomes["degree"].thresholds
+
+
+@pytest.mark.usefixtures("_attacks_as_they_were")
+def test_an_attack_on_records_is_one_class_and_runs_on_graphs_too() -> None:
+    @register("gap")
+    @dataclass(frozen=True, kw_only=True)
+    class Gap(Attack):
+        """How much surer the target is than the median shadow model."""
+
+        def score(self, view: Evidence) -> FloatArray:
+            return np.asarray(np.median(view.shadow_loss, axis=0) - view.target_loss)
+
+    assert "gap" in attack_names(graph=False)
+    assert list(audit(DATA, trainer=TRAINER, attacks=["gap"], shadows=2, fprs=[0.1]).outcomes) == ["gap"]
+
+
+def test_a_sampler_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SAMPLERS, "_things", dict(SAMPLERS._things))
+
+    @register_sampler("everybody")
+    def everybody(scene: Scene, request: SamplingRequest) -> BoolArray:
+        return np.ones((request.samples, len(request.prior)), dtype=bool)
+
+    assert AuditFile(attacks=[{"name": "g-base", "sampler": "everybody"}]).attacks
+    attacks = [{"name": "g-base", "sampler": "everybody", "samples": 1}]
+    found = audit(DATA, trainer=TRAINER, attacks=attacks, shadows=2, nodes=np.arange(40), fprs=[0.1])
+    assert found.outcomes["g-base-everybody"].details["sampler_recall"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("g-regressed", {"attacks/registry.py", "graph/attacks/regressed.py"}),
+        ("g-stacked", {"attacks/registry.py", "graph/attacks/stacked.py"}),
+        ("sage-mean", {"graph/models/networks.py"}),
+        ("bavaria", {"attacks/bavaria.py"}),
+    ],
+)
+def test_what_is_built_in_is_named_in_as_few_files(name: str, files: set[str]) -> None:
+    """The counts of CONTRIBUTING: nobody has to find a second table that wants the name."""
+    source = Path(glasshouse.__file__).parent
+    found = {str(path.relative_to(source)) for path in source.rglob("*.py") if f'"{name}"' in path.read_text()}
+    assert found == files
 
 
 def toggled(layers: Sequence[GraphConv]) -> list[Summed]:

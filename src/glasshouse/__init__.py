@@ -1,25 +1,40 @@
 """Glasshouse tells the owner of a trained model how visible its training records are from outside."""
 
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks import Attack, register
 from glasshouse.audit import audit, audit_evidence
+from glasshouse.compute import LocalProcesses, RayCluster, ThisProcess
+from glasshouse.datasets import digits
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Evidence, QueryOptions, read_evidence, write_evidence
-from glasshouse.population import Population
+from glasshouse.population import Population, complementary_halves, random_subsets
 from glasshouse.result import AuditResult
-from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer
+from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
 
 __all__ = [
+    "Attack",
     "AuditResult",
+    "BoolArray",
     "Evidence",
+    "FloatArray",
     "InputError",
+    "LocalProcesses",
     "Population",
     "PrivacyClaim",
     "PrivateTrainer",
     "QueryOptions",
+    "RayCluster",
     "SklearnTrainer",
+    "ThisProcess",
     "TorchTrainer",
     "audit",
     "audit_evidence",
+    "complementary_halves",
+    "digits",
+    "mlp",
+    "random_subsets",
     "read_evidence",
+    "register",
     "write_evidence",
 ]

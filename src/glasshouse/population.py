@@ -127,7 +127,7 @@ def check_population(population: Any) -> None:
     Example:
         >>> check_population([[0.0], [1.0]])
         Traceback (most recent call last):
-        glasshouse.errors.InputError: population: list is not a Population; say audit(population, model=…, members=…, ...
+        glasshouse.errors.InputError: population: list is not a Population; say audit(population, model=…, ...
     """
     if not isinstance(population, Population):
         raise InputError(

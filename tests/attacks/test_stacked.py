@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.special import logit
 from glasshouse import Evidence, InputError
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, LiRA, Stacked
+from glasshouse.attacks.stacked import _among
 from glasshouse.attacks.stacking import Boosted
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
 from glasshouse.evidence import Mode
@@ -79,7 +81,7 @@ def test_what_it_learns_does_not_depend_on_the_target() -> None:
     assert outcomes[0].thresholds == outcomes[1].thresholds
 
 
-def test_offline_in_models_of_a_record_have_no_say_about_it() -> None:
+def test_offline_in_models_of_a_record_do_not_enter_its_score() -> None:
     """Records of one fold: whatever their in-models answer, their scores stay bit for bit."""
     evidence, _ = gaussian_evidence(records=400, models=6, shift=1.5, seed=0)
     attack = quick("offline").tuned(evidence)
@@ -90,13 +92,14 @@ def test_offline_in_models_of_a_record_have_no_say_about_it() -> None:
         shadow_loss=np.where(evidence.shadow_members & fold, 5.0, evidence.shadow_loss),
         shadow_members=evidence.shadow_members,
     )
-    learner = attack.fit_.fit.learner  # which one is best is told by all records together
-    rows = attack._rows(evidence, evidence.target_loss, attack.fit_.plan.panels[0])
+    learner = attack.fit_.fit.learner  # which one is best follows from all records together
+    panel = attack.fit_.plan.panels[0]
+    rows = attack._rows(_among(evidence, evidence.target_loss, panel))
     again = quick("offline").tuned(changed).fit_
     assert again is not None
     before, after = (known.fit.log_odds(rows, learner=learner) for known in (attack.fit_, again))
     assert (before[fold] == after[fold]).all()
-    assert (attack._rows(changed, evidence.target_loss, attack.fit_.plan.panels[0])[fold] == rows[fold]).all()
+    assert (attack._rows(_among(changed, evidence.target_loss, panel))[fold] == rows[fold]).all()
 
 
 def test_the_prior_shifts_the_log_odds() -> None:
@@ -106,6 +109,15 @@ def test_the_prior_shifts_the_log_odds() -> None:
     assert rare.log_odds(evidence) - even.log_odds(evidence) == pytest.approx(logit(0.1))
     with pytest.raises(InputError, match="prior"):
         Stacked(prior=1.0)
+
+
+def test_a_copy_with_other_parameters_learns_anew() -> None:
+    evidence, _ = gaussian_evidence(records=100, models=4, shift=1.5, seed=0)
+    attack = quick().tuned(evidence)
+    others: list[dict[str, Any]] = [{"mode": "offline"}, {"seed": 1}, {"folds": 2}, {"boosted": Boosted(fits=1)}]
+    for change in others:
+        assert dataclasses.replace(attack, **change).fit_ is None
+    assert dataclasses.replace(attack, prior=0.2, jobs=2).fit_ is attack.fit_
 
 
 @pytest.mark.parametrize("mode", ["online", "offline"])
@@ -139,18 +151,18 @@ def test_a_target_on_another_scale_is_noticed_and_not_misjudged() -> None:
     """The same target with margins twice as large and shifted, as by another training procedure."""
     evidence, members = gaussian_evidence(records=2000, models=8, shift=1.5, seed=0)
     margins = -np.log(np.expm1(evidence.target_loss))
-    strange = Evidence(
+    unlike = Evidence(
         target_loss=np.logaddexp(0.0, -(2.5 * margins + 4.0)),
         shadow_loss=evidence.shadow_loss,
         shadow_members=evidence.shadow_members,
     )
     attack = quick().tuned(evidence)
-    assert attack.mismatch(evidence) < 5 < attack.mismatch(strange)
-    found = auc(attack.score(strange), members)
+    assert attack.unlikeness(evidence) < 5 < attack.unlikeness(unlike)
+    found = auc(attack.score(unlike), members)
     assert found == pytest.approx(auc(attack.score(evidence), members), abs=0.02)
-    assert found > auc(BASE().score(strange), members)
+    assert found > auc(BASE().score(unlike), members)
     assert run_attack(attack, evidence, fprs=[]).note == ""
-    assert "unlike every simulated target" in run_attack(attack, strange, fprs=[]).note
+    assert "unlike every simulated target" in run_attack(attack, unlike, fprs=[]).note
 
 
 def test_labels_and_many_models_are_used() -> None:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 
 from glasshouse.config import AuditFile, run_audit_file
-from glasshouse.config.graph import GraphSection
+from glasshouse.config.graph import GraphSection, NetworkSection
+from glasshouse.graph import GNNTrainer
 
 
 def test_a_graph_file_of_the_users_own_is_found_beside_the_audit_file(tmp_path: Path) -> None:
@@ -35,5 +37,14 @@ def test_a_graph_file_of_the_users_own_is_found_beside_the_audit_file(tmp_path: 
 
 def test_the_default_section_is_the_synthetic_graph_and_says_so() -> None:
     arguments = GraphSection().arguments(folder=Path(), seed=0)
-    assert "synthetic" in arguments["about"].lower()
+    assert "synthetic" in arguments["data"].about.lower()
     assert arguments["known_graph"] is None
+
+
+def test_the_network_of_a_file_without_settings_is_the_default_one_of_python() -> None:
+    file, python = NetworkSection().build(), GNNTrainer()
+    for field in dataclasses.fields(python):
+        ours, theirs = getattr(file, field.name), getattr(python, field.name)
+        if field.name == "optimizer":
+            ours, theirs = (ours.func, ours.keywords), (theirs.func, theirs.keywords)
+        assert ours == theirs, field.name

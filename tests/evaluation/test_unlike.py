@@ -20,20 +20,20 @@ def evidence(scale: float = 1.0, shift: float = 0.0, *, models: int = 8, seed: i
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_target_of_the_pools_kind_is_not_strange(seed: int) -> None:
+def test_a_target_of_the_pools_kind_is_not_unlike(seed: int) -> None:
     assert unlike_target(evidence(seed=seed)) == ""
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(2.0, 0.0), (0.4, 0.0), (1.0, 2.0), (1.0, -2.0)])
-def test_surer_and_less_sure_targets_are_and_every_audit_says_so_first(scale: float, shift: float) -> None:
-    strange = evidence(scale, shift)
-    said = unlike_target(strange)
-    assert "unlike every shadow model" in said
-    assert "as the target was trained" in said
-    summary = audit_evidence(strange, attacks=["base", "lira"], fprs=[0.1]).summary()
-    assert summary.notes[0] == said
-    assert summary.notes.count(said) == 1
+def test_surer_and_less_sure_targets_are_unlike_and_every_audit_says_so_first(scale: float, shift: float) -> None:
+    unlike = evidence(scale, shift)
+    warning = unlike_target(unlike)
+    assert "unlike every shadow model" in warning
+    assert "as the target was trained" in warning
+    summary = audit_evidence(unlike, attacks=["base", "lira"], fprs=[0.1]).summary()
+    assert summary.notes[0] == warning
+    assert summary.notes.count(warning) == 1
 
 
-def test_of_few_models_nothing_is_said() -> None:
+def test_with_few_models_there_is_no_warning() -> None:
     assert unlike_target(evidence(1.0, 5.0, models=4)) == ""

@@ -72,7 +72,8 @@ class Attack(abc.ABC, Generic[V]):
     ``Attack`` looks at `Evidence`; ``Attack[Scene]`` at a graph. What it learns is a field that ends in ``_``: `tuned`
     fills it, and files and reports do not show it. Its class attributes tell what it needs and gives: ``kind`` (what it
     looks at), ``needs_logits`` (all classes, not the loss alone), ``posterior`` (its score is a probability of
-    membership) and ``version`` (raised when its scores change, so that no kept score of an earlier one is served).
+    membership), ``candidate`` (``"best"`` tries it) and ``version`` (raised when its scores change, so that no kept
+    score of an earlier one is served).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -85,6 +86,7 @@ class Attack(abc.ABC, Generic[V]):
     version: ClassVar[int] = 1
     needs_logits: ClassVar[bool] = False
     posterior: ClassVar[bool] = False
+    candidate: ClassVar[bool] = False
 
     @property
     def label(self) -> str:

@@ -45,6 +45,7 @@ class BASE(Attack):
     """
 
     posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.optimize import brentq
@@ -78,6 +78,8 @@ class BaVarIA(Attack):
         >>> bool(scores[0] > 0 > scores[1])
         True
     """
+
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     priors_: tuple[VariancePrior | None, VariancePrior] | None = dataclasses.field(default=None, repr=False)

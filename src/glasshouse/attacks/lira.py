@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -52,6 +52,8 @@ class LiRA(Attack):
         >>> LiRA().score(evidence).round(2)
         array([ 12.44, -24.72])
     """
+
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     variance: Literal["auto", "record", "global"] = "auto"

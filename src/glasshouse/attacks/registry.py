@@ -14,9 +14,14 @@ AttackType = TypeVar("AttackType", bound=type[Attack[Any]])
 _ATTACKS: Registry[type[Attack[Any]]] = Registry("an attack")
 
 # attacks on graphs are imported when the first of them is asked for: their room takes seconds to open
-_ON_GRAPHS = ("g-base", "g-regressed", "g-stacked", "g-classifier")
-for _name in _ON_GRAPHS:
-    _ATTACKS.add_lazy(_name, module="glasshouse.graph")
+_ON_GRAPHS = {
+    "g-base": "glasshouse.graph.attacks.gbase",
+    "g-regressed": "glasshouse.graph.attacks.regressed",
+    "g-stacked": "glasshouse.graph.attacks.stacked",
+    "g-classifier": "glasshouse.graph.attacks.classifier",
+}
+for _name, _module in _ON_GRAPHS.items():
+    _ATTACKS.add_lazy(_name, module=_module)
 
 
 def register(name: str) -> Callable[[AttackType], AttackType]:

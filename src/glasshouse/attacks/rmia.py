@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -43,6 +43,8 @@ class RMIA(Attack):
         >>> RMIA().score(evidence)
         array([1. , 0.5])
     """
+
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     gamma: float = 1.0

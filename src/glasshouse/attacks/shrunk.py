@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.stats import norm
@@ -87,6 +87,8 @@ class ShrunkLiRA(Attack):
         >>> bool(scores[0] > 0 > scores[1])
         True
     """
+
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     folds: int = 5

@@ -5,27 +5,23 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
-from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
+from glasshouse.attacks.prior import learned_posterior, with_prior
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.stacking import (
     LARGEST_UNLIKENESS,
-    Answers,
-    Boosted,
     Calibrated,
     CrossFit,
-    Learner,
     Likeness,
-    Linear,
+    StackedParameters,
     TargetPlan,
     cross_fit,
     hardly_better,
@@ -33,11 +29,10 @@ from glasshouse.attacks.stacking import (
     plan_targets,
     record_features,
     steadied,
-    warning,
+    unlike_warning,
 )
 from glasshouse.errors import InputError
-from glasshouse.evidence import Evidence, Mode
-from glasshouse.evidence.simulation import check_simulation
+from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin, margin_to_loss
 
 __all__ = ["Stacked", "StackedFit"]
@@ -48,15 +43,17 @@ class StackedFit:
     """What was learned from a pool.
 
     Args:
+        parameters: of the attack, those that enter the learning.
         plan: simulated targets.
         fit: the posterior.
         share: of members among simulated targets.
-        like: how these answer.
-        base: BASE as it is tuned to the pool.
-        simple: BASE's scores as log-odds, where the posterior is hardly better; None where it is.
+        like: how simulated targets answer.
+        base: BASE, tuned to the pool.
+        simple: makes log-odds of BASE's scores, where the posterior is hardly better than BASE; None where it is.
         held_out: [T, N] log-odds of the simulated targets, learned without them.
     """
 
+    parameters: tuple[object, ...]
     plan: TargetPlan
     fit: CrossFit
     share: float
@@ -68,22 +65,22 @@ class StackedFit:
 
 @register("stacked")
 @dataclass(frozen=True, kw_only=True)
-class Stacked(Attack):
+class Stacked(StackedParameters, Attack):
     """Posterior probability of membership, learned from what single attacks say of simulated targets.
 
     Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
     Features of a record: log-confidence and margin, BASE, the ratios of LiRA and BaVarIA, the mean margins of in- and
     out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
-    whichever tells held-out simulated targets best, learn the posterior from them; where that tells them no better than
-    BASE, by a standard error, it is BASE, calibrated. The true target is only ever scored. Where it answers unlike all
-    simulated targets (`mismatch`), its margins are matched to theirs, quantile by quantile, and BASE, which learned
-    nothing, has a large say in the order.
+    whichever is best on held-out simulated targets, learn the posterior from them; where that is no better than BASE,
+    by a standard error, the attack is BASE, calibrated. The true target is scored and never learned from. Where it
+    answers unlike all simulated targets (its `unlikeness` is above 5), its margins are matched to theirs, quantile by
+    quantile, and BASE, which learned nothing, has a large part in the order.
 
     Args:
         mode: ``"online"``; or ``"offline"``, where no in-model of a record is looked at to judge it: its features
-            come from out-models, and the posterior from other records (but for BASE's scale and the line that makes it
-            a posterior: three numbers from all records together).
-        prior: λ, the share of members expected before looking at the model: one number, or one a record.
+            come from out-models, and the posterior from other records (except for BASE's scale and the line that makes
+            it a posterior: three numbers from all records together).
+        prior: λ, the share of members expected before looking at the model: one number, or one per record.
         targets: at most so many shadow models play the target.
         folds: in how many groups of records it is learned offline.
         boosted: the boosted learner; its parameters.
@@ -102,22 +99,7 @@ class Stacked(Attack):
         (True, True)
     """
 
-    posterior: ClassVar[bool] = True
-
-    mode: Mode = "online"
-    prior: float | ArrayLike = 0.5
-    targets: int = 16
-    folds: int = 4
-    boosted: Boosted = field(default_factory=Boosted)
-    linear: Linear = field(default_factory=Linear)
-    seed: int = 0
-    jobs: int = field(default=1, repr=False, compare=False)  # how, not what
     fit_: StackedFit | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        check_prior(self.prior)
-        if self.folds < 2 or self.targets < 4:
-            raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Posteriors, [N]; higher means member."""
@@ -129,23 +111,19 @@ class Stacked(Attack):
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
-        strange, seen = self.mismatch(evidence) > LARGEST_UNLIKENESS, evidence
-        if strange:  # all that is known speaks of answers on the pool's scale
+        unlike, seen = self.unlikeness(evidence) > LARGEST_UNLIKENESS, evidence
+        if unlike:  # what was learned holds for answers on the pool's scale
             loss = margin_to_loss(known.like.matched(loss_to_margin(evidence.target_loss)))
             seen = dataclasses.replace(evidence, target_loss=loss)
         if known.simple is not None:
             odds = known.simple.log_odds(known.base.log_odds(seen))
         else:
-            learner = known.fit.steady if strange else None
-            rows = [self._rows(seen, seen.target_loss, panel) for panel in known.plan.panels]
+            learner = known.fit.steady if unlike else None
+            rows = [self._rows(_among(seen, seen.target_loss, panel)) for panel in known.plan.panels]
             odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
-            if strange:
+            if unlike:
                 odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
         return with_prior(odds, share=known.share, prior=self.prior)
-
-    def check(self, members: BoolArray) -> None:
-        """Refuse a pool of too few models to simulate targets."""
-        check_simulation(len(members))
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its posterior learned from this pool; the target's losses are not looked at."""
@@ -153,20 +131,12 @@ class Stacked(Attack):
             return self
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed)
         members = evidence.shadow_members[plan.targets]
-        rows = np.stack(
-            [
-                self._rows(evidence, evidence.shadow_loss[k], references)
-                for k, references in zip(plan.targets, plan.references, strict=True)
-            ]
-        )
-        count = 1 if self.mode == "online" else min(self.folds, max(evidence.records, 2))
-        learners: dict[str, Learner] = {"linear": self.linear, "boosted": self.boosted}
         fit = cross_fit(
-            rows,
+            np.stack([self._rows(target) for target in _simulated(evidence, plan)]),
             members,
             groups=plan.groups,
-            folds=record_folds(evidence.records, folds=count, seed=self.seed),
-            learners=learners,
+            folds=self._fold_of(evidence.records),
+            learners=self._learners,
             seed=self.seed,
             jobs=self.jobs,
         )
@@ -175,6 +145,7 @@ class Stacked(Attack):
         line = Calibrated.to(plain, members)
         fallen_back = hardly_better(log_losses(fit.held_out, members), log_losses(line.log_odds(plain), members))
         known = StackedFit(
+            parameters=self._parameters,
             plan=plan,
             fit=fit,
             share=float(members.mean()),
@@ -185,51 +156,53 @@ class Stacked(Attack):
         )
         return dataclasses.replace(self, fit_=known)
 
-    def mismatch(self, evidence: Evidence) -> float:
-        """How unlike simulated targets the target answers, in standard deviations among them; past 5 it is made up for.
+    def unlikeness(self, evidence: Evidence) -> float:
+        """How far the target's answers are from those of simulated targets, in standard deviations among these.
 
-        Looked at are its margins over all records, not who trained it.
+        Its margins over all records are looked at, not who trained it. Past 5 the target counts as unlike them.
         """
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
-        return known.like.distance(loss_to_margin(evidence.target_loss))
+        return known.like.unlikeness(loss_to_margin(evidence.target_loss))
 
     def warning(self, evidence: Evidence) -> str:
         """That the target is unlike all simulated ones, where it is."""
-        return warning(self.name, self.mismatch(evidence))
+        return unlike_warning(self.name, self.unlikeness(evidence))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] of each simulated target by what was learned without it and its complement, and its members."""
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
         for k, odds in zip(known.plan.targets, known.held_out, strict=True):
-            found = with_prior(odds, share=known.share, prior=self.prior)
-            yield learned_posterior(found), evidence.shadow_members[k]
+            yield self._scores(odds, known.share), evidence.shadow_members[k]
 
     def queries(self, evidence: Evidence) -> QueryCount:
-        """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
+        """As for any attack; offline, in-models are asked as well, about other records than the judged one."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
-    def _rows(self, evidence: Evidence, target: FloatArray, references: NDArray[np.intp]) -> FloatArray:
-        """Features [N, F] of a target's losses [N] among the references [R, 1] or [R, N]."""
-        answers = Answers(
-            target, _picked(evidence.shadow_loss, references), _picked(evidence.shadow_members, references)
-        )
-        columns = list(record_features(answers, mode=self.mode).values())
+    def _rows(self, evidence: Evidence) -> FloatArray:
+        """Features of every record, [N, F]."""
+        columns = list(record_features(evidence, mode=self.mode).values())
         if evidence.labels is not None:
             columns.append(evidence.labels.astype(np.float64))
         return np.stack(columns, axis=1)
 
 
 def _simulated(evidence: Evidence, plan: TargetPlan) -> Iterator[Evidence]:
-    """What is known of each simulated target."""
+    """The evidence about each simulated target, one at a time: all of them together would take much memory."""
     for k, references in zip(plan.targets, plan.references, strict=True):
-        yield Evidence(
-            target_loss=evidence.shadow_loss[k],
-            shadow_loss=_picked(evidence.shadow_loss, references),
-            shadow_members=_picked(evidence.shadow_members, references),
-        )
+        yield _among(evidence, evidence.shadow_loss[k], references)
+
+
+def _among(evidence: Evidence, target: FloatArray, references: NDArray[np.intp]) -> Evidence:
+    """The evidence about a target's losses [N] with the references [R, 1] or [R, N] as its shadow models."""
+    return Evidence(
+        target_loss=target,
+        shadow_loss=_picked(evidence.shadow_loss, references),
+        shadow_members=_picked(evidence.shadow_members, references),
+        labels=evidence.labels,
+    )
 
 
 def _picked(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:

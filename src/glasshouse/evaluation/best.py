@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack, View, seen_by
 from glasshouse.attacks.prior import check_prior
-from glasshouse.attacks.registry import create, find_attack, register
+from glasshouse.attacks.registry import attack_names, create, find_attack, register
 from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
 from glasshouse.evaluation.roc import auc, roc
@@ -23,10 +23,6 @@ from glasshouse.evidence.simulation import check_simulation
 
 __all__ = ["Best", "Pick", "pick_best"]
 
-_CANDIDATES: dict[Kind, tuple[str, ...]] = {
-    "records": ("base", "rmia", "lira", "bavaria", "shrunk-lira", "regressed", "stacked"),
-    "graph": ("g-base", "g-regressed", "g-stacked"),
-}
 _COARSE = 0.1  # the rate to pick by where so few records were audited that no wanted one can be resolved
 
 
@@ -95,8 +91,10 @@ class Best(Attack[View]):
 
     def pick(self, view: View) -> Pick:
         """The best candidate for this pool; the target is not looked at."""
-        offered = [name for kind in view.offers for name in _CANDIDATES[kind]]
-        names = offered if self.candidates is None else self.candidates
+        offered = attack_names(graph="graph" in view.offers)
+        names = (
+            [name for name in offered if find_attack(name).candidate] if self.candidates is None else self.candidates
+        )
         return pick_best({name: functools.partial(self._trial, name, view) for name in names}, self.fprs)
 
     def _trial(self, name: str, view: View) -> tuple[Attack[Any], Scored]:

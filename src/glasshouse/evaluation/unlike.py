@@ -1,4 +1,4 @@
-"""Whether the target is of the shadow models' kind: thresholds and probabilities are carried over from them."""
+"""Whether the target is of the shadow models' kind, from which its thresholds and probabilities come."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from glasshouse.numerics import loss_to_margin
 
 __all__ = ["unlike_target"]
 
-_MOST = 100_000  # records; more tell no more of how sure a model is, and take seconds
-_FEWEST = 6  # of fewer models nobody can tell how much their like differ
+_MOST = 100_000  # records; more do not tell more about how sure a model is, and take seconds
+_FEWEST = 6  # fewer models do not tell how much models of one kind differ
 
 
 def unlike_target(evidence: Evidence, *, advice: str = "") -> str:
     """What a reader must know where the target answers unlike all shadow models; empty where it is like them.
 
-    Looked at are its margins over the records (every other, third … of very many), never who trained it.
+    Its margins over the records (every other, third … of very many) are looked at, never who trained it.
 
     Args:
         evidence: losses of the target and of the shadow models.
-        advice: what else may be the reason, said at the end.
+        advice: what else may be the reason, added at the end.
 
     Example:
         >>> import numpy as np
@@ -35,12 +35,12 @@ def unlike_target(evidence: Evidence, *, advice: str = "") -> str:
         return ""
     some = slice(None, None, -(-evidence.records // _MOST))
     theirs, its = evidence.shadow_loss[:, some], evidence.target_loss[some]
-    mismatch = Likeness.of(loss_to_margin(theirs)).distance(loss_to_margin(its))
-    if mismatch <= LARGEST_UNLIKENESS:
+    unlikeness = Likeness.of(loss_to_margin(theirs)).unlikeness(loss_to_margin(its))
+    if unlikeness <= LARGEST_UNLIKENESS:
         return ""
     return (
-        f"The target answers unlike every shadow model (mismatch {mismatch:.1f}; its like stay below "
-        f"{LARGEST_UNLIKENESS:.0f}), so thresholds and probabilities, which come from these, do not hold for it. Train "
-        f"shadow models as the target was trained: the same architecture, optimizer, epochs and share of the records. "
-        f"{advice}"
+        f"The target answers unlike every shadow model (unlikeness {unlikeness:.1f}; targets of the same kind stay "
+        f"below {LARGEST_UNLIKENESS:.0f}), so thresholds and probabilities, which come from the shadow models, do not "
+        f"hold for it. Train shadow models as the target was trained: the same architecture, optimizer, epochs and "
+        f"share of the records. {advice}"
     ).strip()

@@ -26,7 +26,7 @@ from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.grid_search import grid_search
-from glasshouse.graph.training.trainer import GNNTrainer
+from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
 __all__ = [
     "GBASE",
@@ -40,6 +40,7 @@ __all__ = [
     "LayerType",
     "SamplingRequest",
     "Scene",
+    "adam",
     "audit",
     "build_gnn",
     "citation_graph",
@@ -50,6 +51,7 @@ __all__ = [
     "register_layer_type",
     "register_network",
     "register_sampler",
+    "sgd",
     "snowball_subset",
     "toggle_losses",
 ]

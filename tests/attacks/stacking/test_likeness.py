@@ -6,21 +6,21 @@ import pytest
 from glasshouse.attacks.stacking import LARGEST_UNLIKENESS, Likeness, steadied
 
 
-def test_targets_of_the_same_kind_are_not_found_strange() -> None:
+def test_targets_of_the_same_kind_are_not_unlike() -> None:
     random = np.random.default_rng(0)
     for _ in range(20):
         like = Likeness.of(random.normal(random.normal(0, 0.1, (8, 1)), 1.0, (8, 2000)))
-        assert like.distance(random.normal(random.normal(0, 0.1), 1.0, 2000)) < LARGEST_UNLIKENESS
+        assert like.unlikeness(random.normal(random.normal(0, 0.1), 1.0, 2000)) < LARGEST_UNLIKENESS
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(2.0, 1.0), (0.0, 3.0), (-1.0, 0.5)])
-def test_another_scale_is_found_strange_and_matched(shift: float, scale: float) -> None:
+def test_another_scale_is_unlike_and_matched(shift: float, scale: float) -> None:
     random = np.random.default_rng(0)
     like = Likeness.of(random.normal(size=(8, 2000)))
     other = shift + scale * random.normal(size=2000)
-    assert like.distance(other) > LARGEST_UNLIKENESS
+    assert like.unlikeness(other) > LARGEST_UNLIKENESS
     matched = like.matched(other)
-    assert like.distance(matched) < LARGEST_UNLIKENESS
+    assert like.unlikeness(matched) < LARGEST_UNLIKENESS
     assert (np.argsort(matched) == np.argsort(other)).mean() > 0.9  # the ends of the scale are flat
 
 
@@ -41,6 +41,6 @@ def test_a_simple_attack_moves_the_order_and_not_the_values() -> None:
     assert steadied(odds, odds) == pytest.approx(odds)
 
 
-def test_absurd_answers_are_strange_and_no_error() -> None:
+def test_absurd_answers_are_unlike_and_not_an_error() -> None:
     like = Likeness.of(np.random.default_rng(0).normal(size=(8, 1000)))
-    assert 5 < like.distance(np.full(1000, -1e300)) <= 1e6
+    assert 5 < like.unlikeness(np.full(1000, -1e300)) <= 1e6

@@ -1,22 +1,23 @@
 """What the stacked attacks are made of: simulated targets, their features, and a learner that never saw the target."""
 
-from glasshouse.attacks.stacking.features import Answers, record_features
+from glasshouse.attacks.stacking.features import record_features
 from glasshouse.attacks.stacking.fitting import ALL, CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
-from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, warning
+from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
+from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
 from glasshouse.attacks.stacking.simple import Calibrated, hardly_better, log_losses
 
 __all__ = [
     "ALL",
     "LARGEST_UNLIKENESS",
-    "Answers",
     "Boosted",
     "Calibrated",
     "CrossFit",
     "Learner",
     "Likeness",
     "Linear",
+    "StackedParameters",
     "TargetPlan",
     "cross_fit",
     "hardly_better",
@@ -24,5 +25,5 @@ __all__ = [
     "plan_targets",
     "record_features",
     "steadied",
-    "warning",
+    "unlike_warning",
 ]

@@ -1,8 +1,6 @@
-"""Features of a record from one query: what single attacks make of the target's loss and its references' losses."""
+"""Features of a record from one query: what single attacks make of the losses of the target and the shadow models."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
@@ -11,44 +9,41 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.bavaria import fit_variance_prior
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.errors import InputError
-from glasshouse.evidence import Mode
+from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import log_mean_exp, loss_to_margin
 
-__all__ = ["Answers", "Features", "record_features"]
+__all__ = ["Features", "record_features"]
 
 Features = dict[str, FloatArray]
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 
-class Answers(NamedTuple):
-    """Losses from one query: of the target [N], of the references [R, N], and who trained those [R, N]."""
-
-    target: FloatArray
-    references: FloatArray
-    members: BoolArray
-
-
-def record_features(answers: Answers, *, mode: Mode) -> Features:
-    """Log-confidence, margin, and how both stand among the references, by name, [N] each.
+def record_features(evidence: Evidence, *, mode: Mode) -> Features:
+    """Log-confidence, margin, and how both compare with the shadow models', by name, [N] each.
 
     BASE's log-odds; the mean margin of out-models, the distance to it by one spread for all records and by the record's
-    own (as far as few models tell it, as BaVarIA has it), and that spread; online the same of in-models, and the log
-    ratios of LiRA and BaVarIA. Offline no in-model of a record is looked at.
+    own (estimated from few models as BaVarIA does), and that spread; online the same of in-models, and the log ratios
+    of LiRA and BaVarIA. Offline no in-model of a record is looked at.
+
+    Args:
+        evidence: losses of a target and of the shadow models that it is compared with.
+        mode: ``"online"`` or ``"offline"``.
 
     Example:
-        >>> answers = Answers(np.array([0.1]), np.array([[0.2], [1.0]]), np.array([[True], [False]]))
-        >>> list(record_features(answers, mode="offline"))
+        >>> evidence = Evidence(target_loss=[0.1], shadow_loss=[[0.2], [1.0]], shadow_members=[[True], [False]])
+        >>> list(record_features(evidence, mode="offline"))
         ['confidence', 'margin', 'base', 'outside', 'from_outside', 'own_from_outside', 'spread_outside']
     """
-    margin, margins = loss_to_margin(answers.target), loss_to_margin(answers.references)
-    asked = None if mode == "online" else ~answers.members
+    target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
+    margin, margins = loss_to_margin(target), loss_to_margin(shadows)
+    asked = None if mode == "online" else ~members
     found: Features = {
-        "confidence": -answers.target,
+        "confidence": -target,
         "margin": margin,
-        "base": -answers.target - log_mean_exp(-answers.references, where=asked),
+        "base": -target - log_mean_exp(-shadows, where=asked),
     }
     densities = []
-    for name, who in (("outside", ~answers.members), ("inside", answers.members)):
+    for name, who in (("outside", ~members), ("inside", members)):
         if name == "inside" and mode == "offline":
             continue
         side = _side(margins, who, name)
@@ -76,14 +71,14 @@ def _side(margins: FloatArray, who: BoolArray, name: str) -> Moments:
 
 
 def _pooled(side: Moments) -> FloatArray:
-    """One variance for all records; 1 where each has a single model, which has no spread."""
+    """One variance for all records, []; 1 where each has a single model, which has no spread."""
     freedom = float((side.models - 1).sum())
     variance = side.squares.sum() / freedom if freedom else 1.0
     return np.asarray(max(float(variance), _SMALLEST_VARIANCE))
 
 
 def _own(side: Moments) -> tuple[FloatArray, FloatArray]:
-    """Degrees of freedom and variance of each record, drawn towards what is usual."""
+    """Degrees of freedom and variance of each record, [N] each, drawn towards what is usual."""
     if not (side.models > 1).any():
         return np.full(len(side.mean), np.inf), np.ones(len(side.mean))
     freedom, variance = fit_variance_prior(side).updated(side)
@@ -91,5 +86,5 @@ def _own(side: Moments) -> tuple[FloatArray, FloatArray]:
 
 
 def _log_density(value: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Of a Gaussian, less a constant that every ratio loses."""
+    """Of a Gaussian, without the constant that cancels in every ratio."""
     return np.asarray(-0.5 * np.log(variance) - 0.5 * (value - mean) ** 2 / variance)

@@ -1,4 +1,4 @@
-"""Fit a posterior on simulated targets so that nothing is judged by what was learned from it."""
+"""Fit a posterior on simulated targets, such that nothing is judged by what was learned from it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class CrossFit:
     """A learned posterior, and what it says of the simulated targets when they are held out.
 
     Args:
-        predictors: of each learner, one a fold of records, learned from the other folds, or from all where there is
-            one.
+        predictors: of each learner, one per fold of records, learned from the other folds, or from all records where
+            there is a single fold.
         folds: [N] the fold of each record.
         held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
-        learner: which learner it is, the one with the smallest log loss on held-out targets; ``"all"`` is their mean.
+        learner: which learner is used, the one with the smallest log loss on held-out targets; ``"all"`` is their mean.
         log_loss: that of every learner.
     """
 
@@ -67,7 +67,7 @@ def cross_fit(
     seed: int,
     jobs: int = 1,
 ) -> CrossFit:
-    """Fit every learner group by group and fold by fold, and pick the one that told held-out targets best.
+    """Fit every learner group by group and fold by fold, and pick the one that is best on held-out targets.
 
     Args:
         rows: [T, N, F] features of the records of each simulated target.

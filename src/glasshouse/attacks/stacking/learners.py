@@ -18,7 +18,7 @@ from glasshouse.randomness import generator, seed_for
 
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]
 
-_SMALLEST = 1e-7  # boosted probabilities are float64, but no leaf speaks for ten million rows
+_SMALLEST = 1e-7  # boosted probabilities are float64, but no leaf stands for ten million rows
 
 
 class Predictor(Protocol):
@@ -37,7 +37,7 @@ class Learner(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Boosted:
-    """Histogram gradient boosting, the mean log-odds of several fits that look at a random share of features a split.
+    """Histogram gradient boosting: mean log-odds of several fits, with a random share of the features for each split.
 
     Args:
         rounds: trees of a fit.

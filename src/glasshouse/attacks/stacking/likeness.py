@@ -1,4 +1,7 @@
-"""Whether a target answers like the simulated ones that were learned from, and how to make up for it where not."""
+"""Whether a target answers like the simulated targets that were learned from, and what to do where it does not.
+
+A target that answers like none of them is called *unlike*, and how far its answers are from theirs its *unlikeness*.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from scipy.stats import rankdata
 
 from glasshouse.arrays import FloatArray
 
-__all__ = ["LARGEST_UNLIKENESS", "Likeness", "steadied", "warning"]
+__all__ = ["LARGEST_UNLIKENESS", "Likeness", "steadied", "unlike_warning"]
 
 LARGEST_UNLIKENESS = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 6
 _WEIGHT = 0.75  # of simple attacks; anything from 0.7 to 1 does as well on targets of another architecture
 _FURTHEST = 1e6
-_LARGEST = 1e100  # a loss of 1e300 is a number, and its square is none
+_LARGEST = 1e100  # a loss of 1e300 is a number, and its square is not
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
@@ -31,8 +34,10 @@ class Likeness:
     Example:
         >>> random = np.random.default_rng(0)
         >>> like = Likeness.of(random.normal(size=(8, 1000)))
-        >>> bool(like.distance(random.normal(size=1000)) < 5), bool(like.distance(random.normal(3, 2, size=1000)) > 20)
-        (True, True)
+        >>> bool(like.unlikeness(random.normal(size=1000)) < 5)
+        True
+        >>> bool(like.unlikeness(random.normal(3, 2, size=1000)) > 20)
+        True
     """
 
     quantiles: FloatArray
@@ -43,14 +48,14 @@ class Likeness:
     def of(cls, answers: FloatArray) -> Likeness:
         """Of the answers [T, N] of T simulated targets."""
         figures = np.stack([_figures(row) for row in answers])
-        floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would find everything strange
+        floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would make everything unlike
         return cls(
             quantiles=np.quantile(answers, _LEVELS),
             centre=figures.mean(axis=0),
             spread=np.maximum(figures.std(axis=0, ddof=1), floor),
         )
 
-    def distance(self, answers: FloatArray) -> float:
+    def unlikeness(self, answers: FloatArray) -> float:
         """How far a target's answers [N] are from theirs: root mean square over the figures, in standard deviations."""
         apart = np.minimum(np.abs(_figures(answers) - self.centre) / self.spread, _FURTHEST)
         return float(np.sqrt(np.mean(apart**2)))
@@ -58,7 +63,7 @@ class Likeness:
     def matched(self, answers: FloatArray) -> FloatArray:
         """The same answers [N] in the same order, on the scale of the simulated targets'.
 
-        A model that is surer of everything than the pool's has its margins drawn in, and so on, quantile by quantile.
+        They are replaced quantile by quantile: the margins of a model that is surer than the pool's become smaller.
 
         Example:
             >>> Likeness.of(np.array([[0.0, 1.0], [0.0, 1.0]])).matched(np.array([70.0, 50.0])).round(1)
@@ -69,30 +74,30 @@ class Likeness:
         return np.asarray(np.interp(0.5 * (below + upto) / len(answers), _LEVELS, self.quantiles))
 
 
-def warning(attack: str, mismatch: float) -> str:
-    """What a reader must know of scores of a strange target; empty for one like the simulated ones.
+def unlike_warning(attack: str, unlikeness: float) -> str:
+    """What a reader must know about the scores of an unlike target; empty for a target like the simulated ones.
 
     Example:
-        >>> warning("stacked", 1.2)
+        >>> unlike_warning("stacked", 1.2)
         ''
-        >>> warning("stacked", 23.4).split(":")[0]
+        >>> unlike_warning("stacked", 23.4).split(":")[0]
         'stacked'
     """
-    if mismatch <= LARGEST_UNLIKENESS:
+    if unlikeness <= LARGEST_UNLIKENESS:
         return ""
     return (
-        f"{attack}: the target answers unlike every simulated target (mismatch {mismatch:.1f}; its like stay below "
-        f"{LARGEST_UNLIKENESS:.0f}). A simpler attack has a say in the order of its scores, which holds; its "
-        f"probabilities do not."
+        f"{attack}: the target answers unlike every simulated target (unlikeness {unlikeness:.1f}; targets of the same "
+        f"kind stay below {LARGEST_UNLIKENESS:.0f}). The order of its scores, in which a simpler attack has a part, "
+        f"can be trusted. Its probabilities cannot."
     )
 
 
 def steadied(odds: FloatArray, *simple: FloatArray) -> FloatArray:
-    """Log-odds [N] of a strange target, put in an order in which attacks that learned nothing have a large say.
+    """Log-odds [N] of an unlike target, put in an order in which attacks that learned nothing have a large part.
 
-    What was learned elsewhere may mislead; scores [N] of simple attacks, such as BASE, cannot. All are made normal, the
-    weighted sum (4 for what was learned, 3 for the others' mean) gives the order, and the log-odds are dealt out again
-    in it.
+    What was learned from other targets may mislead; scores [N] of simple attacks, such as BASE, do not. All are made
+    normal, and their weighted sum (4 for what was learned, 3 for the others' mean) gives the order. The sorted
+    log-odds are then assigned in this order.
 
     Example:
         >>> steadied(np.array([3.0, 2.0, -4.0, -5.0]), np.array([0.2, 0.9, 0.3, 0.1]))

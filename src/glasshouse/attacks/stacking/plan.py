@@ -22,10 +22,10 @@ class TargetPlan:
 
     Args:
         targets: [T] rows of the pool that play the target.
-        references: for each of them the rows that may speak: [R, 1] for all records alike, or [R, N].
+        references: for each of them the rows that it may be compared with: [R, 1] the same for all records, or [R, N].
         groups: [T] a target and its complement share a group, which is held out as one.
         panels: sets of references for the true target, each as many as a simulated target has; its scores are
-            averaged over them, so that what was learned from few references is not asked about more.
+            averaged over them, so that what was learned with few references is not used with more.
     """
 
     targets: NDArray[np.intp]

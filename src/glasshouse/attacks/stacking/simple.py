@@ -1,4 +1,4 @@
-"""Where nothing that was learned is better than a simple attack, the simple attack, its scores made probabilities."""
+"""The simple attack, with its scores made probabilities, for where nothing that was learned is better."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def log_losses(odds: FloatArray, members: BoolArray) -> FloatArray:
 
 
 def hardly_better(learned: FloatArray, simple: FloatArray) -> bool:
-    """Whether what was learned is no better than a simple attack that tells members, by log losses [T] each.
+    """Whether what was learned is not better than a simple attack that finds members, by log losses [T] each.
 
-    No better is: not by more than a standard error over simulated targets. And a simple attack tells members where it
-    is better than a coin by far; scores that say nothing of the pool's members are not to be believed either.
+    Better means: by more than a standard error over simulated targets. And a simple attack finds members where it is
+    far better than a coin; scores that say nothing about the pool's members are not to be trusted either.
 
     Example:
         >>> hardly_better(np.array([0.60, 0.62]), np.array([0.61, 0.61]))
@@ -68,8 +68,8 @@ def hardly_better(learned: FloatArray, simple: FloatArray) -> bool:
         >>> hardly_better(np.array([0.50, 0.52]), np.array([0.61, 0.61]))
         False
     """
-    tells = _gain(np.full(len(simple), np.log(2)), simple) > _CLEARLY
-    return bool(tells and _gain(simple, learned) <= 1)
+    finds = _gain(np.full(len(simple), np.log(2)), simple) > _CLEARLY
+    return bool(finds and _gain(simple, learned) <= 1)
 
 
 def _gain(before: FloatArray, after: FloatArray) -> float:

@@ -60,6 +60,7 @@ class GBASE(GraphAttack):
     """
 
     posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     sampler: str | Sampler = "mia"

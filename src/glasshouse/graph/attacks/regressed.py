@@ -50,6 +50,7 @@ class GRegressed(GraphAttack):
     """
 
     posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5

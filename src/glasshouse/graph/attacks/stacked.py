@@ -2,69 +2,53 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
-
-from numpy.typing import ArrayLike
+from typing import Self
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
-from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
-from glasshouse.attacks.regression import record_folds
-from glasshouse.attacks.stacking import Boosted, Linear, warning
+from glasshouse.attacks.stacking import StackedParameters, unlike_warning
 from glasshouse.errors import InputError
-from glasshouse.evidence import Mode
-from glasshouse.evidence.simulation import check_simulation
 from glasshouse.graph.attacks.attack import GraphAttack
-from glasshouse.graph.attacks.stacking import SIGNALS, Learned, learn, set_stage
+from glasshouse.graph.attacks.stacking import SIGNALS, Learned, ask_pool, learn
 from glasshouse.graph.scene import Scene
 from glasshouse.registry import did_you_mean
 
 __all__ = ["GStacked"]
 
 
-@dataclass(eq=False)
-class Kept:
-    """What an attack learned last, and the parameters that it was learned with.
-
-    Args:
-        parameters: all that enter the learning; the prior and the number of jobs do not.
-        found: what was learned; None before the first target.
-    """
-
-    parameters: tuple[object, ...] = ()
-    found: Learned | None = None
-
-
 @register("g-stacked")
 @dataclass(frozen=True, kw_only=True)
-class GStacked(GraphAttack):
+class GStacked(StackedParameters, GraphAttack):
     """Posterior probability that a node was trained on, learned from simulated targets.
 
     Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
-    What several attacks say of a node, asked alone, in the whole graph and under sampled training sets, what its kin
-    (nodes with like features) lead to expect of these answers, what its presence does to its neighbours, and what is
-    believed of these, become a posterior by boosted trees (or by a regression, where that tells held-out simulated
-    targets better). In every further round the training sets are sampled from the posterior of the one before. The true
-    target is only ever scored. Where it answers unlike all simulated targets (the figure ``mismatch``, in standard
-    deviations among these, is past 5), its answers are matched to theirs quantile by quantile, and BASE or G-BASE,
-    which learned nothing, has a large say in the order; the posterior is then not calibrated.
+    The signals about a node are: what several attacks say of it, asked alone, in the whole graph and under sampled
+    training sets; what its kin lead to expect of these answers (kin: the nodes with features like the node's own; what
+    a target says of them tells what to expect of it); what its presence does to its neighbours; and what is believed of
+    these. Boosted trees (or a regression, where that is better on held-out simulated targets) make a posterior of them.
+    In every further round the training sets are sampled from the posterior of the round before.
 
-    All that depends on the pool is learned once and kept for the next target with the same shadow models. It is kept by
-    the attack, for exactly these parameters: a copy by `dataclasses.replace` with another prior shares it, a copy with
-    another mode, seed or the like learns anew.
+    The true target is scored and never learned from. Where it answers unlike all simulated targets (the figure
+    ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs quantile by
+    quantile, and BASE or G-BASE, which learned nothing, has a large part in the order; the posterior is then not
+    calibrated.
+
+    `tuned` gives a copy that has learned a pool, for any number of targets with the same graph and shadow models.
 
     Args:
-        mode: ``"online"``; or ``"offline"``, where only models without a node speak about it, and the posterior that
-            judges it is learned from other nodes.
-        prior: λ, the share of members expected before looking: one number, or one a node.
+        mode: ``"online"``; or ``"offline"``, where only models without a node are looked at to judge it, and the
+            posterior that judges it is learned from other nodes.
+        prior: λ, the share of members expected before looking: one number, or one per node.
         samples: training sets in each round; one number is one round.
         targets: at most so many shadow models play the target.
-        speakers: at most so many shadow models are asked about sampled training sets.
+        sampled_models: at most so many shadow models are asked about sampled training sets.
         folds: in how many groups of nodes it is learned offline.
-        without: signals that are not looked at, of alone, whole, sampled, kin, gain, g-base, neighbours, degree, label
-            and posterior; to learn what each of them buys. Without ``kin`` graphs with many features take less time.
+        without: signals that are left out, to learn what each of them adds: alone, whole, sampled, kin (what a target
+            says of nodes with like features), gain, g-base, neighbours, degree, label and posterior. Without ``kin``
+            graphs with many features take less time.
         boosted: the boosted learner; its parameters.
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
@@ -76,99 +60,78 @@ class GStacked(GraphAttack):
         'g-stacked'
     """
 
-    posterior: ClassVar[bool] = True
-
-    mode: Mode = "online"
-    prior: float | ArrayLike = 0.5
     samples: tuple[int, ...] = (8, 8, 8)
-    targets: int = 16
-    speakers: int = 32
-    folds: int = 4
+    sampled_models: int = 32
     without: Sequence[str] = ()
-    boosted: Boosted = field(default_factory=Boosted)
-    linear: Linear = field(default_factory=Linear)
     engine: str = "auto"
-    seed: int = 0
-    jobs: int = field(default=1, repr=False, compare=False)  # how, not what
-    kept_: Kept = field(default_factory=Kept, repr=False, compare=False)
+    fit_: Learned | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_prior(self.prior)
         if not self.samples or min(self.samples) < 1:
             raise InputError(f"samples: {self.samples}; use one or more rounds of 1 or more.")
-        if self.folds < 2 or self.targets < 4:
-            raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
         if isinstance(self.without, str) or not isinstance(self.without, Sequence):
-            raise InputError(f"without: {self.without!r} is no list; give a list of signals' names.")
+            raise InputError(f"without: {self.without!r} is not a list; give a list of names of signals.")
         unknown = [str(name) for name in self.without if name not in SIGNALS]
         if unknown:
             raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
-        if self.kept_.parameters != self._parameters:  # it came with a copy of an attack that learns something else
-            object.__setattr__(self, "kept_", Kept(self._parameters))
+        for name in ("samples", "without"):  # a list of the caller's may change later, and what was learned would not
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        super().__post_init__()
 
-    @property
-    def _parameters(self) -> tuple[object, ...]:
-        """All that enters the learning."""
-        numbers = (tuple(self.samples), self.targets, self.speakers, self.folds, self.seed)
-        return (self.mode, self.engine, tuple(self.without), self.boosted, self.linear, *numbers)
-
-    def check(self, members: BoolArray) -> None:
-        """Refuse a pool of too few models to simulate targets."""
-        check_simulation(len(members))
-
-    def judge(self, scene: Scene) -> Judgement:
-        """Posteriors of the scene's audited nodes."""
-        known = self.learned(scene)
-        odds, mismatch = known.opinion(scene.target)
-        scores = self._scores(odds, known)[scene.nodes]
-        each, shared = known.queries  # all nodes are asked about, whichever are audited
-        elsewhere = round(each * (len(odds) - len(scene.nodes)))
-        queries = QueryCount(each, shared=shared + elsewhere)
-        return Judgement(scores, queries, warning(self.name, mismatch), {"mismatch": mismatch})
-
-    def score(self, scene: Scene) -> FloatArray:
-        """Posteriors, [nodes]."""
-        return self.judge(scene).scores
-
-    def learned(self, scene: Scene) -> Learned:
-        """What this pool teaches, learned at the first scene that has it; the scene's target is not looked at."""
-        known = self.kept_.found
-        if (
-            known is not None
-            and self.kept_.parameters == self._parameters  # a list of signals may have changed since
-            and known.stage.is_of(scene.data, scene.shadows, scene.shadow_members)
-        ):
-            return known
-        stage = set_stage(
+    def tuned(self, scene: Scene) -> Self:
+        """The same attack with its posterior learned from the scene's pool; the target is not looked at."""
+        if self.fit_ is not None:
+            return self
+        pool = ask_pool(
             scene.data,
             scene.shadows,
             scene.shadow_members,
             mode=self.mode,
             samples=self.samples[0],
             targets=self.targets,
-            speakers=self.speakers,
+            sampled_models=self.sampled_models,
             engine=self.engine,
             seed=self.seed,
             without=tuple(self.without),
         )
-        count = int(scene.data.num_nodes)
         found = learn(
-            stage,
+            pool,
+            parameters=self._parameters,
             samples=self.samples[1:],
-            learners={"linear": self.linear, "boosted": self.boosted},
-            folds=record_folds(count, folds=1 if self.mode == "online" else min(self.folds, count), seed=self.seed),
+            learners=self._learners,
+            folds=self._fold_of(int(scene.data.num_nodes)),
             seed=self.seed,
             jobs=self.jobs,
         )
-        self.kept_.parameters, self.kept_.found = self._parameters, found  # of one pool only: it holds all its answers
-        return found
+        return dataclasses.replace(self, fit_=found)
+
+    def learned(self, scene: Scene) -> Learned:
+        """What was learned from the scene's pool; refused where the attack learned another pool."""
+        known = self.tuned(scene).fit_
+        assert known is not None  # noqa: S101 (for the type checker: tuning fits)
+        if not known.pool.is_of(scene.data, scene.shadows, scene.shadow_members):
+            raise InputError(
+                f"{self.name}: the attack learned from another graph, other shadow models or other members than the "
+                f"scene has. Score the scene with a new attack."
+            )
+        return known
+
+    def judge(self, scene: Scene) -> Judgement:
+        """Posteriors of the scene's audited nodes."""
+        known = self.learned(scene)
+        odds, unlikeness = known.posterior_of(scene.target)
+        scores = self._scores(odds, known.share)[scene.nodes]
+        each, shared = known.queries  # all nodes are asked about, whichever are audited
+        elsewhere = round(each * (len(odds) - len(scene.nodes)))
+        queries = QueryCount(each, shared=shared + elsewhere)
+        return Judgement(scores, queries, unlike_warning(self.name, unlikeness), {"unlikeness": unlikeness})
+
+    def score(self, scene: Scene) -> FloatArray:
+        """Posteriors, [nodes]."""
+        return self.judge(scene).scores
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [nodes] of each simulated target by what was learned without it and its complement; its members."""
         known = self.learned(scene)
-        for k, odds in zip(known.stage.plan.targets.tolist(), known.held_out, strict=True):
-            yield self._scores(odds, known)[scene.nodes], scene.shadow_members[k, scene.nodes]
-
-    def _scores(self, odds: FloatArray, known: Learned) -> FloatArray:
-        """Posteriors by the prior that was asked for in place of the share of members that was learned with."""
-        return learned_posterior(with_prior(odds, share=known.share, prior=self.prior))
+        for k, odds in zip(known.pool.plan.targets.tolist(), known.held_out, strict=True):
+            yield self._scores(odds, known.share)[scene.nodes], scene.shadow_members[k, scene.nodes]

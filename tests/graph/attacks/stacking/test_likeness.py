@@ -2,25 +2,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from glasshouse.graph.attacks.stacking.answers import Heard, Sampled
-from glasshouse.graph.attacks.stacking.likeness import HeardLikeness, SampledLikeness
+from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers
+from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
 
 
-def test_a_much_surer_target_is_noticed_and_drawn_in() -> None:
+def test_a_much_surer_target_is_noticed_and_matched() -> None:
     random = np.random.default_rng(0)
     usual = np.logaddexp(0.0, -random.normal(size=(4, 800)))
     sure = np.logaddexp(0.0, -random.normal(6.0, 3.0, size=(1, 800)))
-    like = HeardLikeness.of(Heard(usual, usual))
-    strange = Heard(sure, sure)
-    assert like.distance(strange) > 10
-    assert like.distance(like.matched(strange)) < 2
+    like = PlainLikeness.of(PlainAnswers(usual, usual))
+    unlike = PlainAnswers(sure, sure)
+    assert like.unlikeness(unlike) > 10
+    assert like.unlikeness(like.matched(unlike)) < 2
 
 
 def test_signals_keep_their_order_and_take_the_scale_of_simulated_targets() -> None:
     random = np.random.default_rng(0)
-    usual = [Sampled(own := random.exponential(size=(1, 2, 500)), own - random.normal(size=own.shape)) for _ in "1234"]
+    usual = [
+        SampledAnswers(own := random.exponential(size=(1, 2, 500)), own - random.normal(size=own.shape)) for _ in "1234"
+    ]
     own = 5 * random.exponential(size=(1, 2, 500))
-    other = Sampled(own, own - random.normal(3.0, 4.0, size=own.shape))
+    other = SampledAnswers(own, own - random.normal(3.0, 4.0, size=own.shape))
     matched = SampledLikeness.of(usual).matched(other)
     gains = matched.own - matched.signal
     assert abs(gains.mean()) < 0.1

@@ -1,22 +1,22 @@
-"""What the stacked attack on graphs is made of: answers, features of nodes, and learning in rounds."""
+"""What the stacked attack on graphs is made of: answers of models, features of nodes, and learning in rounds."""
 
-from glasshouse.graph.attacks.stacking.answers import Heard, Sampled, hear, sample_signals
-from glasshouse.graph.attacks.stacking.features import SIGNALS, Surroundings, View, node_features
+from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
+from glasshouse.graph.attacks.stacking.features import SIGNALS, GraphContext, TargetSignals, node_features
 from glasshouse.graph.attacks.stacking.learned import Learned, learn
-from glasshouse.graph.attacks.stacking.stage import Stage, Told, set_stage
+from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals, ask_pool
 
 __all__ = [
     "SIGNALS",
-    "Heard",
+    "GraphContext",
     "Learned",
-    "Sampled",
-    "Stage",
-    "Surroundings",
-    "Told",
-    "View",
-    "hear",
+    "PlainAnswers",
+    "PoolSignals",
+    "SampledAnswers",
+    "SampledSignals",
+    "TargetSignals",
+    "ask_pool",
     "learn",
     "node_features",
-    "sample_signals",
-    "set_stage",
+    "plain_answers",
+    "sampled_answers",
 ]

@@ -1,4 +1,8 @@
-"""Features of every node of one target: single attacks on three queries, G-BASE's signal, neighbours and kin."""
+"""Features of every node of one target: single attacks on three queries, G-BASE's signal, neighbours and kin.
+
+Kin of a node: the nodes with features like its own. What a target answers about them tells what to expect of its answer
+about the node.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +16,34 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.sides import moments
-from glasshouse.attacks.stacking.features import Answers, Features, record_features
-from glasshouse.evidence import Mode
-from glasshouse.graph.attacks.stacking.answers import Sampled
+from glasshouse.attacks.stacking.features import Features, record_features
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.kin import Kin
 from glasshouse.numerics import log_mean_exp
 
-__all__ = ["SIGNALS", "Surroundings", "View", "gbase_odds", "node_features", "without_signals"]
+__all__ = ["SIGNALS", "GraphContext", "TargetSignals", "gbase_odds", "node_features", "without_signals"]
 
-# what may be left out, to learn what it buys: a feature goes with any word of its name
+# what may be left out, to learn what it adds: a feature is left out with any word of its name
 SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")
 
 
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Who is whose neighbour, what each node is called and whom it resembles: what the graph tells without a model.
+class GraphContext:
+    """Neighbours, labels and kin of every node: what the graph tells without a model.
 
     Args:
-        adjacency: [n, n] ones.
-        degree: [n] of each node.
-        labels: [n].
-        kin: for each query that does not depend on a sample, whom a node resembles in it: by its features when it is
-            asked about alone, and by its neighbours' mean features as well in the whole graph. Empty where kin is not
-            looked at.
+        adjacency: [n, n] sparse, 1 for each neighbour.
+        degree: [n] number of neighbours.
+        labels: [n] classes.
+        kin: of each query that does not depend on a sample. Nodes asked about alone are alike by their features, and
+            in the whole graph by their neighbours' mean features as well. Empty where kin is left out.
 
     Example:
         >>> import torch
         >>> edges = torch.tensor([[0, 1, 2, 1], [1, 0, 1, 2]])
-        >>> around = Surroundings.of(Data(x=torch.eye(4), edge_index=edges, y=torch.tensor([0, 1, 0, 1])))
-        >>> around.mean(np.array([1.0, 0.0, 0.0, 9.0]), alone=0.5)
+        >>> context = GraphContext.of(Data(x=torch.eye(4), edge_index=edges, y=torch.tensor([0, 1, 0, 1])))
+        >>> context.mean(np.array([1.0, 0.0, 0.0, 9.0]), alone=0.5)
         array([0. , 0.5, 0. , 0.5])
     """
 
@@ -50,7 +53,7 @@ class Surroundings:
     kin: Mapping[str, Kin]
 
     @classmethod
-    def of(cls, data: Data, *, kin: bool = True) -> Surroundings:
+    def of(cls, data: Data, *, kin: bool = True) -> GraphContext:
         """Of a graph; an edge counts once, and a node is not its own neighbour."""
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
@@ -73,56 +76,61 @@ class Surroundings:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class View:
-    """All that is looked at to judge one target: its answers and its references', about every node.
+class TargetSignals:
+    """All that is looked at to judge one target: answers of the target and of its references about every node.
 
     Args:
-        alone: without edges.
-        whole: in the whole graph.
-        target: the target's answers under sampled training sets, of one model.
-        references: those of the references that were asked for them.
-        members: who trained those, [R, n].
+        alone: losses without edges, of the target [n] and of its R references [R, n].
+        whole: the same in the whole graph.
+        target: the target's answers under sampled training sets, [1, M, n].
+        references: those of the S references that were asked about these sets, [S, M, n].
+        members: [S, n] who trained these S.
         posterior: [n] log-odds from the round before; None in the first.
     """
 
-    alone: Answers
-    whole: Answers
-    target: Sampled
-    references: Sampled
+    alone: Evidence
+    whole: Evidence
+    target: SampledAnswers
+    references: SampledAnswers
     members: BoolArray
     posterior: FloatArray | None = None
 
 
-def node_features(view: View, around: Surroundings, *, mode: Mode) -> Features:
-    """Features by name, [n] each; offline, only out-models of a node speak about it."""
-    sampled = Answers(view.target.own.mean(axis=1)[0], view.references.own.mean(axis=1), view.members)
+def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) -> Features:
+    """Features by name, [n] each; offline, only out-models of a node are looked at."""
+    sampled = Evidence(
+        target_loss=signals.target.own.mean(axis=1)[0],
+        shadow_loss=signals.references.own.mean(axis=1),
+        shadow_members=signals.members,
+    )
     found: Features = {}
-    for name, answers in {"alone": view.alone, "whole": view.whole, "sampled": sampled}.items():
-        told = record_features(answers, mode=mode)
-        found |= {f"{name} {key}": value for key, value in told.items()}
-        if name in around.kin:
-            surprise = np.mean([told[key] for key in ("from_outside", "from_inside") if key in told], axis=0)
-            found[f"{name} kin"] = around.kin[name].expected(surprise)
-            found[f"{name} beyond kin"] = surprise - found[f"{name} kin"]  # no tree finds a difference with few splits
-    gain, gains = view.target.gain[0], view.references.gain
+    for query, evidence in {"alone": signals.alone, "whole": signals.whole, "sampled": sampled}.items():
+        single = record_features(evidence, mode=mode)
+        found |= {f"{query} {name}": value for name, value in single.items()}
+        if query in context.kin:
+            surprise = np.mean([single[name] for name in ("from_outside", "from_inside") if name in single], axis=0)
+            expected = context.kin[query].expected(surprise)
+            found[f"{query} kin"] = expected
+            found[f"{query} beyond kin"] = surprise - expected  # trees need many splits to find a difference
+    gain, gains = signals.target.gain[0], signals.references.gain
     found["gain"] = gain
-    found["gain over outside"] = gain - moments(gains, ~view.members).mean
+    found["gain over outside"] = gain - moments(gains, ~signals.members).mean
     if mode == "online":
-        found["gain over inside"] = gain - moments(gains, view.members).mean
-    odds = gbase_odds(view, mode)  # [M, n]
+        found["gain over inside"] = gain - moments(gains, signals.members).mean
+    odds = gbase_odds(signals, mode)  # [M, n]
     found["g-base"], found["g-base odds"] = expit(odds).mean(axis=0), odds.mean(axis=0)
-    found["neighbours' base"] = around.mean(expit(found["alone base"]), alone=0.5)
-    found["neighbours' g-base"] = around.mean(found["g-base"], alone=0.5)
-    found["degree"] = np.log1p(around.degree)
-    found["label"] = around.labels.astype(np.float64)
-    if view.posterior is not None:
-        found["posterior"] = view.posterior
-        found["neighbours' posterior"] = around.mean(expit(view.posterior), alone=0.5)
+    found["neighbours' base"] = context.mean(expit(found["alone base"]), alone=0.5)
+    found["neighbours' g-base"] = context.mean(found["g-base"], alone=0.5)
+    found["degree"] = np.log1p(context.degree)
+    found["label"] = context.labels.astype(np.float64)
+    if signals.posterior is not None:
+        found["posterior"] = signals.posterior
+        found["neighbours' posterior"] = context.mean(expit(signals.posterior), alone=0.5)
     return found
 
 
 def without_signals(features: Features, left_out: Collection[str]) -> Features:
-    """The features that no left-out signal has a part in.
+    """The features in which no left-out signal has a part.
 
     Example:
         >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
@@ -132,11 +140,11 @@ def without_signals(features: Features, left_out: Collection[str]) -> Features:
     return {name: value for name, value in features.items() if not set(name.replace("'", "").split()) & set(left_out)}
 
 
-def gbase_odds(view: View, mode: Mode) -> FloatArray:
+def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:
     """G-BASE's log-odds [M, n] under each sampled training set (the paper's Definition 2, before its mean)."""
-    asked = None if mode == "online" else ~view.members
-    signals = view.references.signal
-    rows = [-view.target.signal[0, i] - log_mean_exp(-signals[:, i], where=asked) for i in range(signals.shape[1])]
+    asked = None if mode == "online" else ~signals.members
+    target, references = signals.target.signal[0], signals.references.signal  # [M, n], [S, M, n]
+    rows = [-target[i] - log_mean_exp(-references[:, i], where=asked) for i in range(len(target))]
     return np.stack(rows)
 
 

@@ -1,8 +1,8 @@
-"""What a target says of a node's kin: of all other nodes, weighed by how much their features resemble the node's.
+"""What a target answers about a node's kin: the other nodes, weighed by how like their features are to the node's.
 
-A model answers better about a node that it was trained on, and also about nodes like one that it was trained on; and
-every model happens to be surer in some regions than others of its kind. Both show in its answers about the node's kin,
-and none of it is the node's own membership, which can so be told apart.
+A model answers better about a node that it was trained on, and also about nodes like one that it was trained on. And
+every model happens to be surer in some regions than other models. Both show in its answers about the node's kin, and
+neither is the node's own membership. So what the kin lead to expect can be taken off.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from glasshouse.arrays import FloatArray, IntArray
 
 __all__ = ["Kin"]
 
-_PENALTY = 0.3  # of the ridge; anything from 0.1 to 1 tells simulated targets as well
+_PENALTY = 0.3  # of the ridge; anything from 0.1 to 1 does as well on simulated targets
 _CONSTANT = 0.3  # what nodes have in common whatever their features
 _FURTHEST = 10.0  # a surprise beyond this many standard deviations counts as so many
 _ROOM = 100_000_000  # numbers kept, 0.8 GB: all pairs of 10 000 nodes, or 2 600 columns for each of GitHub's
@@ -28,11 +28,11 @@ _LEAST = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Kin:
-    """Ridge regression on the features of nodes, one slope a class, ready for any target's answers.
+    """Ridge regression on the features of nodes, one slope per class, ready for any target's answers.
 
     Confidence in a class is doubt in the others: what lifts the margins of a node of one class lowers those of a node
-    like it of another. So two nodes' features' product counts in full where their labels agree, and -1 / (C - 1) times
-    where not.
+    like it of another. So the product of two nodes' features counts in full where their labels agree, and -1 / (C - 1)
+    times where they do not.
 
     Args:
         fit: matrices whose product [n, n] takes answers to what the regression fits for them.
@@ -40,7 +40,7 @@ class Kin:
 
     Example:
         >>> features, labels = np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1])
-        >>> Kin.of(features, labels).expected(np.array([1.0, 0.0, 0.0, 0.0])).round(2)[:2]  # node 0's own counts not
+        >>> Kin.of(features, labels).expected(np.array([1.0, 0.0, 0.0, 0.0])).round(2)[:2]  # without node 0's own
         array([0.  , 0.76])
     """
 
@@ -60,7 +60,7 @@ class Kin:
             return _by_columns(_columns(centred, codes, most=min(width, _ROOM // count)))
 
     def expected(self, surprise: FloatArray) -> FloatArray:
-        """What a node's kin leads to expect of its answer, [n], its own answer left out.
+        """What each node's kin lead to expect of the answer about it, [n], without that answer itself.
 
         Args:
             surprise: [n] by how many standard deviations a target is surer of each node than its references are.

@@ -15,14 +15,14 @@ from scipy.special import expit
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.stacking import LARGEST_UNLIKENESS, CrossFit, Learner, cross_fit, steadied
-from glasshouse.graph.attacks.stacking.answers import Heard, hear, sample_signals
-from glasshouse.graph.attacks.stacking.likeness import HeardLikeness, SampledLikeness
-from glasshouse.graph.attacks.stacking.plain import Plain, plain_of
-from glasshouse.graph.attacks.stacking.stage import Stage, Told
+from glasshouse.graph.attacks.stacking.answers import PlainAnswers
+from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
+from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
+from glasshouse.graph.attacks.stacking.untrained import Untrained, best_untrained
 from glasshouse.graph.models.model import Model
 from glasshouse.randomness import generator, seed_for
 
-__all__ = ["Learned", "Opinion", "Round", "learn"]
+__all__ = ["Learned", "Round", "TargetPosterior", "learn"]
 
 
 class Round(NamedTuple):
@@ -32,15 +32,20 @@ class Round(NamedTuple):
     like: SampledLikeness
 
 
-class Opinion(NamedTuple):
-    """Log-odds [n] of membership, and how unlike simulated targets the target answers, in standard deviations."""
+class TargetPosterior(NamedTuple):
+    """What is believed of a target.
+
+    Args:
+        odds: [n] log-odds of membership.
+        unlikeness: how far its answers are from those of simulated targets, in standard deviations among these.
+    """
 
     odds: FloatArray
-    mismatch: float
+    unlikeness: float
 
 
 class Simulated(NamedTuple):
-    """Features [T, n, F] of every simulated target in one round, and how these answered."""
+    """Features [T, n, F] of every simulated target in one round, and how these targets answered."""
 
     rows: FloatArray
     like: SampledLikeness
@@ -51,28 +56,30 @@ class Learned:
     """What was learned from a pool; any number of targets are scored with it.
 
     Args:
-        stage: the pool on its graph.
+        parameters: of the attack, those that enter the learning.
+        pool: what the pool answers on its graph.
         samples: training sets drawn in each round after the first, from the posterior of the round before.
         seed: of these draws.
         like: how simulated targets answer.
         rounds: the posterior of each round.
     """
 
-    stage: Stage
+    parameters: tuple[object, ...]
+    pool: PoolSignals
     samples: tuple[int, ...]
     seed: int
-    like: HeardLikeness
+    like: PlainLikeness
     rounds: tuple[Round, ...] = ()
 
     @property
     def share(self) -> float:
         """The share of members among simulated targets: the prior that the posterior was learned with."""
-        return float(self.stage.members[self.stage.plan.targets].mean())
+        return float(self.pool.members[self.pool.plan.targets].mean())
 
     @cached_property
-    def plain(self) -> Plain:
-        """What steadies the judgement of a target unlike the simulated ones; found when the first of these comes."""
-        return plain_of(self.stage)
+    def untrained(self) -> Untrained:
+        """What steadies the scores of a target unlike the simulated ones; chosen when the first such target comes."""
+        return best_untrained(self.pool)
 
     @property
     def held_out(self) -> FloatArray:
@@ -83,99 +90,104 @@ class Learned:
     def queries(self) -> QueryCount:
         """All models about each node, alone, whole, and under samples (in, out, and the own loss); and what is shared.
 
-        Shared is what simulated targets ask under training sets of their own.
+        Shared is what simulated targets are asked under training sets of their own.
         """
-        speaking, count = len(self.stage.speakers), self.stage.members.shape[1]
-        drawn = len(self.stage.masks) + sum(self.samples)
-        each = 2 * (1 + len(self.stage.shadows)) + 3 * drawn * (1 + speaking)
-        references = sum(np.isin(rows, self.stage.speakers).sum() + 1 for rows in self.stage.plan.references)
-        return QueryCount(float(each), shared=3 * sum(self.samples) * int(references) * count)
+        pool, drawn = self.pool, len(self.pool.masks) + sum(self.samples)
+        each = 2 * (1 + len(pool.shadows)) + 3 * drawn * (1 + len(pool.sampled_models))
+        asked = sum(np.isin(rows, pool.sampled_models).sum() + 1 for rows in pool.plan.references)
+        return QueryCount(float(each), shared=3 * sum(self.samples) * int(asked) * pool.members.shape[1])
 
-    def opinion(self, target: Model) -> Opinion:
+    def posterior_of(self, target: Model) -> TargetPosterior:
         """What is believed of every node after the last round, the mean over panels of references.
 
-        A target that is unlike all simulated ones is judged in the first round; see `_strange`.
+        A target that is unlike all simulated ones is judged in the first round; see `_unlike`.
         """
-        stage = self.stage
-        heard = hear([target], stage.data)
-        told = Told(sample_signals([target], stage.data, stage.masks, engine=stage.engine), stage.speakers, stage.said)
-        mismatch = self.like.distance(heard)
-        if mismatch > LARGEST_UNLIKENESS:
-            return Opinion(self._strange(heard, told), mismatch)
-        odds: list[FloatArray] = []
+        pool = self.pool
+        plain, sampled = pool.of_target(target)
+        unlikeness = self.like.unlikeness(plain)
+        if unlikeness > LARGEST_UNLIKENESS:
+            return TargetPosterior(self._unlike(plain, sampled), unlikeness)
+        odds: list[FloatArray] = []  # of each panel
         for number, (fit, _) in enumerate(self.rounds):
             if number:
-                told = stage.told(target, self._masks(np.mean(odds, axis=0), number, "target"), stage.speakers)
-            views = [stage.view(heard, told, p, odds[at] if odds else None) for at, p in enumerate(self._panels)]
-            odds = [fit.log_odds(stage.rows(view)) for view in views]
-        return Opinion(np.asarray(np.mean(odds, axis=0)), mismatch)
+                masks = self._masks(np.mean(odds, axis=0), number, "target")
+                sampled = pool.under_masks(target, masks, pool.sampled_models)
+            signals = [
+                pool.target_signals(plain, sampled, panel, odds[at] if odds else None)
+                for at, panel in enumerate(self._panels)
+            ]
+            odds = [fit.log_odds(pool.rows(each)) for each in signals]
+        return TargetPosterior(np.asarray(np.mean(odds, axis=0)), unlikeness)
 
-    def _strange(self, heard: Heard, told: Told) -> FloatArray:
+    def _unlike(self, plain: PlainAnswers, sampled: SampledSignals) -> FloatArray:
         """Log-odds [n] of a target that is unlike all simulated ones.
 
-        What was learned speaks of answers on the pool's scale, so they are matched to it; the learner that does not
-        extrapolate judges; and an attack that learned nothing has a large say in the order, of the answers as they are
-        and of the matched ones.
+        What was learned holds for answers on the pool's scale, so the target's answers are matched to it. The learner
+        that does not extrapolate judges. And an attack that learned nothing has a large part in the order, once by the
+        answers as they are and once by the matched ones.
         """
-        fit, like = self.rounds[0]
-        matched = self.like.matched(heard), told._replace(target=like.matched(told.target))
-        rows = [self.stage.rows(self.stage.view(*matched, panel)) for panel in self._panels]
+        pool, (fit, like) = self.pool, self.rounds[0]
+        matched = self.like.matched(plain), sampled._replace(target=like.matched(sampled.target))
+        rows = [pool.rows(pool.target_signals(*matched, panel)) for panel in self._panels]
         odds = np.mean([fit.log_odds(each, learner=fit.steady) for each in rows], axis=0)
-        everyone = np.arange(len(self.stage.shadows))
-        views = [self.stage.view(*answers, everyone) for answers in ((heard, told), matched)]
-        return steadied(np.asarray(odds), *[self.plain.log_odds(view) for view in views])
+        everyone = np.arange(len(pool.shadows))
+        both = [pool.target_signals(*answers, everyone) for answers in ((plain, sampled), matched)]
+        return steadied(np.asarray(odds), *[self.untrained.log_odds(signals) for signals in both])
 
     @property
     def _panels(self) -> list[NDArray[np.intp]]:
-        return [panel[:, 0] for panel in self.stage.plan.panels]
+        return [panel[:, 0] for panel in self.pool.plan.panels]
 
     def simulated(self) -> Simulated:
         """Every simulated target in the next round."""
-        stage, number = self.stage, len(self.rounds)
+        pool, number = self.pool, len(self.rounds)
         rows, targets = [], []
-        for index, k in enumerate(stage.plan.targets.tolist()):
-            references = stage.plan.references[index][:, 0]
-            heard, told = stage.of_shadow(k)
+        for index, k in enumerate(pool.plan.targets.tolist()):
+            references = pool.plan.references[index][:, 0]
+            plain, sampled = pool.of_shadow(k)
             odds = self.held_out[index] if number else None
             if odds is not None:
-                told = stage.told(stage.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
-            rows.append(stage.rows(stage.view(heard, told, references, odds)))
-            targets.append(told.target)
+                sampled = pool.under_masks(pool.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
+            rows.append(pool.rows(pool.target_signals(plain, sampled, references, odds)))
+            targets.append(sampled.target)
         return Simulated(np.stack(rows), SampledLikeness.of(targets))
 
     def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
+        """Training sets [M, n] for one round, drawn by log-odds [n]."""
         random = generator(self.seed, "masks", number, who)
         return np.asarray(random.random((self.samples[number - 1], len(odds))) < expit(odds))
 
 
 def learn(
-    stage: Stage,
+    pool: PoolSignals,
     *,
+    parameters: tuple[object, ...],
     samples: tuple[int, ...],
     learners: Mapping[str, Learner],
     folds: NDArray[np.intp],
     seed: int,
     jobs: int = 1,
 ) -> Learned:
-    """Learn from a pool: every shadow model of its plan plays the target once a round.
+    """Learn from a pool: every shadow model of its plan plays the target once per round.
 
     Args:
-        stage: the pool on its graph.
+        pool: what the pool answers on its graph.
+        parameters: of the attack, those that enter the learning.
         samples: training sets in each round after the first; empty for a single round.
         learners: candidates by name.
         folds: [n] of the nodes; a single one online.
         seed: of every random choice.
         jobs: threads that learn side by side.
     """
-    targets = stage.plan.targets
-    like = HeardLikeness.of(Heard(stage.heard.alone[targets], stage.heard.whole[targets]))
-    known = Learned(stage=stage, samples=samples, seed=seed, like=like)
+    targets = pool.plan.targets
+    like = PlainLikeness.of(PlainAnswers(pool.plain.alone[targets], pool.plain.whole[targets]))
+    known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed, like=like)
     for number in range(1 + len(samples)):
         simulated = known.simulated()
         fit = cross_fit(
             simulated.rows,
-            stage.members[targets],
-            groups=stage.plan.groups,
+            pool.members[targets],
+            groups=pool.plan.groups,
             folds=folds,
             learners=learners,
             seed=seed_for(seed, "round", number),

@@ -9,20 +9,20 @@ import numpy as np
 
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks.stacking import Likeness
-from glasshouse.graph.attacks.stacking.answers import Heard, Sampled
+from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers
 from glasshouse.numerics import loss_to_margin, margin_to_loss
 
-__all__ = ["HeardLikeness", "SampledLikeness"]
+__all__ = ["PlainLikeness", "SampledLikeness"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HeardLikeness:
+class PlainLikeness:
     """How simulated targets answer when asked about nodes alone and about the whole graph.
 
     Example:
         >>> losses = np.random.default_rng(0).exponential(size=(4, 500))
-        >>> like = HeardLikeness.of(Heard(losses, losses))
-        >>> bool(like.distance(Heard(losses[:1], losses[:1])) < 5)
+        >>> like = PlainLikeness.of(PlainAnswers(losses, losses))
+        >>> bool(like.unlikeness(PlainAnswers(losses[:1], losses[:1])) < 5)
         True
     """
 
@@ -30,19 +30,19 @@ class HeardLikeness:
     whole: Likeness
 
     @classmethod
-    def of(cls, heard: Heard) -> HeardLikeness:
-        """Of the answers [T, n] of T simulated targets."""
-        return cls(alone=Likeness.of(loss_to_margin(heard.alone)), whole=Likeness.of(loss_to_margin(heard.whole)))
+    def of(cls, plain: PlainAnswers) -> PlainLikeness:
+        """Of the losses of T simulated targets, [T, n] each."""
+        return cls(alone=Likeness.of(loss_to_margin(plain.alone)), whole=Likeness.of(loss_to_margin(plain.whole)))
 
-    def distance(self, heard: Heard) -> float:
-        """How far a target's answers, [1, n] each, are from theirs: root mean square of both queries' distances."""
-        alone = self.alone.distance(loss_to_margin(heard.alone[0]))
-        whole = self.whole.distance(loss_to_margin(heard.whole[0]))
+    def unlikeness(self, plain: PlainAnswers) -> float:
+        """How far a target's losses, [1, n] each, are from theirs: root mean square over both queries."""
+        alone = self.alone.unlikeness(loss_to_margin(plain.alone[0]))
+        whole = self.whole.unlikeness(loss_to_margin(plain.whole[0]))
         return float(np.hypot(alone, whole) / np.sqrt(2))
 
-    def matched(self, heard: Heard) -> Heard:
-        """A target's answers, [1, n] each, on their scale."""
-        return Heard(_matched(self.alone, heard.alone), _matched(self.whole, heard.whole))
+    def matched(self, plain: PlainAnswers) -> PlainAnswers:
+        """A target's losses, [1, n] each, on their scale."""
+        return PlainAnswers(_matched(self.alone, plain.alone), _matched(self.whole, plain.whole))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,20 +53,20 @@ class SampledLikeness:
     gain: Likeness
 
     @classmethod
-    def of(cls, targets: Sequence[Sampled]) -> SampledLikeness:
-        """Of the answers, [1, M, n] each, of simulated targets."""
+    def of(cls, targets: Sequence[SampledAnswers]) -> SampledLikeness:
+        """Of the answers of simulated targets, [1, M, n] each."""
         own = np.stack([loss_to_margin(one.own).ravel() for one in targets])
         return cls(own=Likeness.of(own), gain=Likeness.of(np.stack([_gains(one).ravel() for one in targets])))
 
-    def matched(self, target: Sampled) -> Sampled:
+    def matched(self, target: SampledAnswers) -> SampledAnswers:
         """A target's answers, [1, M, n] each, on their scale, sample by sample."""
         own = _matched(self.own, target.own[0])
         gain = np.stack([self.gain.matched(row) for row in _gains(target)[0]])
-        return Sampled(own[None], (own - gain)[None])
+        return SampledAnswers(own[None], (own - gain)[None])
 
 
-def _gains(sampled: Sampled) -> FloatArray:
-    return np.asarray(sampled.own - sampled.signal)
+def _gains(answers: SampledAnswers) -> FloatArray:
+    return np.asarray(answers.own - answers.signal)
 
 
 def _matched(like: Likeness, losses: FloatArray) -> FloatArray:

@@ -1,0 +1,85 @@
+"""The parameters that both stacked attacks share, and what follows from them alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
+from glasshouse.attacks.regression import record_folds
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
+from glasshouse.errors import InputError
+from glasshouse.evidence import Mode
+from glasshouse.evidence.simulation import check_simulation
+
+__all__ = ["StackedParameters"]
+
+
+class _Fit(Protocol):
+    """What an attack learned."""
+
+    @property
+    def parameters(self) -> tuple[object, ...]:
+        """The parameters of the attack that enter the learning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackedParameters:
+    """Parameters of `Stacked` and `GStacked`, which explain them.
+
+    A copy by `dataclasses.replace` keeps what was learned where only the prior or the number of jobs changes. With
+    another mode, seed or the like it drops it and learns anew, so that nothing stale is used.
+
+    Example:
+        >>> StackedParameters(folds=1)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: folds, targets: 1, 16; use 2 and 4, or more.
+    """
+
+    posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    targets: int = 16
+    folds: int = 4
+    boosted: Boosted = field(default_factory=Boosted)
+    linear: Linear = field(default_factory=Linear)
+    seed: int = 0
+    jobs: int = field(default=1, repr=False, compare=False)  # how, not what
+    fit_: _Fit | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        if self.folds < 2 or self.targets < 4:
+            raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
+        if self.fit_ is not None and self.fit_.parameters != self._parameters:
+            object.__setattr__(self, "fit_", None)  # it came with a copy of an attack that learns something else
+
+    @property
+    def _parameters(self) -> tuple[object, ...]:
+        """All that enter the learning; the prior and the number of jobs do not."""
+        names = [one.name for one in dataclasses.fields(self) if one.compare and one.name != "prior"]
+        return tuple(getattr(self, name) for name in names)
+
+    @property
+    def _learners(self) -> dict[str, Learner]:
+        return {"linear": self.linear, "boosted": self.boosted}
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool of too few models to simulate targets, members [K, N]."""
+        check_simulation(len(members))
+
+    def _fold_of(self, records: int) -> NDArray[np.intp]:
+        """The fold of each record, [N]; a single one online. Offline one record is refused, having no others."""
+        folds = 1 if self.mode == "online" else min(self.folds, max(records, 2))
+        return record_folds(records, folds=folds, seed=self.seed)
+
+    def _scores(self, odds: FloatArray, share: float) -> FloatArray:
+        """Posteriors [N] by this prior, of log-odds [N] that were learned where a share of records are members."""
+        return learned_posterior(with_prior(odds, share=share, prior=self.prior))

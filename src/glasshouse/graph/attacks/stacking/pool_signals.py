@@ -1,0 +1,180 @@
+"""All that a pool answers on its graph before any target is looked at, and the features of a target beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from torch_geometric.data import Data
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.stacking import TargetPlan, plan_targets
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
+from glasshouse.graph.attacks.stacking.features import GraphContext, TargetSignals, node_features, without_signals
+from glasshouse.graph.models.model import Model
+from glasshouse.randomness import generator
+
+__all__ = ["PoolSignals", "SampledSignals", "ask_pool"]
+
+
+class SampledSignals(NamedTuple):
+    """Answers of a target and of some shadow models under the same M sampled training sets.
+
+    Args:
+        target: of the target alone, [1, M, n].
+        rows: [S] rows of the pool, the shadow models that were asked.
+        references: of these, [S, M, n].
+    """
+
+    target: SampledAnswers
+    rows: NDArray[np.intp]
+    references: SampledAnswers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PoolSignals:
+    """All that a pool answers before any target is looked at.
+
+    Args:
+        data: the graph of n nodes.
+        shadows: the pool's K models.
+        members: [K, n] who trained them.
+        context: what the graph tells without a model.
+        plan: which shadow models play the target.
+        sampled_models: [S] rows of the pool, the shadow models that are asked about sampled training sets.
+        plain: the pool's losses without edges and in the whole graph, [K, n] each.
+        masks: [M, n] training sets drawn without looking at any model; they serve all targets.
+        sampled: the answers of the sampled models under these masks, [S, M, n] each.
+        mode: ``"online"`` or ``"offline"``.
+        engine: see `toggle_losses`.
+        without: signals that are left out.
+    """
+
+    data: Data
+    shadows: tuple[Model, ...]
+    members: BoolArray
+    context: GraphContext
+    plan: TargetPlan
+    sampled_models: NDArray[np.intp]
+    plain: PlainAnswers
+    masks: BoolArray
+    sampled: SampledAnswers
+    mode: Mode
+    engine: str
+    without: tuple[str, ...]
+
+    def is_of(self, data: Data, shadows: Sequence[Model], members: BoolArray) -> bool:
+        """Whether these very models were asked on this very graph."""
+        pairs = zip(self.shadows, shadows, strict=False)
+        same = len(self.shadows) == len(shadows) and all(mine is other for mine, other in pairs)
+        return self.data is data and same and np.array_equal(self.members, members)
+
+    def of_target(self, target: Model) -> tuple[PlainAnswers, SampledSignals]:
+        """Ask a target what the pool was asked, under the masks that serve all targets."""
+        plain = plain_answers([target], self.data)
+        answers = sampled_answers([target], self.data, self.masks, engine=self.engine)
+        return plain, SampledSignals(answers, self.sampled_models, self.sampled)
+
+    def of_shadow(self, k: int) -> tuple[PlainAnswers, SampledSignals]:
+        """What shadow model k of the plan answered, as if it were the target."""
+        row = int(np.searchsorted(self.sampled_models, k))
+        plain = PlainAnswers(self.plain.alone[[k]], self.plain.whole[[k]])
+        return plain, SampledSignals(self.sampled.of([row]), self.sampled_models, self.sampled)
+
+    def under_masks(self, target: Model, masks: BoolArray, references: NDArray[np.intp]) -> SampledSignals:
+        """Ask about a target's own training sets [M, n]: the target, and those references that are sampled models."""
+        rows = np.intersect1d(references, self.sampled_models)
+        models = [target, *[self.shadows[k] for k in rows.tolist()]]
+        answers = sampled_answers(models, self.data, masks, engine=self.engine)
+        return SampledSignals(answers.of([0]), rows, answers.of(range(1, len(models))))
+
+    def target_signals(
+        self,
+        plain: PlainAnswers,
+        sampled: SampledSignals,
+        references: NDArray[np.intp],
+        odds: FloatArray | None = None,
+    ) -> TargetSignals:
+        """All that is looked at to judge a target.
+
+        Args:
+            plain: its losses, [1, n] each.
+            sampled: its answers and those of some shadow models under sampled training sets.
+            references: [R] rows of the pool that it may be compared with.
+            odds: [n] its log-odds from the round before; None in the first round.
+        """
+        chosen = np.flatnonzero(np.isin(sampled.rows, references))
+        return TargetSignals(
+            alone=self._evidence(plain.alone, self.plain.alone, references),
+            whole=self._evidence(plain.whole, self.plain.whole, references),
+            target=sampled.target,
+            references=sampled.references.of(chosen.tolist()),
+            members=self.members[sampled.rows[chosen]],
+            posterior=odds,
+        )
+
+    def rows(self, signals: TargetSignals) -> FloatArray:
+        """Features [n, F] of a target."""
+        found = without_signals(node_features(signals, self.context, mode=self.mode), self.without)
+        if not found:
+            raise InputError(f"without: {', '.join(self.without)} leave nothing to learn from; keep one of them.")
+        return np.stack(list(found.values()), axis=1)
+
+    def _evidence(self, target: FloatArray, pool: FloatArray, references: NDArray[np.intp]) -> Evidence:
+        return Evidence(target_loss=target[0], shadow_loss=pool[references], shadow_members=self.members[references])
+
+
+def ask_pool(
+    data: Data,
+    shadows: Sequence[Model],
+    members: BoolArray,
+    *,
+    mode: Mode,
+    samples: int,
+    targets: int,
+    sampled_models: int,
+    engine: str,
+    seed: int,
+    without: tuple[str, ...] = (),
+) -> PoolSignals:
+    """Ask a pool all that does not depend on a target.
+
+    Args:
+        data: the graph.
+        shadows: K models.
+        members: [K, n] who trained them.
+        mode: ``"online"`` or ``"offline"``.
+        samples: M, how many training sets.
+        targets: at most so many shadow models play the target.
+        sampled_models: at most so many shadow models are asked about sampled training sets.
+        engine: see `toggle_losses`.
+        seed: of every random choice.
+        without: signals that are left out.
+    """
+    plan = plan_targets(members, targets=targets, seed=seed)
+    if any(rows.shape[1] != 1 for rows in plan.references):
+        raise InputError("shadow_members: on graphs, shadow models come in complementary pairs or at random.")
+    chosen = np.arange(len(members))
+    if len(members) > sampled_models:  # the simulated targets and some more, in whole pairs where the pool has pairs
+        more = plan_targets(members, targets=sampled_models, seed=seed).targets
+        chosen = np.union1d(plan.targets, more)
+    masks = generator(seed, "masks").random((samples, members.shape[1])) < members.mean()
+    return PoolSignals(
+        data=data,
+        shadows=tuple(shadows),
+        members=members,
+        context=GraphContext.of(data, kin="kin" not in without),
+        plan=plan,
+        sampled_models=chosen,
+        plain=plain_answers(shadows, data),
+        masks=masks,
+        sampled=sampled_answers([shadows[k] for k in chosen.tolist()], data, masks, engine=engine),
+        mode=mode,
+        engine=engine,
+        without=without,
+    )

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+
+from glasshouse.graph.attacks.stacking import ask_pool
+from tests.graph.scenes import trained_scene
+
+
+def test_of_a_large_pool_whole_pairs_are_asked_about_sampled_training_sets() -> None:
+    scene = trained_scene(shadows=8)
+    pool = ask_pool(
+        scene.data,
+        scene.shadows,
+        scene.shadow_members,
+        mode="online",
+        samples=2,
+        targets=4,
+        sampled_models=6,
+        engine="auto",
+        seed=0,
+    )
+    members = pool.members[pool.sampled_models]
+    assert len(pool.sampled_models) in (6, 8)
+    assert set(pool.plan.targets) <= set(pool.sampled_models)
+    assert (members.sum(axis=0) == len(members) // 2).all()
+    assert pool.sampled.own.shape == (len(members), 2, 240)
+
+
+def test_it_knows_the_very_pool_that_was_asked() -> None:
+    scene = trained_scene()
+    data, shadows, members = scene.data, scene.shadows, scene.shadow_members
+    pool = ask_pool(
+        data, shadows, members, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0
+    )
+    assert pool.is_of(data, list(shadows), members.copy())
+    assert not pool.is_of(data.clone(), shadows, members)
+    assert not pool.is_of(data, shadows[:2], members[:2])
+    assert not pool.is_of(data, shadows[::-1], members)
+    assert not pool.is_of(data, shadows, ~members)
+
+
+def test_a_shadow_model_in_the_targets_place_answers_as_any_target_does() -> None:
+    scene = trained_scene()
+    pool = ask_pool(
+        scene.data,
+        scene.shadows,
+        scene.shadow_members,
+        mode="online",
+        samples=2,
+        targets=4,
+        sampled_models=4,
+        engine="auto",
+        seed=0,
+    )
+    (plain, sampled), (asked_plain, asked_sampled) = pool.of_shadow(1), pool.of_target(scene.shadows[1])
+    assert (plain.whole == asked_plain.whole).all()
+    assert np.allclose(sampled.target.signal, asked_sampled.target.signal)

@@ -1,0 +1,31 @@
+"""One API: what users write needs two modules, and both audits are called alike."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import glasshouse
+import glasshouse.graph
+
+
+def test_examples_need_two_modules_alone() -> None:
+    """What a user copies must not break when a room is moved."""
+    for path in sorted((Path(__file__).parents[1] / "examples").glob("*.py")):
+        tree = ast.parse(path.read_text())
+        modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module}
+        assert {name for name in modules if name.startswith("glasshouse")} <= {"glasshouse", "glasshouse.graph"}, path
+
+
+def test_both_audits_take_the_same_names_in_the_same_order_with_the_same_defaults() -> None:
+    records, graph = (inspect.signature(one).parameters for one in (glasshouse.audit, glasshouse.graph.audit))
+    assert list(records)[0] == "population"
+    assert list(graph)[0] == "data"
+    shared = [name for name in records if name in graph]
+    assert shared == [name for name in graph if name in records]
+    assert set(records) - set(graph) == {"population", "query"}
+    assert set(graph) - set(records) == {"data", "nodes", "ids", "known_graph", "setting"}
+    other = {"title", "attacks"}  # a graph has more attacks, and is called one
+    for name in set(shared) - other:
+        assert records[name].default == graph[name].default, name
