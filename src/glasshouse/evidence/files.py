@@ -63,7 +63,7 @@ def read_evidence(path: Path | str) -> EvidenceFile:
         )
     readers = {".npz": _read_npz, ".csv": _read_table, ".parquet": _read_table}
     if path.suffix not in readers:
-        raise InputError(f"{path}: {path.suffix or 'no'} ending; give evidence as .npz, .csv or .parquet.")
+        raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
     arrays = readers[path.suffix](path)
     try:
         return _evidence_of(arrays)
@@ -109,9 +109,9 @@ def _read_npz(path: Path) -> Arrays:
     except ValueError as error:
         if "pickle" in str(error):
             raise InputError(f"{path}: pickled objects are refused. Save plain numbers and strings.") from error
-        raise InputError(f"{path}: the file is damaged: {error}.") from error
+        raise InputError(f"{path}: is damaged: {error}.") from error
     except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise InputError(f"{path}: not a complete .npz file: {error}.") from error
+        raise InputError(f"{path}: is not a whole .npz file: {error}.") from error
 
 
 def _read_table(path: Path) -> Arrays:

@@ -32,13 +32,13 @@ def read_columns(path: Path) -> dict[str, TextArray]:
         try:
             table = pyarrow.parquet.read_table(path)
         except (arrow.ArrowException, OSError) as error:
-            raise InputError(f"{path}: not a complete parquet file: {error}.") from error
+            raise InputError(f"{path}: is not a whole parquet file: {error}.") from error
         return {name: np.array([_text(value) for value in table[name].to_pylist()]) for name in table.column_names}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             rows = list(csv.reader(file))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: not a text table: {error}.") from error
+        raise InputError(f"{path}: is not a text table: {error}.") from error
     rows = [row for row in rows if row]
     if len(rows) < 2:
         raise InputError(f"{path}: the table has no rows.")
