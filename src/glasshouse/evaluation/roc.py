@@ -93,7 +93,7 @@ def checked(scores: ArrayLike, members: ArrayLike) -> tuple[FloatArray, BoolArra
     """Scores and members that can be evaluated: of equal length, without NaN, with both kinds present."""
     given = np.asarray(scores)
     if given.dtype == np.bool_ and np.asarray(members).dtype.kind == "f":
-        raise InputError("scores: these are booleans; give them in the order (scores, members).")
+        raise InputError("scores: booleans are not scores; give the arguments in the order (scores, members).")
     values = given.astype(np.float64)
     if values.ndim != 1:
         raise InputError(f"scores: shape {values.shape}; expected [N].")
