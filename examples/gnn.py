@@ -2,7 +2,7 @@
 
 from glasshouse.graph import GBASE, GNNTrainer, adam, audit, citation_graph
 
-data = citation_graph(nodes=800)  # any torch_geometric Data with x, edge_index and y will do
+data = citation_graph(nodes=800)  # or any torch_geometric Data with x, edge_index and y
 trainer = GNNTrainer(architecture="gcn", hidden=64, dropout=0.5, epochs=40, optimizer=adam(lr=0.01))
 attacks = ("lira", "base", GBASE(sampler="mia"), GBASE(sampler="gibbs"))
 

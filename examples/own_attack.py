@@ -1,4 +1,4 @@
-"""Add an attack of your own: a frozen dataclass with a score, known by name everywhere from then on."""
+"""Add your own attack: a frozen dataclass with a score, registered by a name that works everywhere."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from glasshouse import Attack, Evidence, FloatArray, TorchTrainer, audit, digits
 @register("median-gap")
 @dataclass(frozen=True, kw_only=True)
 class MedianGap(Attack):
-    """How far the target's loss lies below the median of models without the record."""
+    """How far the target's loss is below the median loss of models that were not trained on the record."""
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Gaps, [N]."""

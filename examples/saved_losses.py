@@ -8,7 +8,7 @@ import numpy as np
 from glasshouse import Evidence, audit_evidence, complementary_halves, read_evidence, write_evidence
 
 random = np.random.default_rng(0)
-members = complementary_halves(2000, models=10, seed=0)  # nine models' worth of somebody else's work, and a target
+members = complementary_halves(2000, models=10, seed=0)  # of eight shadow models, the target, and a spare one
 margin = random.normal(size=2000) + 1.5 * members + random.normal(size=members.shape)
 loss = np.logaddexp(0.0, -margin)
 

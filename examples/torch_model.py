@@ -6,7 +6,7 @@ import torch
 
 from glasshouse import TorchTrainer, audit, digits, mlp, random_subsets
 
-data = digits()  # a tenth of the labels is wrong on purpose: only memory can fit those
+data = digits()  # a tenth of the labels is wrong on purpose: a model can only memorise those
 members = random_subsets(len(data.population), models=1, fraction=0.5, seed=0)[0]
 
 

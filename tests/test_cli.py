@@ -56,7 +56,7 @@ def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: P
     assert "synthetic" in done.stdout
     for name in ("base", "lira", "rmia", "classifier", "g-classifier", "g-base-mia"):
         assert name in done.stdout
-    assert "Next, a real one" in done.stdout
+    assert "Next, audit a real one" in done.stdout
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert metrics["attacks"]["base"]["auc"] > 0.7
     assert metrics["attacks"]["base"]["rates"][0]["tpr"] > 0.08
@@ -216,7 +216,7 @@ def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
     (folder / "run" / "metrics.json").write_text("{")
     broken = glasshouse("report", "run", "--out", "never.html", folder=folder)
     assert broken.returncode == 2
-    assert broken.stderr.splitlines()[0].startswith("run/metrics.json: is not as the audit wrote it")
+    assert broken.stderr.splitlines()[0].startswith("run/metrics.json: was damaged or edited after the audit wrote it")
     assert not (folder / "never.html").exists()
 
 

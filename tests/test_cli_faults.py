@@ -150,7 +150,7 @@ def test_a_pool_that_cannot_be_kept_is_refused_before_the_first_model_is_trained
     (tmp_path / "file").write_text("")
     done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "file", folder=tmp_path)
     assert done.returncode == 2
-    assert "file: no pool can be kept there" in done.stderr
+    assert "file: a pool cannot be kept there" in done.stderr
     assert done.stderr.endswith("1 problem, nothing was run.\n")
     assert not (tmp_path / "trained.txt").exists()
 

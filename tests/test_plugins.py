@@ -176,7 +176,7 @@ def batched(layer: GraphConv, graph: BatchedGraph) -> Layer:
 def test_a_layer_type_is_one_registration_and_makes_a_network_fast() -> None:
     register_network("graph-conv")(lambda *sizes: [GraphConv(a, b) for a, b in layer_widths(*sizes)])
     trainer = GNNTrainer(architecture="graph-conv", hidden=8, epochs=5, dropout=0, device="cpu")
-    assert "no stacked form" in str(batching_obstacle(trainer, DATA))
+    assert "cannot be trained in one batch" in str(batching_obstacle(trainer, DATA))
     plain = {"can_toggle": lambda layer: layer.aggr == "add", "can_batch": lambda layer: layer.aggr == "add"}
     register_layer_type(LayerType(convolution=GraphConv, toggled=toggled, batched=batched, **plain))  # type: ignore[arg-type]
     assert batching_obstacle(trainer, DATA) is None

@@ -65,13 +65,13 @@ def test_labels_become_columns_of_the_sorted_classes() -> None:
     [
         ({"y": ["a", "a", "a"]}, "needs two or more"),
         ({"y": ["a", "b"]}, "3 records but 2 labels"),
-        ({"y": [[0], [1], [0]]}, "one label a record"),
+        ({"y": [[0], [1], [0]]}, "one label per record"),
         ({"y": [0.0, np.nan, 1.0]}, "label of record 1"),
         ({"y": ["a", "b", "c"], "classes": ["a", "b"]}, "'c', which is not among the classes"),
         ({"y": [0, 1, 0], "ids": ["x", "y", "x"]}, "id 'x' is repeated"),
         ({"y": [0, 1, 0], "ids": ["x", " ", "z"]}, "record 1 has no id"),
         ({"y": [0, 1, 0], "ids": ["x", None, "z"]}, "record 1 has no id"),
-        ({"y": [0, 1, 0], "ids": ["x", "y"]}, "give one id a record"),
+        ({"y": [0, 1, 0], "ids": ["x", "y"]}, "give one id per record"),
     ],
 )
 def test_records_that_do_not_fit_are_named(given: dict[str, object], message: str) -> None:

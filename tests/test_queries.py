@@ -78,7 +78,7 @@ def test_a_class_that_the_population_does_not_have_is_refused() -> None:
 def test_outputs_of_the_wrong_width_are_refused() -> None:
     with pytest.raises(InputError, match=r"shape \(50, 4\); expected \[50, 3\]"):
         query(mlp(3, 4)(), POPULATION)
-    with pytest.raises(InputError, match="int cannot be asked"):
+    with pytest.raises(InputError, match="int cannot be queried"):
         query(3, POPULATION)
     with pytest.raises(InputError, match="temperature"):
         QueryOptions(temperature=0.0)
@@ -157,7 +157,7 @@ def test_class_numbers_are_refused(kind: type) -> None:
     with pytest.raises(InputError, match="answered with class numbers; an audit needs logits or probabilities"):
         query(lambda x: (x[:, 0] > 0).astype(kind), POPULATION)
     binary = Population(POPULATION.x, POPULATION.y > 0)
-    with pytest.raises(InputError, match="exactly 0 or 1, as class numbers are"):
+    with pytest.raises(InputError, match="exactly 0 or 1, which look like class numbers"):
         query(lambda x: (x[:, 0] > 0).astype(kind), binary)
 
 

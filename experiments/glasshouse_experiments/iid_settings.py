@@ -27,7 +27,7 @@ class RecordSetting:
         paper_name: what the paper's tables call the data; another name if the figures are not comparable.
         model: what they call the architecture.
         trainer: with all of its epochs.
-        together: models trained at once, which a killed run loses; 1 where they do not stack.
+        together: models trained at once, which a killed run loses; 1 where they cannot be batched.
         note: what differs from the paper, written next to the figures.
 
     Example:

@@ -1,4 +1,4 @@
-"""Names for the arrays that pass from room to room."""
+"""Names for the types of arrays that modules pass to each other."""
 
 from __future__ import annotations
 

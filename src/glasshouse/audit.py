@@ -62,32 +62,31 @@ def audit(
     progress: bool | None = None,
     query: QueryOptions | None = None,
 ) -> AuditResult:
-    """Train shadow models, attack the target, and measure who of its training records can be told from outside.
+    """Train shadow models, attack the target, and measure which of its training records can be found from outside.
 
     Args:
         population: the records, members and others.
-        model: the target: a torch module giving logits, an estimator with ``predict_proba``, or a callable
-            ``x -> logits``. None trains one with ``trainer`` on ``members``. A model that is given needs its
-            ``members``.
-        members: [N] who trained the target; for evaluation alone, no attack sees it. Where no model is given, a random
-            half by default.
+        model: the target: a torch module that gives logits, an estimator with ``predict_proba``, or a callable
+            ``x -> logits``. None trains one with ``trainer`` on ``members``. A given model needs its ``members``.
+        members: [N] which records trained the target; used for evaluation alone, no attack sees it. Without a model, a
+            random half by default.
         trainer: ``(population, members, seed) -> model``, as the target was trained.
-        shadow_trainer: how the attacker trains, where it does not know how the owner did: another architecture or
+        shadow_trainer: how the attacker trains, if it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
-            simulated targets and says why.
+            simulated targets and reports why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
-        fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve.
+        fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve.
         prior: λ, the share of members that the attacker expects: one number, or one per record.
         claim: a stated (ε, δ) to judge.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         fraction: share of records that trains a shadow model.
-        pool: the shadow pool's folder: models found there are not trained again. None keeps no model.
+        pool: the shadow pool's folder: models found there are not trained again. With None, models are not kept.
         compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
         seed: of every random choice.
         title: of the report.
-        about: a sentence on the data, shown beside the figures.
+        about: a sentence about the data, shown beside the figures.
         progress: whether to show bars; by default on a terminal only.
         query: batch size, device and temperature of queries.
 
@@ -99,7 +98,7 @@ def audit(
         >>> population = Population(rng.normal(size=(200, 3)), rng.integers(2, size=200))
         >>> trainer = SklearnTrainer(estimator=DecisionTreeClassifier())
         >>> result = audit(population, members=np.arange(200) < 100, trainer=trainer, attacks=["base"], shadows=4)
-        >>> result.table()["auc"].round(1)  # a tree grown to the end remembers everything
+        >>> result.table()["auc"].round(1)  # a fully grown tree remembers everything
         array([0.7])
     """
     check_population(population)
@@ -175,13 +174,14 @@ def audit_evidence(
     title: str = "Membership audit from saved evidence",
     progress: bool | None = None,
 ) -> AuditResult:
-    """The same from evidence alone: losses that were saved earlier, or elsewhere.
+    """Audit from evidence alone: losses that were saved earlier, or elsewhere.
 
     Args:
         evidence: losses of the target and of the shadow models.
-        members: [N] who trained the target; without it records are scored and ranked, and nothing is measured.
+        members: [N] which records trained the target; without it records are scored and ranked, but nothing is
+            measured.
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
-            simulated targets and says why.
+            simulated targets and reports why.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates.
         prior: λ, the share of members that the attacker expects: one number, or one per record.
@@ -198,7 +198,7 @@ def audit_evidence(
         array([1, 2])
     """
     mask = None if members is None else as_members(members, (evidence.records,), place="members")
-    # an unknown truth limits no rate, but a pool of N records cannot place a threshold finer than its non-members
+    # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
     counted = evidence.shadow_members[0] if mask is None else mask
     wanted = checked_rates(fprs, counted)
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)

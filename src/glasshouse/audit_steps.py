@@ -50,7 +50,8 @@ class Shadows(NamedTuple):
     Args:
         pool: the shadow pool.
         target: the model under audit.
-        seconds: spent on training shadow models so far; those that are not kept are trained when they are asked for.
+        seconds: spent on training shadow models so far; those that are not kept are trained later, when they are
+            queried.
     """
 
     pool: ShadowPool
@@ -59,18 +60,18 @@ class Shadows(NamedTuple):
 
 
 def checked_members(model: Any, members: ArrayLike | None, count: int, *, seed: int) -> BoolArray:
-    """[N] who trained the target, or will: by default a random half, where no model is given.
+    """[N] which records trained the target, or will train it: without a model, by default a random half.
 
     Example:
         >>> checked_members(object(), None, 4, seed=0)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: members: missing; a model that is given needs to be told who trained it. Pass ...
+        glasshouse.errors.InputError: members: missing; a given model needs the records that trained it. Pass ...
     """
     if members is None:
         if model is not None:
             raise InputError(
-                "members: missing; a model that is given needs to be told who trained it. Pass members=mask, one True "
-                "or False per record."
+                "members: missing; a given model needs the records that trained it. Pass members=mask, one True or "
+                "False per record."
             )
         members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
     return as_members(members, (count,), place="members")
@@ -86,14 +87,14 @@ def train_shadows(
     seed: int,
     progress: bool | None,
 ) -> Shadows:
-    """Train the shadow models that a folder keeps, and then the target where none is given.
+    """Train the shadow models that a folder keeps, and then the target if none is given.
 
     Args:
         pool: planned.
         trainer: of the target.
         population: the owner's records or graph; the attacker's, in the pool, may differ.
         model: the target; None trains one.
-        members: [N] who trains it.
+        members: [N] which records train it.
         seed: of every random choice.
         progress: whether to show bars.
     """
@@ -110,7 +111,7 @@ def train_shadows(
 def settings_of(
     trainer: Trainer, shadow_trainer: Trainer | None, *, prior: float | ArrayLike, fraction: float, policy: Policy
 ) -> dict[str, Any]:
-    """What a report says of how an audit was run."""
+    """What a report shows about how an audit was run."""
     return {
         "trainer": described(trainer),
         "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
@@ -131,11 +132,11 @@ def said_prior(prior: float | ArrayLike) -> Any:
 
 
 def check_attacks(attacks: Mapping[str, Attack[Any]], members: BoolArray) -> None:
-    """Refuse attacks that cannot judge by a pool before its models are trained, all of them at once.
+    """Refuse attacks that cannot use a pool before its models are trained, all of them at once.
 
     Args:
         attacks: by name.
-        members: [K, N] who will train which shadow model.
+        members: [K, N] which records will train which shadow model.
 
     Example:
         >>> from glasshouse.attacks.choices import chosen_attacks
@@ -166,9 +167,9 @@ def audit_view(
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
 ) -> AuditResult:
-    """From a view to a result: every attack, what all of them say about ε, and warnings where members look swapped.
+    """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
-    An attack that fails fails alone, since the training of the shadow models is behind it.
+    If one attack fails, the others still run: the shadow models are already trained.
 
     Args:
         view: evidence of records, or a scene.
@@ -191,7 +192,7 @@ def audit_view(
             outcomes[name] = run_attack(attack, view, fprs=fprs, members=members, policy=policy, progress=progress)
         except InputError as error:
             failed[name] = " ".join(error.faults)
-        except Exception as error:  # whatever it is, the other attacks' figures must not be lost to it
+        except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
             _LOG.exception("The attack %s failed.", name)
             failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
@@ -218,14 +219,14 @@ def audit_view(
 
 
 def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:
-    """The false-positive rates to evaluate at, refused before the long work where they cannot be measured."""
+    """The false-positive rates to evaluate at; those that cannot be measured are refused before the long work."""
     if members.all() or not members.any():
         raise InputError("members: rates need both members and non-members among the records.")
     return resolvable(fprs, int((~members).sum()))
 
 
 def library_versions(*more: str) -> dict[str, str]:
-    """Versions of Python, of the libraries behind every figure, and of some more."""
+    """Versions of Python, of the libraries behind every figure, and of the packages in ``more``."""
     packages = ("glasshouse", "numpy", "scipy", "scikit-learn", "torch", *more)
     found = {"python": platform.python_version()}
     for package in packages:

@@ -37,11 +37,11 @@ app = typer.Typer(
 )
 
 _NEXT = """
-Next, a real one. Write one of these into audit.yaml and run: glasshouse audit audit.yaml
+Next, audit a real one. Write one of these into audit.yaml and run: glasshouse audit audit.yaml
   graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
   data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
 
-_NO_GRAPH = "  not here: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
+_NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
 _NO_EXPERIMENTS = (
     "reproduce: the paper's experiments are not part of the installed package. "
     "In a source tree of Glasshouse, run: pip install ./experiments"
@@ -143,7 +143,7 @@ def report(
 
 @app.command()
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is compared with.")],
+    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is the baseline.")],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("compare.html"),
 ) -> None:
     """Put runs side by side: what a defence buys, and what it costs."""
@@ -164,7 +164,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     quiet: Quiet = False,
 ) -> None:
-    """Run an experiment of the paper, and print our cells beside its own."""
+    """Run an experiment of the paper, and print our figures beside those of the paper."""
     _find_experiments()
     import glasshouse_experiments as experiments
 
@@ -178,7 +178,7 @@ def reproduce(
 
 @app.command()
 def attacks() -> None:
-    """List the attacks, by the names that files and options take; those that need a graph last."""
+    """List the attacks, by the names to use in files and options; those that need a graph come last."""
     on_records = attack_names(graph=False)
     typer.echo("\n".join(on_records))
     typer.echo("\nOn graphs also:")
@@ -189,7 +189,7 @@ def attacks() -> None:
 
 @app.command()
 def datasets() -> None:
-    """List the data sets, by the names that files take."""
+    """List the data sets, by the names to use in files."""
     typer.echo("data: {name: …}")
     for name, about in data_names().items():
         typer.echo(f"  {name:<10}{about}")
@@ -204,7 +204,7 @@ def datasets() -> None:
 
 
 def _find_experiments() -> None:
-    """Make the package of the paper's experiments importable; a source tree's own, beside ``src``, come first."""
+    """Make the package of the paper's experiments importable; the one beside ``src`` in a source tree comes first."""
     beside = Path(__file__).resolve().parents[2] / "experiments"
     if (beside / "glasshouse_experiments").is_dir():
         sys.path.insert(0, str(beside))
@@ -217,7 +217,7 @@ def _graph_installed() -> bool:
 
 
 def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: bool, seconds: float) -> None:
-    """Save, print, and say where the report is; figures that cannot be saved are printed all the same."""
+    """Save, print, and show where the report is; figures that cannot be saved are still printed."""
     fault: InputError | None = None
     if out is not None:
         try:
@@ -238,7 +238,7 @@ def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: 
 
 
 def _checked(read: Callable[[], Found], *checks: Callable[[], object]) -> Found:
-    """What ``read`` gives where every check passes too; else the faults of all of them, those of ``read`` first."""
+    """What ``read`` gives, if every check passes too; else the faults of all of them, those of ``read`` first."""
     faults: list[str] = []
     found: list[Found] = []
     for step in (lambda: found.append(read()), *checks):
@@ -251,7 +251,7 @@ def _checked(read: Callable[[], Found], *checks: Callable[[], object]) -> Found:
 
 
 def _named(runs: list[Path]) -> dict[str, Path]:
-    """Runs by the names of their folders; by their whole paths where two are named alike."""
+    """Runs by the names of their folders; by their full paths if two names are equal."""
     short = {run.resolve().name: run for run in runs}
     named = short if len(short) == len(runs) else {str(run): run for run in runs}
     if len(named) < len(runs):

@@ -1,4 +1,4 @@
-"""Where work runs: this process, local worker processes, or an existing Ray cluster. One interface, same results."""
+"""Where work runs: this process, local worker processes, or an existing Ray cluster. One interface, equal results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRIES = 5
 
 
 class Compute(Protocol):
-    """Runs ``function(*shared, task)`` for every task and gives (position, result) as they end, in any order."""
+    """Runs ``function(*shared, task)`` for every task and gives (position, result) as tasks end, in any order."""
 
     def run(
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
@@ -28,7 +28,7 @@ class Compute(Protocol):
 
 @dataclass(frozen=True)
 class ThisProcess:
-    """One task after another, here.
+    """One task after another, in this process.
 
     Example:
         >>> list(ThisProcess().run(lambda base, task: base + task, (10,), [1, 2]))
@@ -45,7 +45,7 @@ class ThisProcess:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalProcesses:
-    """Worker processes on this machine (joblib's loky); each takes its share of the cores and no more.
+    """Worker processes on this machine (joblib's loky); each uses only its share of the cores.
 
     A worker that dies is replaced, and its tasks are run again.
 
@@ -73,7 +73,7 @@ class LocalProcesses:
     def run(
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
-        """Results as they end."""
+        """Results in the order in which tasks end."""
         from joblib import Parallel, delayed
         from joblib.externals.loky.process_executor import TerminatedWorkerError
 
@@ -88,8 +88,8 @@ class LocalProcesses:
             except TerminatedWorkerError:
                 if attempt == _TRIES - 1:
                     raise InputError(
-                        f"compute: workers died {_TRIES} times with {len(left)} tasks left, perhaps of memory. "
-                        f"Use fewer workers; what was trained is kept."
+                        f"compute: workers died {_TRIES} times with {len(left)} tasks left, perhaps for lack of "
+                        f"memory. Use fewer workers; what was trained is kept."
                     ) from None
                 continue
             return
@@ -101,7 +101,7 @@ class RayCluster:
 
     Args:
         address: ``"auto"`` for the cluster of this machine, or ``"ray://host:port"``.
-        cpus: cores that one task takes.
+        cpus: cores per task.
     """
 
     address: str = "auto"
@@ -110,7 +110,7 @@ class RayCluster:
     def run(
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
-        """Results as they end."""
+        """Results in the order in which tasks end."""
         ray = _ray()
         if not ray.is_initialized():
             try:
@@ -136,7 +136,7 @@ def chosen_compute(*, workers: int | None = None, cluster: str | None = None) ->
     """
     if cluster is not None:
         if workers is not None:
-            raise InputError("--workers, --cluster: give one of them; a cluster has workers of its own.")
+            raise InputError("--workers, --cluster: give one of them; a cluster has its own workers.")
         return RayCluster(address=cluster)
     if workers is None or workers == 1:
         return ThisProcess()
@@ -146,7 +146,7 @@ def chosen_compute(*, workers: int | None = None, cluster: str | None = None) ->
 
 
 def _with_threads(threads: int, function: Callable[..., Any], shared: tuple[Any, ...], task: Any, at: int) -> Any:
-    """What a local worker does: no more threads than its share, so that cores are not fought over."""
+    """What a local worker does: it uses no more threads than its share, so that workers do not compete for cores."""
     import torch
     from threadpoolctl import threadpool_limits
 

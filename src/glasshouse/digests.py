@@ -1,4 +1,4 @@
-"""Short hashes of arrays, by which data is found again: one of everything, and one per record."""
+"""Short hashes that identify data: one of all arrays together, and one per record."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def digest_arrays(arrays: Sequence[Any]) -> str:
 
 
 def row_digests(x: Any, y: IntArray) -> NDArray[np.bytes_]:
-    """[N] a short hash of each row of anything a population may hold, with its label.
+    """[N] a short hash of each row, with its label; rows of anything that a population may hold.
 
     Example:
         >>> len(set(row_digests(np.zeros((3, 2)), np.array([0, 0, 1])).tolist()))
@@ -45,7 +45,7 @@ def row_digests(x: Any, y: IntArray) -> NDArray[np.bytes_]:
             for start, stop in itertools.pairwise(rows.indptr)
         )
     else:
-        parts = (row.tobytes() for row in _array(x))  # one at a time: all of them would be a second copy of the data
+        parts = (row.tobytes() for row in _array(x))  # one at a time: all at once would be a second copy of the data
     return np.array([_short_hash(part, label) for part, label in zip(parts, y.tolist(), strict=True)])
 
 

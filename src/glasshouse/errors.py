@@ -1,4 +1,4 @@
-"""What a user reads when something brought from outside does not fit."""
+"""Errors for the user: input that cannot be used, in one clear line per fault."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["InputError", "MissingExtraError", "raise_faults"]
 
 
 class InputError(ValueError):
-    """Input that cannot be used: each fault one line that names the place and says what to do.
+    """Input that cannot be used: each fault is one line that names the place and says what to do.
 
     Example:
         >>> error = InputError("audit.yaml: shadows: 7 is odd. Use 6 or 8.")
@@ -22,7 +22,7 @@ class InputError(ValueError):
 
 
 class MissingExtraError(InputError):
-    """A feature was asked for whose optional dependency is not installed.
+    """A feature was requested whose optional dependency is not installed.
 
     Example:
         >>> print(MissingExtraError("DP-SGD", package="opacus", extra="dp"))
@@ -34,7 +34,7 @@ class MissingExtraError(InputError):
 
 
 def raise_faults(faults: Sequence[str]) -> None:
-    """Raise one `InputError` with every fault, or return where there is none.
+    """Raise one `InputError` with every fault; return if there is none.
 
     Example:
         >>> raise_faults([])

@@ -1,8 +1,8 @@
 """From logits to losses: for numpy arrays and for torch tensors, by one formula.
 
-The loss is softplus of the negative margin: the log-sum-exp of the other logits less the own one. It is what attacks
-look at, so it keeps the digits of a confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the usual
-log-softmax gives 0. The kernels in ``graph/rule/toggle/compiled/losses.py`` compute the same in float32.
+The loss is softplus of the negative margin: the log-sum-exp of the other logits minus the logit of the true class.
+Attacks use this loss, so it keeps the digits of a confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the
+usual log-softmax gives 0. The kernels in ``graph/rule/toggle/compiled/losses.py`` compute the same in float32.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: floa
 
     Args:
         logits: [N, C], C >= 2; one-logit binary models are widened to [0, z] before they come here.
-        labels: [N], columns of the true classes.
+        labels: [N], the columns of the true classes.
         temperature: logits are divided by it first.
 
     Example:
@@ -35,7 +35,7 @@ def losses_from_logits(logits: ArrayLike, labels: IntArray, *, temperature: floa
     own = scaled[rows, labels]
     scaled[rows, labels] = -np.inf
     largest = scaled.max(axis=1)
-    with np.errstate(invalid="ignore"):  # a NaN stays a NaN, and is refused by name where evidence is made
+    with np.errstate(invalid="ignore"):  # a NaN stays a NaN; Evidence refuses it and names the record
         others = largest + np.log(np.exp(scaled - largest[:, None]).sum(axis=1))
         return margin_to_loss(own - others)
 
@@ -51,5 +51,5 @@ def tensor_losses(logits: Tensor, labels: Tensor) -> Tensor:
     own_column = labels.unsqueeze(-1).expand(*logits.shape[:-1], 1)
     own = logits.gather(-1, own_column)
     others = logits.scatter(-1, own_column, -torch.inf)
-    # threshold: above it softplus(x) is taken as x; 40 keeps float64 exact, torch's own 20 does not
+    # threshold: above it softplus(x) is taken as x; 40 keeps float64 exact, torch's default of 20 does not
     return torch.nn.functional.softplus((others.logsumexp(-1, keepdim=True) - own).squeeze(-1), threshold=40.0)

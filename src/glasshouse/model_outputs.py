@@ -1,4 +1,4 @@
-"""What a model returns, brought to one form: unwrapped, checked, and told apart as logits or probabilities."""
+"""What a model returns, in one form: unwrapped, checked, and recognised as logits or as probabilities."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = [
 
 _TOLERANCE = 1e-3  # of a row's sum: float32 over a thousand classes stays below 1e-4
 _HALF_TOLERANCE = 2e-2  # of a row's sum in float16 or bfloat16
-_NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # by which models name their answer
+_NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # names that models use for their answer
 
 
 def unwrapped(answer: Any) -> Any:
     """The tensor or array in what a model returned: a dict, a tuple, a ``ModelOutput``, or the answer itself.
 
-    An object or a mapping with ``logits`` gives these; a tuple gives its first entry, as torchvision's and many
-    others' do. Lists of numbers and anything else that numpy reads stay as they are.
+    An object or a mapping with ``logits`` gives these. A tuple gives its first entry, which holds the logits in
+    torchvision and many other libraries. Lists of numbers and anything else that numpy reads stay as they are.
 
     Example:
         >>> unwrapped({"logits": np.zeros((2, 3)), "hidden": None}).shape
@@ -55,7 +55,7 @@ def unwrapped(answer: Any) -> Any:
             return found
     if isinstance(answer, tuple | list) and len(answer):
         first = answer[0]
-        # a list of rows is an array in the making; a list or tuple that opens with a whole batch is not
+        # a list of rows can become an array; a list or tuple whose first entry is a whole batch cannot
         if isinstance(first, Tensor | np.ndarray) and (isinstance(answer, tuple) or first.ndim > 1):
             return first
         if isinstance(first, Mapping):
@@ -64,7 +64,7 @@ def unwrapped(answer: Any) -> Any:
 
 
 def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
-    """Whether all rows [N, C], C >= 2, are not negative and sum to 1, as no logits do; NaN rows are not looked at.
+    """Whether all rows [N, C], C >= 2, are not negative and sum to 1; logits do not. NaN rows are ignored.
 
     Example:
         >>> looks_like_probabilities(np.array([[0.2, 0.8], [1.0, 0.0]])), looks_like_probabilities(np.eye(2) - 1)
@@ -84,8 +84,8 @@ def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArra
     """Whether a binary model's single answers [N] are probabilities of class 1 and not logits.
 
     All lie between 0 and 1, and they fit the labels better as probabilities: a threshold at 0.5 is right more often
-    than one at 0, which calls every record class 1. Where both are right as often, the smaller squared error decides:
-    weak logits of a model that always says class 1 lie between 0 and 1 too.
+    than one at 0, which puts every record into class 1. If both are right equally often, the smaller squared error
+    decides: weak logits of a model that always answers class 1 lie between 0 and 1 too.
 
     Args:
         column: [N] or [N, 1].
@@ -111,7 +111,7 @@ def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArra
 
 
 def array_of(answer: Any) -> NDArray[Any]:
-    """An answer as an array on the CPU, in the precision that it came in; bfloat16, which numpy lacks, as float32.
+    """An answer as an array on the CPU, in its own precision; bfloat16, which numpy does not have, as float32.
 
     Example:
         >>> array_of(torch.zeros(2, dtype=torch.bfloat16)).dtype
@@ -127,7 +127,7 @@ def array_of(answer: Any) -> NDArray[Any]:
 
 
 def check_probabilities(rows: NDArray[Any], place: str) -> None:
-    """Refuse rows [B, C] that are no distributions over the classes; NaN is left to be refused with its record.
+    """Refuse rows [B, C] that are not distributions over the classes; NaN is refused later, with its record.
 
     Example:
         >>> check_probabilities(np.array([[0.5, 0.9]]), "model: predict_proba")

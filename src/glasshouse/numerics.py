@@ -1,4 +1,4 @@
-"""Log-space mathematics in one place: margins, probabilities and means that keep their digits."""
+"""Log-space mathematics in one place: margins, probabilities and means without loss of digits."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> Float
 def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = False) -> FloatArray:
     """Log-probabilities [N, C], usable wherever logits are.
 
-    An exact 0 says no more than the precision of the number it is written in (a forest whose trees all agree, a
-    float32 that ran out of digits); it counts as the smallest step of that precision, so that its loss is finite.
+    An exact 0 means only that the value is below the precision of its type (a forest whose trees all agree, a float32
+    that ran out of digits). It counts as the smallest step of that precision, so that its loss is finite.
 
     Args:
         probabilities: [N, C].
         underflows: whether the model gives far smaller numbers too, as naive Bayes does. A 0 is then smaller than all
-            of them, and counts as the smallest number that there is.
+            of them, and counts as the smallest number of its type.
 
     Example:
         >>> logits_from_probabilities(np.array([[0.5, 0.5], [1.0, 0.0]])).round(2)
@@ -75,7 +75,7 @@ def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = Fa
 
 
 def probabilities_from_logits(logits: FloatArray) -> FloatArray | None:
-    """The way back from `logits_from_probabilities`, with its exact zeros; None for logits that it did not give.
+    """The inverse of `logits_from_probabilities`, with its exact zeros; None for logits that it did not give.
 
     Example:
         >>> probabilities_from_logits(logits_from_probabilities([[0.25, 0.75], [1.0, 0.0]]))
@@ -98,13 +98,13 @@ def loss_to_margin(loss: FloatArray) -> FloatArray:
         array([  0., 100.])
     """
     with np.errstate(over="ignore", divide="ignore"):
-        # expm1 overflows past 709, where log(expm1(loss)) and loss are the same number
+        # expm1 overflows above 709, where log(expm1(loss)) and loss are the same number
         margin = np.where(loss > 700.0, -loss, -np.log(np.expm1(np.minimum(loss, 700.0))))
     return np.clip(margin, -np.inf, _LARGEST_MARGIN)
 
 
 def margin_to_loss(margin: FloatArray) -> FloatArray:
-    """The loss -log p of a logit margin log(p / (1 - p)); the way back from `loss_to_margin`.
+    """The loss -log p of a logit margin log(p / (1 - p)); the inverse of `loss_to_margin`.
 
     Example:
         >>> margin_to_loss(np.array([0.0, 100.0]))
@@ -114,7 +114,7 @@ def margin_to_loss(margin: FloatArray) -> FloatArray:
 
 
 def area_under_roc(scores: FloatArray, positive: BoolArray) -> float:
-    """Chance that a positive scores above a negative, ties counting half: the exact area under the ROC.
+    """Probability that a positive scores above a negative, where ties count half: the exact area under the ROC.
 
     Example:
         >>> area_under_roc(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]))

@@ -1,4 +1,4 @@
-"""The population: records with stable ids and labels, and who is drawn from it to train a model."""
+"""The population: records with stable ids and labels, and the draws of those that train a model."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Population:
     """Records that a model may have been trained on.
 
     Args:
-        x: [N, ...] what a model is asked with: a numpy array, a torch tensor, a scipy sparse matrix or a data frame.
+        x: [N, ...] a model's inputs: a numpy array, a torch tensor, a scipy sparse matrix or a data frame.
         y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`.
         ids: [N] stable, unique names of the records; their positions by default.
-        classes: [C] every label that a model knows, where `y` alone does not show them all.
+        classes: [C] every label that a model knows, if `y` does not hold them all.
 
     Example:
         >>> population = Population([[0.0], [1.0], [2.0]], ["no", "yes", "no"], ids=["ann", "bob", "eve"])
@@ -62,9 +62,9 @@ class Population:
         x = np.asarray(x) if isinstance(x, list | tuple) else x
         given = np.asarray(y)
         if given.ndim != 1:
-            raise InputError(f"population: labels have shape {given.shape}; give one label a record, [N].")
+            raise InputError(f"population: labels have shape {given.shape}; give one label per record, [N].")
         if x.shape[0] != len(given):
-            raise InputError(f"population: {x.shape[0]} records but {len(given)} labels; give one label a record.")
+            raise InputError(f"population: {x.shape[0]} records but {len(given)} labels; give one label per record.")
         if given.dtype.kind == "f" and not np.isfinite(given).all():
             raise InputError(f"population: the label of record {_first(~np.isfinite(given))} is not a number.")
         known = np.unique(given if classes is None else np.asarray(classes))
@@ -90,7 +90,7 @@ class Population:
         return f"Population({len(self)} records, {len(self.classes)} classes)"
 
     def fingerprint(self) -> str:
-        """A short hash of features, labels and ids, by which a report says what data it speaks of.
+        """A short hash of features, labels and ids, by which a report identifies its data.
 
         Example:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
@@ -107,11 +107,11 @@ class Population:
 
     @property
     def independent(self) -> bool:
-        """Yes: a model is asked about one record at a time."""
+        """True: a model answers about each record by itself."""
         return True
 
     def digests(self) -> NDArray[np.bytes_]:
-        """[N] a short hash of each record's features and label: equal records have equal ones.
+        """[N] a short hash of each record's features and label: equal records have equal hashes.
 
         Example:
             >>> first, second, third = Population([[0.0], [1.0], [0.0]], [0, 1, 0]).digests()
@@ -127,18 +127,18 @@ def check_population(population: Any) -> None:
     Example:
         >>> check_population([[0.0], [1.0]])
         Traceback (most recent call last):
-        glasshouse.errors.InputError: population: list is not a Population; say audit(population, model=…, ...
+        glasshouse.errors.InputError: population: list is not a Population; call audit(population, model=…, ...
     """
     if not isinstance(population, Population):
         raise InputError(
-            f"population: {type(population).__name__} is not a Population; say audit(population, model=…, members=…, "
+            f"population: {type(population).__name__} is not a Population; call audit(population, model=…, members=…, "
             f"trainer=…). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
         )
 
 
 @runtime_checkable
 class AnyPopulation(Protocol):
-    """What a shadow pool needs of the data that models are trained on: a `Population`, or the nodes of a graph."""
+    """What a shadow pool needs from the data that models are trained on: a `Population`, or the nodes of a graph."""
 
     def __len__(self) -> int:
         """N, the number of records."""
@@ -156,21 +156,21 @@ class AnyPopulation(Protocol):
 
     @property
     def independent(self) -> bool:
-        """Whether a model's answer about a record depends on that record alone, so that answers stand for a model."""
+        """Whether a model's answer about a record depends on that record alone; answers can then replace a model."""
         ...
 
     def fingerprint(self) -> str:
-        """A short hash of the data, by which a pool and a report know it."""
+        """A short hash of the data, by which a pool and a report identify it."""
         ...
 
     def digests(self) -> NDArray[np.bytes_]:
-        """[N] a short hash of each record: equal records have equal ones."""
+        """[N] a short hash of each record: equal records have equal hashes."""
         ...
 
 
 @functools.singledispatch
 def as_population(data: Any) -> AnyPopulation:
-    """What a user trains models on, as a population; a package registers its own kind of data here by its type.
+    """The data that a user trains models on, as a population; a package registers its own type of data here.
 
     Example:
         >>> population = Population([[0.0], [1.0]], [0, 1])
@@ -198,7 +198,7 @@ def select(x: Any, rows: NDArray[Any]) -> Any:
 
 
 def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> TextArray:
-    """Record ids as strings, [N]: unique, none empty; positions where none are given.
+    """Record ids as strings, [N]: unique and not empty; positions if none are given.
 
     Example:
         >>> as_ids(None, 3, place="evidence").tolist()
@@ -208,7 +208,9 @@ def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) 
         return np.arange(count).astype(str)
     names = np.asarray(ids)
     if names.shape != (count,):
-        raise InputError(f"{place}: ids have shape {names.shape}, but there are {count} records; give one id a record.")
+        raise InputError(
+            f"{place}: ids have shape {names.shape}, but there are {count} records; give one id per record."
+        )
     missing = np.array([name is None or name != name for name in names.tolist()], dtype=bool)
     names = names.astype(str)
     missing |= np.char.strip(names) == ""
@@ -216,9 +218,7 @@ def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) 
         raise InputError(f"{place}: record {_first(missing)} has no id; every record needs one.")
     unique, counts = np.unique(names, return_counts=True)
     if len(unique) != count:
-        raise InputError(
-            f"{place}: id {str(unique[counts > 1][0])!r} is repeated; every record needs an id of its own."
-        )
+        raise InputError(f"{place}: id {str(unique[counts > 1][0])!r} is repeated; every record needs its own id.")
     return names
 
 
@@ -232,20 +232,20 @@ def as_members(members: ArrayLike, shape: tuple[int, ...], *, place: str) -> Boo
     mask = np.asarray(members)
     if mask.shape != shape:
         numbers = mask.ndim == 1 == len(shape) and mask.dtype.kind in "iu"
-        advice = f" For numbers of records say np.isin(np.arange({shape[0]}), numbers)." if numbers else ""
-        raise InputError(f"{place}: shape {mask.shape} does not fit; expected {shape}, one entry a record.{advice}")
+        advice = f" From record numbers, make a mask with np.isin(np.arange({shape[0]}), numbers)." if numbers else ""
+        raise InputError(f"{place}: shape {mask.shape} does not fit; expected {shape}, one entry per record.{advice}")
     if mask.dtype != np.bool_:
         if mask.dtype.kind not in "iuf" or not np.isin(mask, (0, 1)).all():
-            raise InputError(f"{place}: a membership mask holds true and false (or 1 and 0) only.")
+            raise InputError(f"{place}: a membership mask holds only true and false (or 1 and 0).")
         mask = mask.astype(np.bool_)
     return mask
 
 
 def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
-    """Who trains which shadow model, [models, count] (paper, Algorithm 1).
+    """Which records train which shadow model, [models, count] (paper, Algorithm 1).
 
     Models 2k and 2k + 1 take a random half and its complement, so every record is in exactly half of the models. Each
-    pair has a random stream of its own: asking for more models later leaves the first ones as they were.
+    pair has its own random stream, so more models can be added later without changing the first ones.
 
     Example:
         >>> members = complementary_halves(5, models=4, seed=0)
@@ -275,9 +275,9 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
         count: number of records.
         models: number of training sets.
         fraction: share of the records in each.
-        seed: of the draws; a larger number of models leaves the first ones as they were.
-        stream: for whom is drawn. Targets and shadows of one seed take different ones, or shadow 0 would train on the
-            target's members.
+        seed: of the draws; a larger number of models does not change the first ones.
+        stream: name of the random stream. Targets and shadows of one seed use different streams, or shadow 0 would
+            train on the target's members.
 
     Example:
         >>> random_subsets(100, models=2, fraction=0.35, seed=0).sum(axis=1)
@@ -289,7 +289,7 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
         )
     size = round(fraction * count)
     if not 0 < size < count:
-        raise InputError(f"fraction: {fraction} of {count} records leaves nobody inside or nobody outside.")
+        raise InputError(f"fraction: {fraction} of {count} records leaves no member or no non-member.")
     members = np.zeros((models, count), dtype=np.bool_)
     for model in range(models):
         members[model, generator(seed, stream, model).permutation(count)[:size]] = True

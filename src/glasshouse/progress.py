@@ -1,4 +1,4 @@
-"""Progress of long steps, on standard error: done, rate and time left; and which of them have begun."""
+"""Progress of long steps, on standard error: items done, rate and time left; and which steps have begun."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["note_work", "open_bar", "showing", "track", "work_so_far"]
 
 Item = TypeVar("Item")
 
-# Whether steps deep inside (a sampler's chains) show a bar; never while a bar of the step around them is open.
+# Whether inner steps (a sampler's chains) show a bar; never while the bar of an outer step is open.
 _INNER: ContextVar[bool | None] = ContextVar("_INNER", default=False)
 
 
 class _Rate(ProgressColumn):
-    """Items a minute since the start."""
+    """Items per minute since the start."""
 
     def __init__(self, unit: str) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def showing(progress: bool | None) -> Iterator[None]:
-    """Let steps inside the block show bars: True, False, or None for only where standard error is a terminal.
+    """Let steps inside the block show bars: True, False, or None to show them only on a terminal.
 
     Example:
         >>> with showing(False):
@@ -52,7 +52,7 @@ def showing(progress: bool | None) -> Iterator[None]:
 
 @contextmanager
 def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
-    """A bar for a step deep inside, where `showing` asks for one: a function that counts items as done.
+    """A bar for an inner step, if `showing` allows one; gives a function that counts items as done.
 
     Args:
         total: how many items there will be.
@@ -72,14 +72,14 @@ def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], N
 
 
 def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:
-    """Pass items through while a bar shows how far they are.
+    """Pass items through while a bar shows the progress.
 
     Args:
-        items: what to pass through; an item counts as done when the next one is asked for.
+        items: what to pass through; an item counts as done when the next one is requested.
         total: how many there will be.
         label: name of the step.
         unit: plural name of an item.
-        show: True or False; where None, only when standard error is a terminal.
+        show: True or False; None shows it only if standard error is a terminal.
 
     Example:
         >>> list(track("abc", total=3, label="Letters", unit="letters", show=False))
@@ -117,7 +117,7 @@ _BEGUN: dict[str, None] = {}  # in the order in which the steps began
 
 
 def note_work(step: str) -> None:
-    """Remember that a long step of this process has begun, for a fault that is found after it.
+    """Remember that a long step of this process has begun, to report it if a fault is found later.
 
     Args:
         step: a sentence for the user, such as "An attack had been run."
@@ -126,7 +126,7 @@ def note_work(step: str) -> None:
 
 
 def work_so_far() -> tuple[str, ...]:
-    """The long steps that this process has begun; none means that nothing was run.
+    """The long steps that this process has begun; empty if nothing was run.
 
     Example:
         >>> note_work("An example was run.")

@@ -1,4 +1,4 @@
-"""Ask a model about every record: logits and losses, batched, on the model's own device."""
+"""Query a model about every record: logits and losses, in batches, on the model's own device."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ _UNSURE_NOTE = (
 
 @dataclass(frozen=True, kw_only=True)
 class QueryOptions:
-    """How a model is asked.
+    """How a model is queried.
 
     Args:
-        batch_size: records at once.
-        temperature: logits are divided by it before the loss is taken; 1 leaves them as they are.
-        device: where a torch module answers; where its weights are, by default.
-        keep_logits: whether all classes are kept, for attacks that look at more than the loss.
+        batch_size: records per batch.
+        temperature: logits are divided by it before the loss is computed; 1 leaves them as they are.
+        device: where a torch module runs; by default where its weights are.
+        keep_logits: whether the logits of all classes are kept, for attacks that use more than the loss.
 
     Example:
         >>> QueryOptions(temperature=2.0).batch_size
@@ -81,10 +81,10 @@ class Answers(NamedTuple):
 
     Args:
         loss: [N].
-        correct: [N] whether the likeliest class is the true one.
-        logits: [N, C] where kept.
-        resolution: the step in which its probabilities come, such as 0.01 of a forest of 100 trees; None where it gives
-            logits or has no such step. Losses are not clipped by it yet: all models of an audit are clipped alike.
+        correct: [N] whether the most likely class is the true one.
+        logits: [N, C] if they are kept.
+        resolution: the step between its probabilities, such as 0.01 for a forest of 100 trees; None if it gives logits
+            or has no such step. Losses are not clipped by it yet: all models of an audit are clipped by one step.
         notes: what was noticed about the answers, in sentences for a report.
     """
 
@@ -99,10 +99,10 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
     """Losses of one model on every record, float64.
 
     Args:
-        model: a torch module giving logits, an estimator with ``predict_proba``, or a callable ``x -> logits``. One
-            logit a record means a binary model. Modules and callables may answer with probabilities instead, which is
-            noticed over all records, and may wrap their answer in a dict, a tuple or an object with ``logits``.
-        population: the records to ask about.
+        model: a torch module that gives logits, an estimator with ``predict_proba``, or a callable ``x -> logits``. One
+            logit per record means a binary model. Modules and callables may give probabilities instead, which is
+            detected from all records, and may wrap their answer in a dict, a tuple or an object with ``logits``.
+        population: the records of the queries.
         how: batches, temperature and device.
 
     Example:
@@ -128,7 +128,7 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
 
 
 def accuracy(answers: Answers, who: BoolArray) -> float:
-    """Share of right answers among the records of a mask; NaN where the mask is empty.
+    """Share of right answers among the records of a mask; NaN if the mask is empty.
 
     Example:
         >>> accuracy(Answers(np.zeros(2), np.array([True, False]), None), np.array([True, True]))
@@ -152,11 +152,11 @@ def population_logits(model: Any, population: Population, *, how: QueryOptions |
 
 
 class _NotProbabilitiesError(Exception):
-    """A later batch does not hold the probabilities that the first ones seemed to be."""
+    """The first batches looked like probabilities, and a later one does not."""
 
 
 def _decided(model: Any, population: Population, how: QueryOptions, read: Callable[[_Source], Read]) -> Read:
-    """What ``read`` makes of the logits; all batches are read alike, so a wrong guess by the first begins anew."""
+    """What ``read`` makes of the logits; all batches are read as one kind, so after a wrong guess it starts again."""
     source = _Source(model, population, how)
     try:
         found = read(source)
@@ -168,18 +168,18 @@ def _decided(model: Any, population: Population, how: QueryOptions, read: Callab
 
 
 class _Source:
-    """Rows and their logits [rows, C], batch by batch, whatever the model answers with.
+    """Rows and their logits [rows, C], batch by batch, from any form of answer.
 
     Args:
-        model: to ask.
-        population: about which records.
+        model: to query.
+        population: the records.
         how: batches and device.
-        kind: what modules and callables answer with; by default the first batch decides, and a later one that is no
-            probability raises `_NotProbabilitiesError`.
+        kind: what modules and callables answer with; by default the first batch decides, and a later one that does not
+            hold probabilities raises `_NotProbabilitiesError`.
         underflows: whether a probability of 0 is one that is too small for its type.
 
     Attributes:
-        steps: has looked at all probabilities that came by.
+        steps: collects all probabilities that were read.
         notes: what was noticed, once all batches have been read.
     """
 
@@ -197,7 +197,7 @@ class _Source:
         self.steps = StepFinder()
         self.notes: tuple[str, ...] = ()
         self.lowest, self.highest = np.inf, -np.inf  # of what is taken for logits
-        # of a model whose answers were kept, and nothing else
+        # set for a model of which only the answers were kept
         self.kept: NDArray[Any] | None = getattr(model, "population_logits", None)
         self.estimator = self.kept is None and not isinstance(model, nn.Module) and hasattr(model, "predict_proba")
         self.ask = _asker(model, population, how) if self.kept is None else _nothing_to_ask
@@ -211,7 +211,7 @@ class _Source:
                 self.steps.add(answer)
                 yield rows, logits_from_probabilities(answer, underflows=self.underflows)
             elif classes == 2 and answer.size == len(rows):
-                column.append(answer.reshape(-1))  # one number says little; all of them are looked at together
+                column.append(answer.reshape(-1))  # a few numbers show little; all of them are judged together
             else:
                 yield rows, self._logits(_checked_shape(answer, len(rows), classes))
         if column:
@@ -242,11 +242,11 @@ class _Source:
         return answer.astype(np.float64)
 
     def _two_columns(self, column: NDArray[Any]) -> FloatArray:
-        """One logit z a record becomes [0, z], one probability p the logarithms of [1 - p, p]."""
+        """One logit z per record becomes [0, z]; one probability p becomes the logarithms of [1 - p, p]."""
         labels = self.population.y
         if np.isin(column, (0, 1)).all() and 0 < np.count_nonzero(column) < len(column):
             raise InputError(
-                "model: it answered every record with exactly 0 or 1, as class numbers are. Give logits, or "
+                "model: it answered every record with exactly 0 or 1, which look like class numbers. Give logits, or "
                 "probabilities of both classes, [N, 2]."
             )
         inside = bool(column.any() and ((column >= 0) & (column <= 1)).all())
@@ -262,7 +262,7 @@ class _Source:
 
 
 def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
-    """How to put a batch of records to a model of this kind."""
+    """A function that queries a model of this kind about a batch of records."""
     if isinstance(model, nn.Module):
         weights = next(model.parameters(), None)
         device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
@@ -291,17 +291,17 @@ def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[A
     if callable(model):
         return model  # type: ignore[no-any-return]
     raise InputError(
-        f"model: {type(model).__name__} cannot be asked. Give a torch module, an estimator with predict_proba, "
+        f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict_proba, "
         f"or a callable x -> logits."
     )
 
 
 def _nothing_to_ask(x: Any) -> Any:
-    raise AssertionError("a model whose answers were kept is not asked")
+    raise AssertionError("a model whose answers were kept is not queried")
 
 
 def _columns(model: Any, population: Population) -> IntArray:
-    """Where the estimator's classes stand among the population's; one that it never saw has probability 0."""
+    """The population's column of each class of the estimator; a class that it never saw has probability 0."""
     if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
         return np.arange(len(population.classes))
     known = np.asarray(model.classes_)

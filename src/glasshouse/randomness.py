@@ -10,7 +10,7 @@ __all__ = ["generator", "seed_for"]
 
 
 def seed_for(seed: int, *purpose: str | int) -> int:
-    """A 63-bit seed for a named purpose, the same on every machine and in every order of asking.
+    """A 63-bit seed for a named purpose, the same on every machine and in every order of calls.
 
     Example:
         >>> seed_for(0, "shadow", 3) == seed_for(0, "shadow", 3) != seed_for(0, "shadow", 4)

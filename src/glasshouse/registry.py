@@ -1,4 +1,4 @@
-"""Things by name: registered with a decorator, found with a hint where the name is misspelt."""
+"""Things by name: registered with a decorator, found by name, with a hint if the name is misspelt."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Thing = TypeVar("Thing")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known name, with a space before it; empty where none is near.
+    """A hint at the nearest known name, with a space before it; empty if none is near.
 
     Example:
         >>> did_you_mean("rmai", ["base", "rmia"])
@@ -46,23 +46,23 @@ class Registry(Generic[Thing]):
         self._modules: dict[str, str] = {}  # names that are known before their module is imported
 
     def add(self, name: str, thing: Thing) -> None:
-        """Make a thing known; a second one of a name replaces the first."""
+        """Register a thing; a second one with the same name replaces the first."""
         self._things[name] = thing
 
     def add_lazy(self, name: str, *, module: str) -> None:
-        """Make a name known whose thing is added when its module is imported, which happens when it is asked for."""
+        """Register a name whose thing is added when its module is imported; `find` imports it."""
         self._modules[name] = module
 
     def names(self) -> list[str]:
-        """All names, in the order they were added; those that are not imported yet last."""
+        """All names, in the order they were added; those that are not imported yet come last."""
         return [*self._things, *self.lazy()]
 
     def lazy(self) -> list[str]:
-        """The names whose module is not imported yet."""
+        """Names whose module is not imported yet."""
         return [name for name in self._modules if name not in self._things]
 
     def find(self, name: str) -> Thing:
-        """The thing of a name; an unknown one is refused with what is near and what is known."""
+        """The thing with this name; an unknown name is refused with the nearest name and all known ones."""
         if name in self.lazy():
             importlib.import_module(self._modules[name])
         if name not in self._things:
@@ -71,7 +71,7 @@ class Registry(Generic[Thing]):
         return self._things[name]
 
     def parameters(self, name: str) -> list[str]:
-        """The fields of a registered dataclass; what it learns itself has a name that ends in ``_``, and is none."""
+        """The fields of a registered dataclass, without those that it learns itself: their names end in ``_``."""
         fields = dataclasses.fields(self.find(name))  # type: ignore[arg-type]
         return [field.name for field in fields if not field.name.endswith("_")]
 
@@ -80,8 +80,8 @@ class Registry(Generic[Thing]):
 
         Args:
             name: a registered name.
-            shared: parameters for whichever classes have them, such as an audit's ``mode`` and ``prior``.
-            **parameters: this one's own; an unknown one is refused.
+            shared: parameters used only by classes that have them, such as an audit's ``mode`` and ``prior``.
+            **parameters: for this class; an unknown one is refused.
         """
         made: Callable[..., Any] = self.find(name)  # type: ignore[assignment]
         known = self.parameters(name)

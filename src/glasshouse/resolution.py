@@ -1,4 +1,4 @@
-"""The steps in which a model's confidences come, such as one vote in a hundred, and what an exact 0 or 1 then means."""
+"""The step between a model's confidences, such as one vote in a hundred, and what an exact 0 or 1 then means."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from glasshouse.arrays import FloatArray
 __all__ = ["StepFinder", "clipped_log_probabilities", "clipped_losses", "common_resolution", "resolution_note"]
 
 _NOISE = 64  # times the precision: 1 - p of votes that add up to 1 in floating point
-_GAP = 1e3  # rounding noise lies at least so many times below the first step
-_LARGEST_CLIP = 0.25  # a single vote says 0 or 1 and nothing between; a half would make both the same
+_GAP = 1e3  # rounding noise is at least this factor below the first step
+_LARGEST_CLIP = 0.25  # a single vote gives 0 or 1 and nothing between; clipping at a half would make both equal
 
 
 class StepFinder:
-    """Looks at a model's class probabilities, batch by batch, for the step in which they come.
+    """Finds the step between a model's class probabilities, batch by batch.
 
     A forest of 100 full trees answers in hundredths, five nearest neighbours in fifths, a single full tree with 0 or
     1. An exact 0 then means "less than one step", not "never". The step is the smallest positive answer of a model that
-    also gives an exact 0 to some class that it knows. Models that give no exact 0 have no such step, nor has one whose
-    answers go on down to the precision of its numbers and are 0 only where these end, such as naive Bayes.
+    also gives an exact 0 to some class that it knows. Models that never give an exact 0 have no such step. Models such
+    as naive Bayes have none either: their answers go down to the precision of the numbers and are 0 only below it.
 
     Example:
         >>> finder = StepFinder()
@@ -42,7 +42,7 @@ class StepFinder:
         self._precision = float(np.finfo(np.float64).eps)
 
     def add(self, probabilities: NDArray[Any]) -> None:
-        """Look at more answers, [B, C], in the precision that they came in."""
+        """Add more answers, [B, C], in their own precision."""
         values = np.asarray(probabilities)
         if values.dtype.kind == "f":
             self._precision = float(np.finfo(values.dtype).eps)
@@ -58,24 +58,24 @@ class StepFinder:
         self._smallest_above_noise = min(self._smallest_above_noise, values.min(where=above, initial=np.inf))
 
     def underflows(self) -> bool:
-        """Whether answers go on far below the precision of 1 and are 0 only where the numbers end."""
+        """Whether answers go far below the precision of 1 and are 0 only when they are too small for their type."""
         return bool((self._zeros & self._known).any() and self._smallest < self._precision / 4)
 
     def resolution(self) -> float | None:
-        """The step, or None where answers have none."""
+        """The step, or None if there is none."""
         step = float(self._smallest_above_noise)
         if not (self._zeros & self._known).any() or step == np.inf:
             return None
         noisy = self._smallest <= _NOISE * self._precision
         if noisy and (self._smallest < self._precision / 4 or step < _GAP * _NOISE * self._precision):
-            return None  # answers go on below anything that rounding leaves over
+            return None  # answers go further down than rounding errors do
         return float(f"{step:.9g}")  # the same step from answers and from their logarithms
 
 
 def common_resolution(target: float | None, shadows: Sequence[float | None]) -> float | None:
-    """One step for all models, so that the target and its references are clipped alike: the coarser of two.
+    """One step for all models, so that the target and its references are clipped in the same way: the coarser of two.
 
-    These are the target's and the median of the shadow models', of which one or the other may happen not to give its
+    The two are the target's step and the median of the shadow models' steps. A single model may by chance not give its
     smallest step to any record.
 
     Example:
@@ -89,7 +89,7 @@ def common_resolution(target: float | None, shadows: Sequence[float | None]) -> 
 
 
 def clipped_losses(loss: FloatArray, resolution: float | None, *, temperature: float = 1.0) -> FloatArray:
-    """Losses, of any shape, of confidences that are clipped half a step from 0 and from 1; without steps, as they are.
+    """Losses of any shape, with confidences clipped half a step from 0 and from 1; unchanged without a step.
 
     Args:
         loss: of any shape.
@@ -107,7 +107,7 @@ def clipped_losses(loss: FloatArray, resolution: float | None, *, temperature: f
 
 
 def clipped_log_probabilities(logits: NDArray[Any], resolution: float | None) -> NDArray[Any]:
-    """Logits [..., C] as log-probabilities of which none is below half a step; without steps, as they are.
+    """Logits [..., C] as log-probabilities that are at least half a step; unchanged without a step.
 
     Example:
         >>> np.exp(clipped_log_probabilities(np.array([[0.0, -36.0]]), 0.01)).round(3)
@@ -121,7 +121,7 @@ def clipped_log_probabilities(logits: NDArray[Any], resolution: float | None) ->
 
 
 def resolution_note(resolution: float | None, *, who: str = "The model gives") -> tuple[str, ...]:
-    """What a report says of it: one sentence, or none.
+    """What a report says about the step: one sentence, or none.
 
     Example:
         >>> resolution_note(0.01)[0]
@@ -134,7 +134,7 @@ def resolution_note(resolution: float | None, *, who: str = "The model gives") -
         return ()
     clip = _clip(resolution)
     between = "nothing between them" if resolution > 0.5 else f"nothing closer to them than {resolution:.3g}"
-    digits = 2 - int(np.floor(np.log10(clip)))  # as many decimals as three digits of the clip take
+    digits = 2 - int(np.floor(np.log10(clip)))  # decimals that show three digits of the clip
     low, high = (f"{value:.{digits}f}".rstrip("0") for value in (clip, 1 - clip))
     return (f"{who} exact 0 and 1 and {between}, so confidences are clipped to between {low} and {high}.",)
 

@@ -30,13 +30,13 @@ class AuditResult:
 
     Args:
         evidence: what the attacks saw.
-        outcomes: what came of each attack, by name.
-        members: [N] who trained the target; None where not known.
-        labels: [N] the records' labels as their owner writes them; None where not known.
-        fprs: the false-positive rates asked for.
-        privacy: what the attacks say about ε; None where the members are not known.
+        outcomes: of each attack, by name.
+        members: [N] which records trained the target; None if not known.
+        labels: [N] the records' labels as their owner writes them; None if not known.
+        fprs: the wanted false-positive rates.
+        privacy: what the attacks show about ε; None if the members are not known.
         context: what was audited, and how.
-        surroundings: of the records, where they are nodes of a graph.
+        surroundings: of the records, if they are nodes of a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
     """
 
@@ -51,20 +51,20 @@ class AuditResult:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> Table:
-        """One row per attack: AUC and TPR at each FPR with their intervals, thresholds and whom they call members.
+        """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
 
-        Where scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
-        ``tpr@first_fpr`` have the first rate that can be reached.
+        If scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
+        ``tpr@first_fpr`` hold the first rate that can be reached.
         """
         rows = self._rows()
         names = dict.fromkeys(name for row in rows for name in row)  # attacks without thresholds have fewer columns
         return Table({name: np.array([row.get(name, np.nan) for row in rows]) for name in names})
 
     def records(self) -> Table:
-        """One row a record: id, label, membership where known, and each attack's score, decision and rank.
+        """One row per record: id, label, membership if known, and each attack's score, decision and rank.
 
-        The decision is that of the first wanted false-positive rate, by a threshold from simulated targets; an attack
-        whose ties let no wanted rate be reached gives none.
+        The decision is made at the first wanted false-positive rate, by a threshold from simulated targets. An attack
+        that cannot reach any wanted rate because of ties has no such column.
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -85,7 +85,7 @@ class AuditResult:
         """Every point of every ROC curve: attack, threshold, FPR, TPR."""
         known = {name: outcome.metrics for name, outcome in self.outcomes.items() if outcome.metrics is not None}
         curves = [metrics.curve for metrics in known.values()]
-        none = np.empty(0)  # so that there is something to join where no truth is known
+        none = np.empty(0)  # so that there is something to join if the members are not known
         return Table(
             {
                 "attack": np.repeat(np.array(list(known), dtype=np.str_), [len(curve.fpr) for curve in curves]),
@@ -136,10 +136,10 @@ class AuditResult:
         return write_file(path, render_html(self.summary()))
 
     def _advice(self) -> str:
-        """What else may be the reason where the target is unlike its shadow models."""
+        """Another possible reason why the target is unlike its shadow models."""
         if self.context.settings.get("setting") != "inductive":
             return ""
-        return 'Or it was trained on the whole graph with a mask of members: then say setting="transductive".'
+        return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 
     def _rows(self) -> list[dict[str, object]]:
         rows = []
@@ -153,7 +153,7 @@ class AuditResult:
                     if rate.first is None:
                         row |= {key: rate.tpr, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
                         continue
-                    # tied scores: nobody measured anything there; what can be reached stands in columns of its own
+                    # tied scores: nothing was measured there; the rate that can be reached is in separate columns
                     row |= {key: np.nan, f"{key}_low": np.nan, f"{key}_high": np.nan}
                     row |= {"first_fpr": rate.first.fpr, "tpr@first_fpr": rate.first.tpr}
             for threshold in outcome.thresholds:

@@ -1,4 +1,4 @@
-"""Files and folders that are whole or not there: written beside their place, synced, then renamed into it."""
+"""Files and folders that are complete or absent: written beside their final place, synced, then renamed into it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = [
     "write_file",
 ]
 
-MADE_AGAIN = ("report.html", "run.json")  # files of a run that its list leaves out: a page made anew, and the list
-PAGE_MARK = " · Glasshouse</title>"  # near the start of every page of ours
+MADE_AGAIN = ("report.html", "run.json")  # files that a run's list leaves out: the page can be rendered again
+PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glasshouse writes
 _UNFINISHED = ".unfinished-"
 
 
 def write_file(path: Path | str, content: bytes | str) -> Path:
-    """Write a file so that a reader finds the old content or the new, never a part.
+    """Write a file so that a reader finds the old content or the new one, never a part.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -60,8 +60,8 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
     """A folder to fill, which takes its name only when the block ends without an error.
 
     Args:
-        path: where it will be. A folder with something in it is refused unless ``overwrite``.
-        overwrite: replace a run of ours that is there, in the same last step; anything else is refused.
+        path: where it will be. A folder that is not empty is refused unless ``overwrite``.
+        overwrite: replace an earlier run, in the same last step; a folder with anything else is refused.
 
     Example:
         >>> with tempfile.TemporaryDirectory() as home:
@@ -79,7 +79,7 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
             yield building
             building.chmod(0o777 & ~_umask())
             if path.exists():
-                check_free(path, overwrite=overwrite)  # somebody may have put a file there while the block ran
+                check_free(path, overwrite=overwrite)  # another program may have put a file there in the meantime
                 old = building.with_name(building.name + ".old")
                 path.rename(old)
                 building.rename(path)
@@ -92,16 +92,16 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
 
 
 def clean_leftovers(folder: Path) -> None:
-    """Remove the temporary files that a killed `write_file` left in a folder; nobody may be writing there."""
+    """Remove the temporary files that a killed `write_file` left in a folder; no process may be writing there."""
     for path in folder.glob(f".*{_UNFINISHED}*"):
         path.unlink(missing_ok=True)
 
 
 def check_free(path: Path | str, *, overwrite: bool = False) -> None:
-    """Refuse a place that `new_folder` would refuse: ask before the long work, not after it.
+    """Refuse a place that `new_folder` would refuse: call it before the long work, not after.
 
-    With ``overwrite``, a folder is replaced where its own ``run.json`` lists every file in it, as it is; a file that
-    is not listed, or was changed, is somebody's and the folder stays.
+    With ``overwrite``, a folder is replaced only if its ``run.json`` lists every file in it, unchanged. A file that is
+    not listed, or was changed, belongs to the user, and the folder stays.
     """
     path = _real(path)
     with _said_clearly(path):
@@ -118,7 +118,7 @@ def check_free(path: Path | str, *, overwrite: bool = False) -> None:
 
 
 def check_page(path: Path | str) -> None:
-    """Refuse a place for a page where a file stands that is not a page of ours."""
+    """Refuse to write a page over a file that is not a page of Glasshouse."""
     path = Path(path)
     with _said_clearly(path):
         if path.is_dir():
@@ -134,7 +134,7 @@ def digest(path: Path) -> str:
 
 
 def _not_ours(folder: Path) -> str:
-    """What in a folder is not described by a ``run.json`` of ours; empty where all of it is."""
+    """The first thing in a folder that its ``run.json`` does not describe; empty if it describes all."""
     listed = _listed(folder / "run.json")
     if listed is None:
         return f"{folder}: is not a run of Glasshouse (it has no run.json that lists its files)"
@@ -151,7 +151,7 @@ def _not_ours(folder: Path) -> str:
 
 
 def _listed(manifest: Path) -> dict[str, str] | None:
-    """Digest by name of the files that a ``run.json`` lists, of any format that lists them; None where it does not."""
+    """Digest by name of the files that a ``run.json`` lists, in any format that lists them; None if it does not."""
     if manifest.is_symlink() or not manifest.is_file():
         return None
     try:
@@ -164,21 +164,21 @@ def _listed(manifest: Path) -> dict[str, str] | None:
 
 
 def _remove_run(folder: Path) -> None:
-    """Remove an old run file by file: whatever else is in the folder stays, and the folder with it."""
+    """Remove an old run file by file: anything else in the folder stays, and the folder with it."""
     for name in [*(_listed(folder / "run.json") or ()), *MADE_AGAIN]:
         (folder / Path(name).name).unlink(missing_ok=True)
     folder.rmdir()
 
 
 def _probe(folder: Path, *, name: str) -> None:
-    """Try to make a folder where one will be made; rights alone do not tell for a full or read-only disk."""
+    """Try to make a folder where one will be made; permissions alone do not show a full or read-only disk."""
     while not folder.exists():
         folder, name = folder.parent, folder.name
     Path(tempfile.mkdtemp(dir=folder, prefix=f".{name}.")).rmdir()
 
 
 def _real(path: Path | str) -> Path:
-    """The folder itself where the path is a link to it, so that the link stays."""
+    """The folder itself if the path is a link to it, so that the link stays."""
     path = Path(path)
     return path.resolve() if path.is_symlink() else path
 

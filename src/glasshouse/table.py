@@ -1,4 +1,4 @@
-"""A table of named columns: what results are handed out as, with no data-frame library needed."""
+"""A table of named columns for results, without a data-frame library."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Table"]
 
 
 class Table(Mapping[str, NDArray[Any]]):
-    """Columns of one length, by name, in order. Prints as aligned text; shows as a table in notebooks.
+    """Columns of one length, by name, in order. Prints as aligned text.
 
     Example:
         >>> table = Table({"attack": ["base", "lira"], "auc": [0.75, 0.8]})
@@ -31,7 +31,7 @@ class Table(Mapping[str, NDArray[Any]]):
     def __init__(self, columns: Mapping[str, ArrayLike]) -> None:
         self._columns = {name: np.asarray(values) for name, values in columns.items()}
         if len({len(values) for values in self._columns.values()}) > 1:
-            raise InputError("table: its columns are of different lengths.")
+            raise InputError("table: its columns have different lengths.")
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name]
@@ -54,7 +54,7 @@ class Table(Mapping[str, NDArray[Any]]):
             yield dict(zip(self._columns, values, strict=True))
 
     def sorted_by(self, name: str, *, descending: bool = False) -> Table:
-        """The same rows in the order of a column; equal ones keep their order."""
+        """The same rows in the order of a column; rows with equal values keep their order."""
         values = self[name]
         order = np.argsort(values, kind="stable")
         if descending:

@@ -14,12 +14,12 @@ __all__ = ["log_to_mlflow"]
 
 
 def log_to_mlflow(result: AuditResult, *, experiment: str = "glasshouse", tracking_uri: str | None = None) -> str:
-    """Log a result as one MLflow run, and give the run's id.
+    """Log a result as one MLflow run, and return the run's id.
 
     Args:
         result: of an audit.
-        experiment: under which the run is filed.
-        tracking_uri: where MLflow keeps it; MLflow's own setting by default.
+        experiment: name of the MLflow experiment.
+        tracking_uri: where MLflow stores the run; MLflow's own setting by default.
 
     Example:
         >>> callable(log_to_mlflow)
@@ -46,7 +46,7 @@ def _parameters(result: AuditResult) -> dict[str, str]:
 
 
 def _metrics(figures: dict[str, Any]) -> dict[str, float]:
-    """Figures by names that MLflow takes: no ``@`` and no spaces."""
+    """Figures by names that MLflow accepts: no ``@`` and no spaces."""
     found = {name: value for name, value in figures["target"].items() if value is not None}
     for name, attack in figures["attacks"].items():
         if "auc" in attack:

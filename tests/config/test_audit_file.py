@@ -52,8 +52,8 @@ claim: {delta: 0.1}
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no keys"),
-        ("- a\n- b", "holds no keys"),
+        ("", "has no keys"),
+        ("- a\n- b", "has no keys"),
         ("a: [", "is not YAML"),
         ("x: !!python/object/apply:os.system ['true']", "is not YAML"),
         ("shadows: 0", "shadows: 0 is too few"),
@@ -61,7 +61,7 @@ claim: {delta: 0.1}
         ("attacks: bset", 'attacks\\[0\\]: "bset" is not an attack. Did you mean "best"'),
         ("attacks: [{name: best, candidates: [lira, g-bsae]}]", 'attacks\\[0\\]: "g-bsae" is not an attack'),
         ("trainer: {epochs: 3}", "trainer: needs 'kind'"),
-        ("graph: {name: cora}\ndata: {name: digits}", "data: does not go with graph"),
+        ("graph: {name: cora}\ndata: {name: digits}", "data: cannot be used together with graph"),
         (
             "graph: {network: {architecture: transformer}}",
             'graph.network.architecture: "transformer" is not a network. Known: gcn, sage,',

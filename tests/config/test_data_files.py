@@ -87,5 +87,5 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="records are read from"):
         read_population(tmp_path / "d.txt")
     (tmp_path / "d.npz").write_bytes(b"PK\x03\x04 and no more")
-    with pytest.raises(InputError, match="not a whole .npz"):
+    with pytest.raises(InputError, match="not a complete .npz"):
         read_population(tmp_path / "d.npz")

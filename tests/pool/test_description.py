@@ -167,7 +167,7 @@ def test_a_pool_is_refused_after_a_change_and_the_message_shows_it(tmp_path: Pat
         ShadowPool.plan(POPULATION, now, shadows=2, store=tmp_path / "pool").train()
     assert f"pool: {place}" in str(refused.value)
     assert "the pool was made with " in str(refused.value)
-    assert "nothing there" not in str(refused.value)
+    assert "no value" not in str(refused.value)
     ShadowPool.plan(POPULATION, before, shadows=2, store=tmp_path / "pool").train()
 
 

@@ -25,10 +25,10 @@ def test_each_run_is_shown_by_its_strongest_attack_at_the_smallest_rate_that_all
     for one, summary in zip(found.runs, (before, after), strict=True):
         rates = [attack.metrics.rate_at(0.05) for attack in summary.attacks if attack.metrics]
         assert one.rate.tpr == max(rate.tpr for rate in rates if rate)
-    assert found.verdict.startswith("plain lets ")
-    assert "dropout lets " in found.verdict
-    assert "their intervals do not meet" in found.verdict
-    assert "test accuracy is 85.0 %, where plain has 90.0 %" in found.verdict
+    assert found.verdict.startswith("In plain, ")
+    assert "in dropout, " in found.verdict
+    assert "their intervals do not overlap" in found.verdict
+    assert "test accuracy of dropout is 85.0 %, that of plain is 90.0 %" in found.verdict
     assert found.attacks == ("base", "lira", "rmia")
     assert found.notes == ()
 
@@ -37,7 +37,7 @@ def test_a_difference_that_may_be_chance_is_called_so() -> None:
     same = run(2.0)
     slightly = run(1.9)
     assert "may be chance" in compare({"a": same, "b": slightly}).verdict
-    assert "no other run less" in compare({"a": slightly, "b": same}).verdict
+    assert "no other run has less" in compare({"a": slightly, "b": same}).verdict
 
 
 def test_what_makes_runs_hard_to_compare_is_said() -> None:

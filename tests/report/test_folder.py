@@ -80,16 +80,16 @@ def outside(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        (gone("run.json"), "run.json: is missing, so this is not a whole run"),
-        (gone("metrics.json"), "metrics.json: is missing, so this is not a whole run"),
-        (gone("records.csv"), "records.csv: is missing, so this is not a whole run"),
+        (gone("run.json"), "run.json: is missing, so this is not a complete run"),
+        (gone("metrics.json"), "metrics.json: is missing, so this is not a complete run"),
+        (gone("records.csv"), "records.csv: is missing, so this is not a complete run"),
         (cut("run.json"), "run.json: is damaged"),
-        (cut("roc.csv"), "roc.csv: is not as the audit wrote it"),
-        (cut("evidence.npz"), "evidence.npz: is not as the audit wrote it"),
-        (older, "run.json: is of format 1, and this version reads format 3. Run the audit again"),
+        (cut("roc.csv"), "roc.csv: was damaged or edited after the audit wrote it"),
+        (cut("evidence.npz"), "evidence.npz: was damaged or edited after the audit wrote it"),
+        (older, "run.json: has format 1, but this version reads format 3. Run the audit again"),
         (edited, "metrics.json: is damaged: "),
         (outside, "run.json: is damaged: it lists '../../secret'"),
-        (lambda folder: (folder / "run.json").write_text("[]"), "run.json: is damaged: it does not say which format"),
+        (lambda folder: (folder / "run.json").write_text("[]"), "run.json: is damaged: it does not name its format"),
         (lambda folder: (folder / "run.json").write_text('{"format": 3}'), "it does not list the run's files"),
     ],
 )

@@ -47,18 +47,18 @@ def one_at_a_time(trainer: TorchTrainer, population: Population) -> list[nn.Modu
 
 def assert_same_as_one_at_a_time(trainer: TorchTrainer, population: Population = POPULATION) -> None:
     assert batching_obstacle(trainer, population) is None
-    stacked = trainer.train_many(population, MEMBERS, SEEDS)
+    batched = trainer.train_many(population, MEMBERS, SEEDS)
     alone = one_at_a_time(trainer, population)
-    assert not any(model.training for model in stacked)
-    for ours, theirs in zip(states(stacked), states(alone), strict=True):
+    assert not any(model.training for model in batched)
+    for ours, theirs in zip(states(batched), states(alone), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
     x = torch.from_numpy(population.x)
-    for one, other in zip(stacked, alone, strict=True):
+    for one, other in zip(batched, alone, strict=True):
         torch.testing.assert_close(one(x), other(x), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-def test_stacked_models_are_those_trained_one_at_a_time(optimizer: str) -> None:
+def test_batched_models_are_those_trained_one_at_a_time(optimizer: str) -> None:
     """Each with its own weights, members, order of records; 30 and 31 members in batches of 10."""
     trainer = TorchTrainer(
         module=mlp(5, 3, hidden=(7, 6)),
@@ -78,14 +78,14 @@ def test_they_are_the_same_for_every_size(batch_size: int, hidden: int, outputs:
     assert_same_as_one_at_a_time(TorchTrainer(module=module, epochs=2, batch_size=batch_size, device="cpu"))
 
 
-def test_convolutions_and_augmentation_stack_too() -> None:
+def test_convolutions_and_augmentation_can_be_batched_too() -> None:
     trainer = TorchTrainer(
         module=cnn, epochs=3, batch_size=16, augmentation=CropAndFlip(padding=1), optimizer=OPTIMIZERS["sgd"]
     )
     assert_same_as_one_at_a_time(trainer, IMAGES)
 
 
-def test_binary_models_with_one_logit_stack_too() -> None:
+def test_binary_models_with_one_logit_can_be_batched_too() -> None:
     binary = Population(POPULATION.x, POPULATION.y > 0)
     assert_same_as_one_at_a_time(TorchTrainer(module=mlp(5, 1), epochs=3, device="cpu"), binary)
 
@@ -120,7 +120,7 @@ def test_same_seeds_same_bytes_and_the_users_stream_and_threads_stay(dropout: fl
     assert not torch.equal(first[0], first[4])
 
 
-def test_dropout_differs_between_models_of_a_stack() -> None:
+def test_dropout_differs_between_models_of_a_batch() -> None:
     """One model three times: same weights, members and batches, and yet other weights in the end."""
     trainer = TorchTrainer(module=mlp(5, 3, dropout=0.5), epochs=2, device="cpu")
     one, two, _ = trainer.train_many(POPULATION, MEMBERS[[0, 0, 0]], [1, 1, 1])
@@ -160,26 +160,26 @@ class _Deciding(nn.Linear):
         ({"optimizer": _hooked}, "has hooks"),
         ({"module": lambda: nn.Sequential(nn.Linear(5, 3), nn.BatchNorm1d(3))}, "BatchNorm1d, which keeps running"),
         ({"module": _Recurrent}, r"recurrent layer \(GRU\)"),
-        ({"module": lambda: _Deciding(5, 3)}, "torch.func cannot stack the module"),
+        ({"module": lambda: _Deciding(5, 3)}, "torch.func cannot batch the module"),
     ],
 )
-def test_what_will_not_stack_is_trained_one_at_a_time_and_said(
+def test_what_cannot_be_batched_is_trained_one_at_a_time_and_logged(
     options: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     trainer = TorchTrainer(**{"module": mlp(5, 3), "epochs": 2, "device": "cpu", **options})
     say_once.cache_clear()
     with caplog.at_level(logging.INFO, logger="glasshouse"):
-        stacked = trainer.train_many(POPULATION, MEMBERS, SEEDS)
+        batched = trainer.train_many(POPULATION, MEMBERS, SEEDS)
         trainer.train_many(POPULATION, MEMBERS, SEEDS)
     (record,) = caplog.records  # once
     assert record.message.startswith("Models are trained one at a time: ")
     assert re.search(reason, record.message)
     alone = one_at_a_time(trainer, POPULATION)
-    assert all(torch.equal(a, b) for a, b in zip(states(stacked), states(alone), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(states(batched), states(alone), strict=True))
 
 
-def test_a_stack_that_would_not_fit_in_memory_is_split() -> None:
-    assert [len(stack) for stack in split([9] * 5, bytes_each=2**28, device=torch.device("cuda"), together=4)] == [4, 1]
+def test_a_batch_that_would_not_fit_in_memory_is_split() -> None:
+    assert [len(group) for group in split([9] * 5, bytes_each=2**28, device=torch.device("cuda"), together=4)] == [4, 1]
     assert split([9] * 3, bytes_each=2**40, device=torch.device("cpu"), together=4) == [[0], [1], [2]]
 
 

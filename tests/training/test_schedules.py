@@ -37,7 +37,7 @@ def test_the_rate_goes_up_and_down_once_whatever_the_number_of_epochs(epochs: in
     assert int(np.argmax(rates)) == steps // 2
 
 
-def test_stacked_models_follow_the_schedule_too() -> None:
+def test_batched_models_follow_the_schedule_too() -> None:
     trainer = TorchTrainer(
         module=mlp(5, 2),
         optimizer=functools.partial(torch.optim.SGD, lr=0.5, momentum=0.9, nesterov=True),
@@ -46,8 +46,8 @@ def test_stacked_models_follow_the_schedule_too() -> None:
         batch_size=5,
     )
     masks = np.stack([MEMBERS, ~MEMBERS])
-    stacked = trainer.train_many(POPULATION, masks, [0, 1])
-    for model, who, seed in zip(stacked, masks, (0, 1), strict=True):
+    batched = trainer.train_many(POPULATION, masks, [0, 1])
+    for model, who, seed in zip(batched, masks, (0, 1), strict=True):
         single = trainer(POPULATION, who, seed)
         for one, other in zip(model.parameters(), single.parameters(), strict=True):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)

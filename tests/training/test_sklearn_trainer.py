@@ -34,5 +34,5 @@ def test_an_estimator_without_probabilities_is_refused_with_what_to_do() -> None
 
 
 def test_members_of_one_class_are_refused() -> None:
-    with pytest.raises(InputError, match="all members have one label"):
+    with pytest.raises(InputError, match="all members have the same label"):
         SklearnTrainer(estimator=RandomForestClassifier())(POPULATION, POPULATION.y == 0, 0)

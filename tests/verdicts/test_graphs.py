@@ -58,7 +58,7 @@ def inductive_script(data: Data, members: Any, seed: int) -> nn.Module:
 
 
 def test_a_given_model_without_its_members_is_refused() -> None:
-    with pytest.raises(InputError, match="^members: missing; a model that is given needs to be told who trained it"):
+    with pytest.raises(InputError, match="^members: missing; a given model needs the records that trained it"):
         audit(DATA, model=MyGNN(), trainer=inductive_script)
 
 
@@ -209,7 +209,7 @@ def test_a_target_that_is_unlike_its_shadow_models_is_told_of_the_switch() -> No
         trainer=GNNTrainer(hidden=16, dropout=0.0, epochs=100, optimizer=adam(0.05), device="cpu"),
     )  # fmt: skip
     (note,) = [note for note in found.summary().notes if "unlike every shadow model" in note]
-    assert note.endswith('then say setting="transductive".')
+    assert note.endswith('then pass setting="transductive".')
 
 
 def test_a_network_that_gives_probabilities_in_a_dict_is_audited_as_its_logits_are() -> None:

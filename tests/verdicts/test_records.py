@@ -278,9 +278,9 @@ def test_a_target_that_knows_nothing_of_its_members_is_said_first() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"population": GaussianNB()}, "population: GaussianNB is not a Population; say audit(population, model="),
+        ({"population": GaussianNB()}, "population: GaussianNB is not a Population; call audit(population, model="),
         ({"trainer": GaussianNB()}, "trainer: GaussianNB is not a trainer."),
-        ({"members": np.arange(5)}, "For numbers of records say np.isin(np.arange(200), numbers)."),
+        ({"members": np.arange(5)}, "From record numbers, make a mask with np.isin(np.arange(200), numbers)."),
     ],
 )
 def test_what_is_in_the_wrong_place_is_refused_in_one_line(changed: dict[str, Any], said: str) -> None:

@@ -34,7 +34,7 @@ class ClaimSection(Strict):
 
 
 def _known(choice: str | dict[str, Any]) -> str | dict[str, Any]:
-    """An attack that can be made; pydantic adds its place in the list to what is wrong with it."""
+    """An attack that can be made; pydantic adds its place in the list to an error."""
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     name = str(parameters.pop("name", ""))
     try:
@@ -45,7 +45,7 @@ def _known(choice: str | dict[str, Any]) -> str | dict[str, Any]:
 
 
 def _listed(attacks: Any) -> Any:
-    """One name stands for a list of one, so that ``attacks: best`` reads as it should."""
+    """One name means a list of one, so that ``attacks: best`` works."""
     return [attacks] if isinstance(attacks, str) else attacks
 
 
@@ -92,17 +92,17 @@ class AuditFile(Strict):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if self.graph is not None and (both := sorted(self.model_fields_set & {"data", "trainer", "target"})):
-            raise ValueError(f"{both[0]}: does not go with graph, which says it all. Leave one of them out.")
+            raise ValueError(f"{both[0]}: cannot be used together with graph. Leave one of them out.")
         return self
 
     @property
     def is_graph(self) -> bool:
-        """Whether a graph is audited: asked for, or nothing else was."""
+        """Whether a graph is audited: if the file names one, or nothing else."""
         return self.graph is not None or not self.model_fields_set & {"data", "trainer", "target"}
 
 
 def read_audit_file(path: Path | str) -> AuditFile:
-    """Read and check an audit file; every fault is said at once."""
+    """Read and check an audit file; all faults are reported at once."""
     return read_yaml(Path(path), AuditFile)
 
 
@@ -133,7 +133,7 @@ def run_audit_file(
 
     Args:
         config: the checked file.
-        folder: against which its paths and modules are found.
+        folder: where its paths and modules start.
         compute: where shadow models are trained; here by default.
         progress: whether to show bars; by default on a terminal only.
     """

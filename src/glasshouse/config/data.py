@@ -25,7 +25,7 @@ class DigitsData(Strict):
     mislabelled: Annotated[float, Field(ge=0, lt=1)] = 0.1
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The data set; who trained the target is drawn later."""
+        """The data set; the members of the target are drawn later."""
         return load_dataset("digits", mislabelled=self.mislabelled, seed=seed), None
 
 
@@ -36,7 +36,7 @@ class AdultData(Strict):
     records: Annotated[int, Field(ge=100)] | None = None
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The data set; who trained the target is drawn later."""
+        """The data set; the members of the target are drawn later."""
         return load_dataset("adult", records=self.records, seed=seed), None
 
 
@@ -47,7 +47,7 @@ class ImageData(Strict):
     records: Annotated[int, Field(ge=100)] | None = None
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The data set; who trained the target is drawn later."""
+        """The data set; the members of the target are drawn later."""
         return load_dataset(self.name, records=self.records, seed=seed), None
 
 
@@ -61,7 +61,7 @@ class FileData(Strict):
     member: str | None = None
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The records, and who trained the target where the file tells."""
+        """The records, and which of them trained the target if the file has such a column."""
         place = folder / self.path
         population, members = read_population(place, label=self.label, id_column=self.id, member=self.member)
         return Dataset(
@@ -87,7 +87,7 @@ Data = Annotated[DigitsData | AdultData | ImageData | FileData | PythonData, Fie
 
 
 def data_names() -> dict[str, str]:
-    """Every name that ``data: {name: …}`` takes, and what it stands for.
+    """Every name that ``data: {name: …}`` accepts, and what it means.
 
     Example:
         >>> list(data_names())

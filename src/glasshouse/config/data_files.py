@@ -28,8 +28,8 @@ def read_population(
     Args:
         path: the file.
         label: column of the labels (tables only).
-        id_column: column of the ids; positions where None.
-        member: column of 1 and 0, True and False or yes and no, telling who trained the target.
+        id_column: column of the ids; None uses positions.
+        member: column of 1 and 0, True and False or yes and no: whether the record trained the target.
 
     Example:
         >>> import tempfile
@@ -72,10 +72,10 @@ def _from_npz(path: Path) -> tuple[Population, BoolArray | None]:
     except ValueError as error:
         raise InputError(f"{path}: holds pickled objects or is damaged; refused: {error}") from error
     except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise InputError(f"{path}: is not a whole .npz file: {error}.") from error
+        raise InputError(f"{path}: is not a complete .npz file: {error}.") from error
     for name in ("x", "y"):
         if name not in arrays:
-            raise InputError(f"{path}: has no array {name!r}; needed are x [N, …] and y [N].")
+            raise InputError(f"{path}: has no array {name!r}; it needs x [N, …] and y [N].")
     population = _said_of(path, arrays["x"], arrays["y"], arrays.get("ids"))
     members = arrays.get("members")
     if members is None:
@@ -110,7 +110,7 @@ def _feature(values: np.ndarray, name: str, path: Path) -> np.ndarray:
 
 
 def _refuse_empty(missing: np.ndarray, name: str, path: Path) -> None:
-    """Say which rows of a column have no value; rows are counted without the header."""
+    """Refuse a column with empty cells, and name the rows; rows are counted without the header."""
     rows = np.flatnonzero(missing) + 1
     if len(rows):
         more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""

@@ -1,4 +1,4 @@
-"""The ``graph`` section: which graph, which network, and what the attacker knows of both."""
+"""The ``graph`` section: which graph, which network, and what the attacker knows about both."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Positive = Annotated[int, Field(ge=1)]
 
 
 def _network(name: str) -> str:
-    """A registered network; pydantic adds the place to what is wrong with it."""
+    """A registered network; pydantic adds the place in the file to an error."""
     try:
         from glasshouse.graph.models.networks import NETWORKS
-    except MissingExtraError:  # a file can be read without the extra; running it then says what to install
+    except MissingExtraError:  # a file can be read without the extra; the run then reports what to install
         return name
     try:
         NETWORKS.find(name)
@@ -66,7 +66,7 @@ class NetworkSection(Strict):
 
 
 class AttackerSection(Strict):
-    """What the attacker does not know: the network it trains, and edges it misses or imagines."""
+    """What the attacker does not know: its own network, and edges that it misses or wrongly adds."""
 
     network: NetworkSection | None = None
     missing_edges: Annotated[float, Field(ge=0, lt=1)] = 0.0
@@ -74,7 +74,7 @@ class AttackerSection(Strict):
 
 
 class GraphSection(Strict):
-    """A graph by name or file, its network, and how the target's training graph is drawn."""
+    """A graph by name or file, its network, and how the target's members are drawn."""
 
     name: str = "synthetic"
     network: NetworkSection = NetworkSection()

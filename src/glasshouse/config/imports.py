@@ -13,7 +13,7 @@ __all__ = ["imported"]
 
 
 def imported(name: str, folder: Path, place: str) -> Any:
-    """A function of the user's, ``module:function``; the audit file's folder is looked in first."""
+    """A function of the user, ``module:function``; the audit file's folder is searched first."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise InputError(f"{place}: {name!r} is not of the form module:function.")

@@ -1,4 +1,4 @@
-"""Checked YAML: unknown keys and wrong types are faults, and all faults are said at once."""
+"""Checked YAML: unknown keys and wrong types are faults, and all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_yaml(path: Path, section: type[Section]) -> Section:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path}: holds no keys; an audit file starts with lines such as 'shadows: 8'.")
+        raise InputError(f"{path}: has no keys; an audit file has lines such as 'shadows: 8'.")
     try:
         return section.model_validate(content)
     except pydantic.ValidationError as error:
@@ -43,12 +43,12 @@ def read_yaml(path: Path, section: type[Section]) -> Section:
 
 
 def faults_of(error: pydantic.ValidationError, section: type[Strict]) -> list[str]:
-    """One line a fault: where it is, what is wrong, what would be right."""
+    """One line per fault: where it is, what is wrong, what would be right."""
     return [_fault(one, section) for one in error.errors()]
 
 
 def _fault(one: Any, section: type[Strict]) -> str:
-    # a tagged section's tag stands in the location too; it is no key of the file
+    # the location also holds the tag of a tagged section, which is not a key of the file
     location = [part for part in one["loc"] if not (isinstance(part, str) and part in _tags(section))]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).lstrip(".")
     match one["type"]:
@@ -61,7 +61,7 @@ def _fault(one: Any, section: type[Strict]) -> str:
         case "union_tag_invalid":
             return f"{place}: {one['ctx']['tag']!r} is not known. Known: {one['ctx']['expected_tags']}."
         case "union_tag_not_found":
-            return f"{place}: needs {one['ctx']['discriminator']}, which says what the rest means."
+            return f"{place}: needs {one['ctx']['discriminator']}, which decides what the other keys mean."
         case _:
             return f"{place}: {one['msg']}, but is {one['input']!r}."
 

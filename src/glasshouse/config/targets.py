@@ -17,13 +17,13 @@ __all__ = ["PythonTarget", "Target", "TrainedTarget"]
 
 
 class TrainedTarget(Strict):
-    """A target trained here, on the members that the data tells or on a random share."""
+    """A target trained here, on the members that the data names or on a random share."""
 
     kind: Literal["train"] = "train"
     fraction: Share = 0.5
 
     def load(self, population: Population, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
-        """No model yet, and who will train it."""
+        """No model yet, and the members that will train it."""
         if members is None:
             members = random_subsets(len(population), models=1, fraction=self.fraction, seed=seed)[0]
         return None, members

@@ -21,7 +21,7 @@ __all__ = ["MLPSection", "PythonTrainer", "SklearnSection", "TrainerSection", "W
 
 
 class _TorchSection(Strict):
-    """What every torch trainer has."""
+    """What all torch trainers have."""
 
     epochs: Annotated[int, Field(ge=1)] = 100
     batch_size: Annotated[int, Field(ge=1)] = 64
@@ -33,7 +33,7 @@ class _TorchSection(Strict):
 
 
 class MLPSection(_TorchSection):
-    """A multi-layer perceptron; differentially private where ``epsilon`` is given."""
+    """A multi-layer perceptron; differentially private if ``epsilon`` is given."""
 
     kind: Literal["mlp"]
     hidden: list[Annotated[int, Field(ge=1)]] = Field(default=[512])

@@ -1,4 +1,4 @@
-"""Named data sets: the embedded one that needs no download, and others from files that the user has placed."""
+"""Data sets by name: the embedded one that needs no download, and others from files that the user has placed."""
 
 from __future__ import annotations
 

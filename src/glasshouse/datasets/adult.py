@@ -18,7 +18,7 @@ __all__ = ["adult"]
 def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
     """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`.
 
-    Numbers are standardised and categories one-hot, so that one population serves every kind of model.
+    Numbers are standardised and categories are one-hot, so that one population works for every kind of model.
 
     Args:
         records: how many to draw; all 48 842 by default.

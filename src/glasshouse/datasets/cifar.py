@@ -21,7 +21,7 @@ _IMAGES = 50_000
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """One of the two sets: its name, its official files, and mean and deviation of its colours."""
+    """One of the two data sets: its name, its official files, and the mean and deviation of its colours."""
 
     name: str
     title: str
@@ -55,13 +55,13 @@ _CIFAR_100 = _Kind(
 def cifar10(*, records: int | None = None, first: int = _IMAGES, seed: int = 0) -> Dataset:
     """CIFAR-10's training images, float32 [N, 3, 32, 32], under ``cifar10`` of `data_root`.
 
-    Two forms of files are read: the official binary version, ``data_batch_1.bin`` to ``data_batch_5.bin``; or lossless
+    Two kinds of files are read: the official binary version, ``data_batch_1.bin`` to ``data_batch_5.bin``; or lossless
     WebP sheets of 100 x 100 images, ``train_1.webp`` to ``train_5.webp``, with ``labels.npz`` (needs Pillow).
     The test images are not used: members and others are both drawn from the training images.
 
     Args:
         records: how many to draw; all by default.
-        first: draw from the first so many alone; files that hold none of them need not be there.
+        first: draw only from this many first images; files that hold none of them may be missing.
         seed: of the draw.
     """
     return _cifar(_CIFAR_10, records=records, first=first, seed=seed)
@@ -72,7 +72,7 @@ def cifar100(*, records: int | None = None, first: int = _IMAGES, seed: int = 0)
 
     Args:
         records: how many to draw; all by default.
-        first: draw from the first so many alone.
+        first: draw only from this many first images.
         seed: of the draw.
     """
     return _cifar(_CIFAR_100, records=records, first=first, seed=seed)
@@ -91,7 +91,7 @@ def _cifar(kind: _Kind, *, records: int | None, first: int, seed: int) -> Datase
 
 
 def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]:
-    """Chosen images as float32 [N, 3, 32, 32] and labels [N], file by file: bytes of one file at a time."""
+    """Chosen images as float32 [N, 3, 32, 32] and labels [N]; only one file is in memory at a time."""
     files = _files(kind)
     x = np.empty((len(chosen), 3, 32, 32), dtype=np.float32)
     y = np.empty(len(chosen), dtype=np.int64)
@@ -106,7 +106,7 @@ def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]
                 f"0 to {kind.classes - 1}. Place the file again."
             )
         x[here], y[here] = pixels[chosen[here] % each], labels[chosen[here] % each]
-    # fixed numbers, not those of the draw: an image is the same input in every draw
+    # fixed numbers, not computed from the draw: an image is the same input in every draw
     x /= 255
     x -= np.array(kind.mean, dtype=np.float32)[:, None, None]
     x /= np.array(kind.deviation, dtype=np.float32)[:, None, None]
@@ -114,7 +114,7 @@ def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]
 
 
 def _files(kind: _Kind) -> ImageFiles:
-    """The form of files that is there; the official one first."""
+    """The files that are there, of either kind; the official kind first."""
     folder = data_root() / kind.name
     found = binary_files(folder, kind.binary, label_bytes=kind.label_bytes) or sheet_files(folder, parts=5)
     if found is None:

@@ -1,4 +1,4 @@
-"""The two forms in which CIFAR's images lie in files: the official bytes, and sheets of 100 x 100 images."""
+"""The two kinds of files with CIFAR's images: the official bytes, and sheets of 100 x 100 images."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ACROSS = 100  # images in a row, and in a column, of a sheet
 
 @dataclass(frozen=True)
 class ImageFiles(ABC):
-    """Files that hold the images one after another, as many each.
+    """Files that hold the images one after another, the same number in each.
 
     Args:
-        paths: in the order of the images; those of images that nobody asks for need not be there.
+        paths: in the order of the images; files of images that are not needed may be missing.
     """
 
     paths: tuple[Path, ...]
@@ -37,13 +37,13 @@ class ImageFiles(ABC):
 
     @abstractmethod
     def labels_at(self, part: int) -> str:
-        """Where a file's labels lie, for errors."""
+        """Where a file's labels are, for errors."""
 
     def place(self, part: int) -> Path:
-        """A file's path; an error where it is not there."""
+        """A file's path; an error if it does not exist."""
         path = self.paths[part]
         if not path.is_file():
-            raise InputError(f"{path}: there is no such file. Place it beside {self.paths[0].name}, or ask for fewer.")
+            raise InputError(f"{path}: there is no such file. Place it beside {self.paths[0].name}, or use fewer.")
         return path
 
 
@@ -57,7 +57,7 @@ class _BinaryFiles(ImageFiles):
         if path.stat().st_size != expected:
             raise InputError(
                 f"{path}: has {path.stat().st_size} bytes instead of {expected} ({count} records of {self.label_bytes} "
-                f"label and {_PIXELS} pixel bytes). It is cut off or another file: place it again."
+                f"label and {_PIXELS} pixel bytes). It is incomplete or another file: place it again."
             )
         rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(count, -1)
         return rows[:, self.label_bytes :].reshape(count, 3, _SIDE, _SIDE), np.array(rows[:, self.label_bytes - 1])
@@ -100,16 +100,16 @@ class _SheetFiles(ImageFiles):
         if labels.shape != expected or labels.dtype != np.uint8:
             raise InputError(
                 f"{self.labels_path}: train: {labels.dtype} of shape {labels.shape} instead of uint8 of shape "
-                f"{expected}, one class an image. Place it again."
+                f"{expected}, one class per image. Place it again."
             )
         return labels
 
 
 def binary_files(folder: Path, names: Sequence[str], *, label_bytes: int) -> ImageFiles | None:
-    """The official binary version: records of label bytes and 3 072 pixels, colour by colour; None where it is not.
+    """The official binary version: records of label bytes and 3 072 pixels, colour by colour; None if not there.
 
     Args:
-        folder: where they lie, or one folder down, as the archive unpacks.
+        folder: where they are, or one folder down, as the archive unpacks.
         names: of the files.
         label_bytes: before the pixels; the last of them is the class.
     """
@@ -119,7 +119,7 @@ def binary_files(folder: Path, names: Sequence[str], *, label_bytes: int) -> Ima
 
 
 def sheet_files(folder: Path, *, parts: int) -> ImageFiles | None:
-    """WebP sheets ``train_1.webp``, … with ``labels.npz``; None where they are not."""
+    """WebP sheets ``train_1.webp``, … with ``labels.npz``; None if they are not there."""
     paths = tuple(folder / f"train_{part}.webp" for part in range(1, parts + 1))
     return _SheetFiles(paths) if any(path.is_file() for path in paths) else None
 

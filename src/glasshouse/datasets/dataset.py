@@ -1,4 +1,4 @@
-"""What a data set is, and where its files are looked for."""
+"""What a data set is, and where its files are expected."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["Dataset", "data_root"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Dataset:
-    """A population with its story.
+    """A population with its name and a description.
 
     Args:
-        name: by which it is asked for.
-        about: a sentence for readers of figures; says what in it is made up.
+        name: by which it is loaded.
+        about: a sentence for readers of figures; it says what in the data is made up.
         population: the records.
-        wrong_labels: [N] whose label was made wrong on purpose; None where nobody's was.
+        wrong_labels: [N] which labels were made wrong on purpose; None if there are none.
     """
 
     name: str
@@ -30,5 +30,5 @@ class Dataset:
 
 
 def data_root() -> Path:
-    """Where data files are looked for: ``GLASSHOUSE_DATA``, or ``data`` in the working folder."""
+    """The folder of data files: ``GLASSHOUSE_DATA``, or ``data`` in the working folder."""
     return Path(os.environ.get("GLASSHOUSE_DATA", "data"))

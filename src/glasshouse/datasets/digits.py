@@ -14,10 +14,9 @@ __all__ = ["digits"]
 
 
 def digits(*, mislabelled: float = 0.1, seed: int = 0) -> Dataset:
-    """1 797 handwritten digits of 8 x 8 pixels, shipped with scikit-learn, some with a wrong label on purpose.
+    """1 797 handwritten digits of 8 x 8 pixels, part of scikit-learn, some with a wrong label on purpose.
 
-    Clean digits leak little. A wrong label can only be learned by heart, so a share of them shows what a leak looks
-    like.
+    Clean digits leak little. A wrong label can only be memorised, so a share of them shows what a leak looks like.
 
     Args:
         mislabelled: share of records whose label is changed to another at random.
@@ -40,7 +39,7 @@ def digits(*, mislabelled: float = 0.1, seed: int = 0) -> Dataset:
     if wrong.any():
         about += (
             f" {int(wrong.sum())} of {len(labels)} labels were made wrong on purpose: clean digits leak little, and a "
-            f"wrong label can only be learned by heart."
+            f"wrong label can only be memorised."
         )
     population = Population(bunch.data / 16, labels, ids=[f"digit-{i:04d}" for i in range(len(labels))])
     return Dataset(name="digits", about=about, population=population, wrong_labels=wrong)

@@ -1,4 +1,4 @@
-"""The shadow pool: many models, on disk or in passing, never trained twice and never lost."""
+"""The shadow pool: many models, kept on disk or used once; those on disk are never trained twice and never lost."""
 
 from glasshouse.pool.answers import KeptAnswers
 from glasshouse.pool.shadow_pool import ShadowPool

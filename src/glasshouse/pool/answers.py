@@ -1,4 +1,4 @@
-"""What is kept of a model that cannot be stored: its answers about the population, which is all that an audit needs."""
+"""What is kept of a model that cannot be stored: its answers about the population, which are all an audit needs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["KeptAnswers"]
 
 @dataclass(frozen=True, eq=False)
 class KeptAnswers:
-    """Stands for a model where only its answers were kept.
+    """Replaces a model of which only the answers were kept.
 
     Args:
         population_logits: [N, C] float64, in the order of the population's records and classes.

@@ -1,4 +1,4 @@
-"""Which process trains which models: claims that the system itself gives back when a process dies."""
+"""Which process trains which models: claims that the operating system releases when a process dies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Claims"]
 
 
 class Claims:
-    """Locks on one file, a byte for each group of models. A killed process holds none.
+    """Locks on one file, one byte per group of models. A killed process holds none.
 
     Args:
         path: the lock file; it stays, empty.
@@ -26,16 +26,16 @@ class Claims:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise InputError(
-                f"{path.parent}: no pool can be kept there: {error.strerror or error}. Choose another folder."
+                f"{path.parent}: a pool cannot be kept there: {error.strerror or error}. Choose another folder."
             ) from error
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all claims."""
         os.close(self._handle)
 
     @contextlib.contextmanager
     def claimed(self, group: int, *, wait: bool) -> Iterator[bool]:
-        """Whether the group is ours while the block runs; with ``wait`` it always is, in the end."""
+        """Whether the group is ours while the block runs; with ``wait`` it waits until it is."""
         taken = self._lock(group, wait=wait)
         try:
             yield taken
@@ -60,7 +60,7 @@ class Claims:
 
 
 def _fcntl() -> Any:
-    """The module where the system has it; on Windows two processes on one pool repeat each other's work instead."""
+    """The module, if the system has it; on Windows two processes on one pool repeat each other's work instead."""
     try:
         import fcntl
     except ImportError:

@@ -1,4 +1,4 @@
-"""Functions, classes and modules as plain data: what they do, without where they stand or how they are laid out."""
+"""Functions, classes and modules as plain data: what they do, without their place in a file or their layout."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MACHINERY = (  # what Python itself puts into a class
 
 
 def named(thing: Any) -> str | None:
-    """A function, class or other object of a library by its name and version; None where it is not a library's.
+    """A function, class or other object of a library by its name and version; None if it is not from a library.
 
     Example:
         >>> named(dict)[:19]
@@ -41,10 +41,10 @@ def named(thing: Any) -> str | None:
 
 
 def function_tree(function: FunctionType, walk: Walk, path: str) -> dict[str, Any]:
-    """A function: its code, its defaults, what it encloses, and the globals that it reads.
+    """A function: its code, its defaults, its closure, and the globals that it reads.
 
-    The code of a library's function is its name; what such a function encloses is looked into all the same, since a
-    decorator encloses the function that it decorates.
+    A library's function is described by its name instead of its code. Its closure is still described, since a decorator
+    holds the function that it decorates in its closure.
     """
     code = function.__code__
     home = function.__globals__.get("__name__")
@@ -66,12 +66,12 @@ def function_tree(function: FunctionType, walk: Walk, path: str) -> dict[str, An
             else walk(value, f"{path}.globals.{name}")
             for name, value in used.items()
         }
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"  # another one compiles to other code
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"  # another version compiles to other code
     return tree | {"code": {"python": python, **_code_tree(code)}}
 
 
 def class_tree(kind: type, walk: Walk, path: str) -> dict[str, Any]:
-    """A class of the user's own: its bases, methods and values."""
+    """A class of the user: its bases, methods and values."""
     tree: dict[str, Any] = {"(class)": kind.__qualname__}
     tree["(bases)"] = [walk(base, f"{path}.(bases)[{index}]") for index, base in enumerate(kind.__bases__)]
     if issubclass(kind, enum.Enum):
@@ -88,14 +88,14 @@ def class_tree(kind: type, walk: Walk, path: str) -> dict[str, Any]:
 
 
 def module_tree(module: ModuleType, names: set[str], walk: Walk, path: str) -> Any:
-    """A module: a library's by its name, the user's own by those of its parts that the code around it may use."""
+    """A module: a library's by its name, the user's by those of its parts that the code around it may use."""
     if library := library_of(module.__name__):
         return f"{module.__name__} ({library})"
     tree: dict[str, Any] = {"(module)": module.__name__}
     for name in sorted(names & vars(module).keys()):
         value = vars(module)[name]
         if isinstance(value, ModuleType):
-            inner = names - {name}  # a module that holds itself ends here
+            inner = names - {name}  # so that the walk ends if a module holds itself
             tree[name] = module_tree(value, inner, walk, f"{path}.{name}")
         else:
             tree[name] = walk(value, f"{path}.{name}")
@@ -103,7 +103,7 @@ def module_tree(module: ModuleType, names: set[str], walk: Walk, path: str) -> A
 
 
 def _used(function: FunctionType) -> dict[str, Any]:
-    """The globals that a function reads and the modules that it imports, by name; builtins are Python's own."""
+    """The globals that a function reads and the modules that it imports, by name; builtins are left out."""
     found: dict[str, Any] = {}
     inside = function.__globals__
     for code in _codes(function.__code__):
@@ -116,7 +116,7 @@ def _used(function: FunctionType) -> dict[str, Any]:
 
 
 def _imported(name: str, inside: dict[str, Any]) -> dict[str, ModuleType]:
-    """A module that a function imports when it runs; one that is not there is the function's own trouble."""
+    """A module that a function imports when it runs; a missing one is left out, the function itself will fail."""
     package = inside.get("__package__")
     for place in (name, f"{package}.{name}" if package and name else package):
         try:
@@ -158,8 +158,8 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 def _code_tree(code: CodeType) -> dict[str, Any]:
     """Code as Python runs it: no line numbers, no comments, no docstring.
 
-    Constants are numbered anew, in the order of their use, since a docstring takes the first number and moves all
-    others; and a changed constant then shows as just that.
+    Constants are numbered again, in the order of their use, since a docstring takes the first number and shifts all
+    others. A changed constant then changes nothing else.
     """
     constants: dict[str, Any] = {}
     numbers: dict[str, int] = {}
@@ -187,7 +187,7 @@ def _code_tree(code: CodeType) -> dict[str, Any]:
 
 
 def _constant(value: Any) -> Any:
-    """A constant as text that is the same in every process; a set has no order of its own."""
+    """A constant as text that is the same in every process; sets are sorted, since they have no order."""
     if isinstance(value, frozenset):
         return "frozenset " + ", ".join(sorted(map(str, map(_constant, value))))
     if isinstance(value, tuple):

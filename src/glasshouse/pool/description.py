@@ -1,4 +1,4 @@
-"""A trainer down to its values, as plain data: what a later process must find again to use the same models."""
+"""A trainer down to its values, as plain data: a later process must find the same to use the same models."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.C
 
 
 def describe(trainer: Any) -> Any:
-    """A trainer as a tree of dictionaries, lists and values: the same in every process, and another after any change.
+    """A trainer as a tree of dictionaries, lists and values: the same in every process, different after any change.
 
-    Functions are described by their code, defaults, closures and the globals that they read, and so on through
-    everything that these hold; arrays and tensors by digests; what a library defines by its name and version.
+    Functions are described by their code, defaults, closures and the globals that they read, and so on for everything
+    that these hold; arrays and tensors by digests; what a library defines by its name and version.
 
     Example:
         >>> import functools
@@ -39,9 +39,9 @@ def describe(trainer: Any) -> Any:
         return _Walker()(trainer, "trainer")
     except _UndescribableError as error:
         raise InputError(
-            f"{error}, which cannot be described, so a pool could not tell when it changes. Give the trainer a version "
-            f"of your own, glasshouse.training.Versioned(trainer, version='1'), and another one whenever you change "
-            f"it; or leave store out."
+            f"{error}, which cannot be described, so a pool could not notice a change. Give the trainer your own "
+            f"version, glasshouse.training.Versioned(trainer, version='1'), and another version whenever you change "
+            f"it; or leave out the pool."
         ) from None
 
 
@@ -56,7 +56,7 @@ def digest_of(tree: Any) -> str:
 
 
 def differences(before: Any, now: Any, path: str = "trainer") -> list[tuple[str, Any, Any]]:
-    """Where two descriptions differ: the path, what was there before and what is there now; None where nothing is.
+    """Where two descriptions differ: the path, the value before and the value now; None if there is no value.
 
     Example:
         >>> differences({"lr": 0.1, "epochs": 3}, {"lr": 0.01, "epochs": 3})
@@ -74,15 +74,15 @@ def differences(before: Any, now: Any, path: str = "trainer") -> list[tuple[str,
 
 
 class _UndescribableError(Exception):
-    """Something that has no plain description, such as an open file."""
+    """Something that cannot be described as plain data, such as an open file."""
 
 
 class _Walker:
     """One walk through everything that a value holds."""
 
     def __init__(self) -> None:
-        self.seen: dict[int, str] = {}  # the path of each object that was met, by its address
-        self.kept: list[Any] = []  # those objects, so that no address is used twice
+        self.seen: dict[int, str] = {}  # the path of each object that was visited, by its address
+        self.kept: list[Any] = []  # those objects, so that Python does not use an address again
 
     def __call__(self, value: Any, path: str) -> Any:
         plain = _plain(value)
@@ -142,7 +142,7 @@ class _Walker:
         return {"(entries)": _shortened(sorted(pairs, key=_text))}
 
     def _object(self, value: Any, path: str) -> Any:
-        """An instance: its type and what Python would keep of it, which fails where its state cannot be seen."""
+        """An instance: its type and its state as Python would copy it; fails if the state cannot be read."""
         kind = type(value)
         if isinstance(value, _BUILTIN) and not isinstance(value.__self__, types.ModuleType | types.NoneType):
             return {"(method)": value.__name__, "of": self(value.__self__, f"{path}.of")}
@@ -174,13 +174,13 @@ class _Walker:
 
 
 def _may_hide(kind: type) -> bool:
-    """Whether the user's own code says what is kept of an object, and so may leave out what steers the training."""
+    """Whether the user's code decides what is copied of an object, and so may leave out what affects the training."""
     mine = [vars(base) for base in kind.__mro__ if named(base) is None]
     return any(name in one for one in mine for name in ("__getstate__", "__reduce__", "__reduce_ex__"))
 
 
 def _reduced(value: Any, path: str) -> tuple[Any, tuple[Any, ...], Any, Any, Any]:
-    """What Python would keep of an object: how it is made, from what, its state, and its items."""
+    """How Python would copy an object: the function that makes it, its arguments, its state, and its items."""
     try:
         reduce = copyreg.dispatch_table.get(type(value))
         found = reduce(value) if reduce else value.__reduce_ex__(4)
@@ -198,7 +198,7 @@ _NOT_PLAIN = object()
 
 
 def _plain(value: Any) -> Any:
-    """Numbers, text and arrays, which hold nothing further; arrays and long text by their digests."""
+    """Numbers, text and arrays, which hold no other objects; arrays and long text by their digests."""
     if value is None or type(value) in (bool, int):
         return value
     if value is Ellipsis or value is NotImplemented:
@@ -212,7 +212,8 @@ def _plain(value: Any) -> Any:
         return {f"({type(value).__name__})": len(value), "(sha256)": hashlib.sha256(content).hexdigest()[:16]}
     if isinstance(value, torch.Tensor) and not value.is_sparse:
         kept = value.detach().cpu()
-        exact = kept.float() if kept.is_floating_point() and kept.element_size() < 4 else kept  # numpy lacks bfloat16
+        # numpy does not have bfloat16
+        exact = kept.float() if kept.is_floating_point() and kept.element_size() < 4 else kept
         return _array(np.asarray(exact), str(value.dtype))
     if isinstance(value, torch.Generator):
         return {"(generator)": _array(value.get_state().numpy(), "state")}

@@ -1,4 +1,4 @@
-"""The pool's folder: a model file and a manifest for each model, and what they all have in common."""
+"""The pool's folder: a file and a manifest for each model, and a description of what all models share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from glasshouse.store import clean_leftovers, write_file
 
 __all__ = ["Identity", "PoolFolder"]
 
-_FORMAT = 2  # 1 knew a trainer by one line of text only
+_FORMAT = 2  # format 1 described a trainer by one line of text only
 
 _SHOWN = 8  # differences that a message lists
 
@@ -27,7 +27,7 @@ class Identity:
 
     Args:
         data: fingerprint of the population.
-        trainer: the trainer in a line, for people.
+        trainer: the trainer in one line, for readers.
         parts: the trainer down to its values, as `describe` gives it.
         seed: of the pool.
         fraction: share of records that trains a model.
@@ -40,7 +40,7 @@ class Identity:
     fraction: float
 
     def as_json(self) -> dict[str, Any]:
-        """What ``pool.json`` and each model's manifest must agree on."""
+        """What must be equal in ``pool.json`` and in each model's manifest."""
         return {
             "data": self.data,
             "trainer_sha256": digest_of(self.parts),
@@ -50,11 +50,11 @@ class Identity:
 
 
 class PoolFolder:
-    """Models on disk, each whole or absent: its manifest is written last and holds its checksum.
+    """Models on disk, each complete or absent: its manifest is written last and holds its checksum.
 
     Args:
-        path: the folder; made where it is not there.
-        identity: of the pool that will live here. Another pool's folder is refused, with what differs.
+        path: the folder; made if it does not exist.
+        identity: of the pool in this folder. Another pool's folder is refused, with what differs.
     """
 
     def __init__(self, path: Path | str, identity: Identity) -> None:
@@ -64,13 +64,13 @@ class PoolFolder:
         if description.exists():
             self._check(_read_json(description))
         elif self.path.exists() and any(self.path.glob("model-*")):
-            raise InputError(f"{self.path}: has models but no pool.json; it is no pool, or damaged. Choose another.")
+            raise InputError(f"{self.path}: has models but no pool.json; it is not a pool, or damaged. Choose another.")
         else:
             told = {"trainer": identity.trainer, "trainer_parts": identity.parts}
             write_file(description, _json({"format": _FORMAT, **identity.as_json(), **told}))
 
     def has(self, index: int) -> bool:
-        """Whether a model is there, whole: its manifest reads and its file has the checksum that it should have."""
+        """Whether a model is there and complete: its manifest can be read and its file has the right checksum."""
         try:
             self.read(index)
         except InputError:
@@ -78,8 +78,8 @@ class PoolFolder:
         return True
 
     def write(self, index: int, model: StoredModel, manifest: dict[str, Any]) -> None:
-        """Store a model: first its file, then the manifest that makes it count."""
-        self._manifest(index).unlink(missing_ok=True)  # an old one must not vouch for a new file
+        """Store a model: first its file, then its manifest, without which it does not count."""
+        self._manifest(index).unlink(missing_ok=True)  # an old manifest must not describe a new file
         write_file(self._file(index, model.kind), model.content)
         full = {
             "format": _FORMAT,
@@ -106,10 +106,10 @@ class PoolFolder:
         return kind, content
 
     def manifest(self, index: int) -> dict[str, Any]:
-        """What is known of a model, checked to belong to this pool."""
+        """The manifest of a model, checked to belong to this pool."""
         path = self._manifest(index)
         if not path.exists():
-            raise InputError(f"{path}: is not there.")
+            raise InputError(f"{path}: does not exist.")
         found = _read_json(path)
         if found.pop("manifest_sha256", None) != digest_of(found):
             raise InputError(f"{path}: does not have its checksum; train the model again.")
@@ -119,14 +119,14 @@ class PoolFolder:
         return found
 
     def tidy(self) -> None:
-        """Remove what a killed run left half-written."""
+        """Remove the partly written files of killed runs."""
         clean_leftovers(self.path)
 
     def _check(self, found: dict[str, Any]) -> None:
         if found.get("format") != _FORMAT:
             raise InputError(
                 f"{self.path / 'pool.json'}: format {found.get('format')!r} is from another version of Glasshouse, "
-                f"which described trainers otherwise. Choose another folder for this pool."
+                f"which described trainers differently. Choose another folder for this pool."
             )
         changed: list[tuple[str, Any, Any]] = []
         for name, value in self.identity.as_json().items():
@@ -156,8 +156,8 @@ def members_as_ids(members: BoolArray, ids: TextArray) -> list[str]:
 
 
 def _short(value: Any) -> str:
-    """A value in a message; what is long was already taken apart, so a part that is alike is not shown for it."""
-    text = "nothing there" if value is None else value if isinstance(value, str) else json.dumps(value)
+    """A value in a message; a long one is cut, with a hash that shows a difference after the cut."""
+    text = "no value" if value is None else value if isinstance(value, str) else json.dumps(value)
     return text if len(text) <= 200 else f"{text[:180]} … ({hashlib.sha256(text.encode()).hexdigest()[:8]})"
 
 

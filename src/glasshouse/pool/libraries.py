@@ -1,4 +1,4 @@
-"""What is a library's and what is the user's own: the one is named with its version, the other is looked into."""
+"""Which code is a library's and which is the user's: a library is named with its version, user code is described."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["library_of"]
 
 
 def library_of(module: str | None) -> str | None:
-    """The library that a module belongs to, with its version; None where it is code of the user's own.
+    """The library that a module belongs to, with its version; None if it is the user's own code.
 
-    Installed is what lies where Python installs things. A package of the user's own that is installed in place
+    A module is a library's if it is where Python installs packages. The user's own package that is installed in place
     (``pip install -e``) is the user's code.
 
     Example:
@@ -54,7 +54,7 @@ def _roots() -> tuple[Path, ...]:
 
 @functools.cache
 def _version(top: str, module: ModuleType | None) -> str:
-    """Without what follows a plus, which says how a library was built and not what it does."""
+    """Without the part after a plus, which tells how a library was built and not what it does."""
     told = getattr(module, "__version__", None)
     if not isinstance(told, str):
         try:

@@ -1,4 +1,4 @@
-"""The shadow pool: who trains which shadow model, training what is missing, and the models one at a time."""
+"""The shadow pool: which records train which shadow model, training of missing models, and the models one by one."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ _DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
 class ShadowPool:
     """Shadow models of one population and trainer.
 
-    Without ``store`` each model is trained when it is asked for and not kept. With it, every model is trained once,
-    kept in the folder, found again by later audits of the same data, trainer and seed, and read one at a time.
+    Without ``store`` each model is trained when it is needed and not kept. With it, every model is trained once, kept
+    in the folder, found again by later audits of the same data, trainer and seed, and read one at a time.
 
     Args:
         population: the records: a `Population`, or a graph (`glasshouse.graph` makes a population of it).
         trainer: how a model is trained.
-        members: [K, N] who trains which model.
-        seed: from which each model's own seed follows.
+        members: [K, N] which records train which model.
+        seed: from which each model's own seed is derived.
         fraction: share of records that trains a model, as planned.
         store: the pool's folder.
         compute: where training runs; here by default.
-        together: models trained at once where the trainer can, always the same ones, whatever is already there. A
-            killed run loses these, so large models that train one by one anyway want 1.
+        together: models trained at once if the trainer can, always the same ones, whatever is already there. A killed
+            run loses these, so use 1 for large models that are trained one by one anyway.
 
     Example:
+        >>> import numpy as np
         >>> from glasshouse.population import Population
         >>> population = Population(np.arange(4.0).reshape(-1, 1), [0, 1, 0, 1])
         >>> pool = ShadowPool.plan(population, lambda population, members, seed: members.sum(), shadows=2)
@@ -83,7 +84,7 @@ class ShadowPool:
         store: Path | str | None = None,
         compute: Compute | None = None,
     ) -> ShadowPool:
-        """A pool by the paper's Algorithm 1; by independent draws where ``fraction`` is not one half."""
+        """A pool by the paper's Algorithm 1; by independent draws if ``fraction`` is not one half."""
         count = len(as_population(population))
         if fraction == 0.5:
             members = complementary_halves(count, models=shadows, seed=seed)
@@ -103,13 +104,13 @@ class ShadowPool:
         return len(self.members)
 
     def __iter__(self) -> Iterator[Any]:
-        """One model after another: read from the folder where there is one, else trained now."""
+        """One model after another: read from the folder if there is one, else trained now."""
         if self.store is None and isinstance(self.compute, ThisProcess):
-            note_work("Shadow models were being trained, and are not kept without a pool.")
+            note_work("Shadow models were being trained; without a pool they are not kept.")
             for group in self._groups():
                 yield from train_group(self.population, self.trainer, group)
         elif self.store is None:
-            note_work("Shadow models were being trained, and are not kept without a pool.")
+            note_work("Shadow models were being trained; without a pool they are not kept.")
             models: dict[int, StoredModel] = {}
             for _, batch in self._trained(self._groups()):
                 models |= batch
@@ -134,25 +135,25 @@ class ShadowPool:
             with claims.claimed(_DESCRIPTION, wait=True):
                 folder = PoolFolder(self.store, identity)
             self._check_members(folder)
-            for wait in (False, True):  # first what nobody is at, then what others had begun and may have left
+            for wait in (False, True):  # first what no process is training, then what others began and may have left
                 self._train_missing(folder, claims, wait=wait, progress=progress)
             self._tidy(folder, claims)
         return folder
 
     def _tidy(self, folder: PoolFolder, claims: Claims) -> None:
-        """Remove what killed runs left half-written, if nobody else is writing: all claims are ours then."""
+        """Remove partly written files of killed runs, if no other process is writing: all claims are ours then."""
         with contextlib.ExitStack() as stack:
             places = [_DESCRIPTION, *(group.indices[0] for group in self._groups())]
             if all(stack.enter_context(claims.claimed(place, wait=False)) for place in places):
                 folder.tidy()
 
     def identity(self) -> Identity:
-        """What makes this pool the one that it is."""
+        """Data, trainer, seed and share, by which this pool is recognised."""
         return self._identity
 
     @functools.cached_property
     def _identity(self) -> Identity:
-        """Taken once, before the first model: training may change what a trainer holds, such as notes that it keeps."""
+        """Computed once, before the first model: training may change a trainer's attributes."""
         return Identity(
             data=self.population.fingerprint(),
             trainer=described(self.trainer),
@@ -166,7 +167,7 @@ class ShadowPool:
         for index in range(len(self)):
             try:
                 found = folder.manifest(index).get("members")
-            except InputError:  # not there, or of another pool: it will be trained
+            except InputError:  # missing, or of another pool: it will be trained
                 continue
             if found != members_as_ids(self.members[index], self.population.ids):
                 raise InputError(
@@ -182,7 +183,7 @@ class ShadowPool:
         label = "Shadow models" + (f" ({found} found on disk)" if found else "")
         with contextlib.ExitStack() as stack:
             held = [group for group in missing if stack.enter_context(claims.claimed(group.indices[0], wait=wait))]
-            # somebody else may have finished a group between the look and the claim
+            # another process may have finished a group between the check and the claim
             ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
             left = sum(len(group.indices) for group in ours)
             if left:
@@ -214,9 +215,9 @@ class ShadowPool:
 
 
 def described(trainer: Any) -> str:
-    """A trainer as a line for reports: its settings, its architecture, or its source code.
+    """A trainer as one line for reports: its settings, its architecture, or its source code.
 
-    A pool is not known by this line, which does not show every value, but by `describe`.
+    A pool is identified by `describe`, not by this line, which does not show every value.
 
     Example:
         >>> from glasshouse.training import TorchTrainer, mlp

@@ -1,4 +1,4 @@
-"""Models as bytes and back, nothing pickled: safetensors for torch, skops for scikit-learn, answers for the rest."""
+"""Models as bytes and back, without pickle: safetensors for torch, skops for scikit-learn, answers for the rest."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ def ending(kind: str) -> str:
 def stored(model: Any, trainer: Any, population: AnyPopulation, metrics: dict[str, float]) -> StoredModel:
     """A trained model as bytes, the same for the same weights.
 
-    A torch module is stored where the trainer can rebuild it (``restore``), an estimator where all that it names is on
-    our list (`strange_names`); of anything else the answers are kept.
+    A torch module is stored if the trainer can rebuild it (``restore``), an estimator if all names in it are on our
+    list (`strange_names`). For any other model the answers are kept.
     """
     kinds = _kinds(trainer, population)
     if "torch" in kinds:
         if not isinstance(model, nn.Module):
             raise InputError(
-                f"store: the trainer has a method restore, but made a {type(model).__name__} and not a torch module. "
-                f"Return a module, or take restore away."
+                f"pool: the trainer has a method restore, but made a {type(model).__name__} and not a torch module. "
+                f"Return a module, or remove restore."
             )
         tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
         return StoredModel("torch", save_tensors(_apart(tensors)), metrics)
     if not kinds:
         raise InputError(
-            "store: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph asks it "
-            "again. Give the trainer a method restore(data, tensors), or leave store out."
+            "pool: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph queries it "
+            "again. Give the trainer a method restore(data, tensors), or leave out the pool."
         )
     if hasattr(model, "predict_proba") and (content := _skops_bytes(model)) is not None:
         return StoredModel("sklearn", content, metrics)
@@ -66,9 +66,9 @@ def stored(model: Any, trainer: Any, population: AnyPopulation, metrics: dict[st
 
 
 def restored(kind: str, content: bytes, trainer: Any, population: AnyPopulation) -> Any:
-    """The model again, ready to be asked; one of a kind that this trainer never makes is refused before it is read."""
+    """The model again, ready for queries; a kind that this trainer never makes is refused before it is read."""
     if kind not in (kinds := _kinds(trainer, population)):
-        fitting = " or ".join(kinds) or "no kind, for they cannot be stored"
+        fitting = " or ".join(kinds) or "none, since they cannot be stored"
         raise InputError(
             f'is of kind "{kind}", but models of this trainer are of kind {fitting}. It was not read: the pool was '
             f"changed. {_AGAIN}"
@@ -91,7 +91,7 @@ def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _skops_bytes(model: Any) -> bytes | None:
-    """The estimator through skops, with its memory addresses renumbered; None where that would not be safe to read."""
+    """The estimator through skops, with its memory addresses renumbered; None if it would not be safe to read."""
     try:
         import skops.io
 
@@ -111,24 +111,23 @@ def _from_skops(content: bytes) -> Any:
         strange, doubted = strange_names(content), skops.io.get_untrusted_types(data=content)
         if not strange:
             return skops.io.loads(content, trusted=doubted)
-    except Exception as error:  # a changed file can fail in any way, and none of them is a fault of ours
+    except Exception as error:  # a changed file can fail in any way; none of these is a fault in our code
         raise InputError(f"cannot be read: {type(error).__name__}: {error}. {_AGAIN}") from error
     loader, name = strange[0].split(" ", 1)
     raise InputError(
-        f"names {name} ({loader}), which no estimator that we store needs. It was not read: the file was changed. "
-        f"{_AGAIN}"
+        f"names {name} ({loader}), which no stored estimator needs. It was not read: the file was changed. {_AGAIN}"
     )
 
 
 def _kinds(trainer: Any, population: AnyPopulation) -> tuple[str, ...]:
-    """What models of a trainer are stored as; nothing where they cannot be stored."""
+    """The kinds in which a trainer's models are stored; empty if they cannot be stored."""
     if hasattr(trainer, "restore"):
         return ("torch",)
     return ("sklearn", "answers") if population.independent else ()
 
 
 def _repeatable(content: bytes) -> bytes:
-    """The same archive with objects numbered in order instead of by memory address, and without a clock."""
+    """The same archive with objects numbered in order instead of by memory address, and without times."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     schema = files.pop("schema.json").decode()

@@ -1,4 +1,4 @@
-"""The work itself, as a worker does it: train a group of models and hand them back as bytes."""
+"""The work of a worker: train a group of models and return them as bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Group", "groups_of", "train_and_store", "train_group"]
 
 
 class Group(NamedTuple):
-    """Models that are trained together: always the same ones, so that a resumed run gives the bytes of a whole one."""
+    """Models that are trained together: always the same ones, so that a resumed run gives the same bytes."""
 
     indices: tuple[int, ...]
     members: BoolArray  # [models, N]
@@ -24,7 +24,7 @@ class Group(NamedTuple):
 
 
 def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[Any]:
-    """The models of a group, stacked where the trainer can."""
+    """The models of a group, trained in one batch if the trainer can."""
     data = population.training_data
     if len(group.indices) > 1 and hasattr(trainer, "train_many"):
         return list(trainer.train_many(data, group.members, group.seeds))
@@ -41,7 +41,7 @@ def train_and_store(population: AnyPopulation, trainer: Any, group: Group) -> li
 
 
 def _metrics(model: Any, trainer: Any, population: AnyPopulation, members: BoolArray) -> dict[str, float]:
-    """Accuracy on members and others; a trainer may have figures of its own."""
+    """Accuracy on members and others; a trainer may have its own figures."""
     if hasattr(trainer, "metrics"):
         return dict(trainer.metrics(population.training_data, members, model))
     if not population.independent:

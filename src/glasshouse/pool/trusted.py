@@ -37,7 +37,7 @@ _LOSSES = _each(
     "EpsilonInsensitive Hinge Huber Log ModifiedHuber SquaredEpsilonInsensitive SquaredHinge SquaredLoss",
     form="sklearn.linear_model._sgd_fast.{}",
 )
-_DISTANCES = (  # PyFunc is left out: it calls whatever function the file names
+_DISTANCES = (  # PyFunc is left out: it calls any function that the file names
     "BrayCurtis Canberra Chebyshev Dice Euclidean Hamming Haversine Jaccard Mahalanobis Manhattan Minkowski "
     "RogersTanimoto RussellRao SEuclidean SokalMichener SokalSneath"
 )
@@ -73,11 +73,11 @@ _TESTS = _each("chi2 f_classif f_regression", form="sklearn.feature_selection._u
 
 
 def strange_names(content: bytes) -> list[str]:
-    """What a skops file names that no estimator of scikit-learn needs, as ``loader name``; nothing is loaded for it.
+    """Names in a skops file that no estimator of scikit-learn needs, as ``loader name``; nothing is loaded for this.
 
-    skops has its own list of names that it trusts. This one is asked first and does not build on it: each entry of the
-    file must be of a known loader, and name something that this loader may make. Loaders that call what they find
-    (bound methods, partials, operators, constructors from ``__reduce__``) are not among them.
+    skops has its own list of trusted names. Our list is checked first and does not depend on it: each entry of the file
+    must have a known loader, and a name that this loader may make. Loaders that call what they find (bound methods,
+    partials, operators, constructors from ``__reduce__``) are not on our list.
 
     Example:
         >>> import skops.io
@@ -112,7 +112,7 @@ def _entries(schema: Any) -> Iterator[tuple[str, str]]:
 @functools.cache
 def _known() -> dict[str, frozenset[str]]:
     """Names by the loader that may make them."""
-    from sklearn.utils import all_estimators  # skops asks the same when it is imported, so this costs nothing
+    from sklearn.utils import all_estimators  # skops calls it too when it is imported, so this costs nothing
 
     estimators = {f"{kind.__module__}.{kind.__name__}" for _, kind in all_estimators()}
     names: dict[str, AbstractSet[str]] = {
@@ -139,7 +139,7 @@ def _known() -> dict[str, frozenset[str]]:
 
 
 def _elementwise() -> set[str]:
-    """The functions of numpy and scipy that work on each number by itself, such as ``numpy.log1p``."""
+    """The functions of numpy and scipy that work on each number separately, such as ``numpy.log1p``."""
     modules = {"numpy": vars(np), "scipy.special": vars(scipy.special), "scipy.special._ufuncs": vars(scipy.special)}
     return {
         f"{module}.{name}"

@@ -1,4 +1,4 @@
-"""The report: numbers (`summarise`) apart from how they are shown (`html`, `pictures`, `terminal`, `latex`)."""
+"""The report: numbers (`summarise`) separate from how they are shown (`html`, `pictures`, `terminal`, `latex`)."""
 
 from glasshouse.report.compare import Comparison, compare
 from glasshouse.report.compare_html import render_comparison

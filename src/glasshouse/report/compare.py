@@ -21,11 +21,11 @@ class ComparedRun:
 
     Args:
         number: its mark in the picture.
-        name: by which it was given.
+        name: the name that it was given.
         summary: its own figures.
         strongest: the attack with the largest TPR at the compared rate.
-        rate: what that attack reaches there.
-        accuracy_interval: Clopper-Pearson, of the target's accuracy on non-members; None where it is not known.
+        rate: the TPR of that attack at this rate.
+        accuracy_interval: Clopper-Pearson, of the target's accuracy on non-members; None if it is not known.
     """
 
     number: int
@@ -41,11 +41,11 @@ class Comparison:
     """Two or more runs at one false-positive rate.
 
     Args:
-        runs: in the order in which they were given; the first is what the others are compared with.
-        fpr: the rate that all of them were measured at, the smallest of such.
+        runs: in the order in which they were given; the others are compared with the first.
+        fpr: the smallest rate at which all of them were measured.
         attacks: names of the attacks that every run has.
         verdict: what was found, in words.
-        notes: what a reader has to know beside it.
+        notes: what else a reader has to know.
     """
 
     runs: tuple[ComparedRun, ...]
@@ -59,10 +59,10 @@ def compare(summaries: Mapping[str, Summary]) -> Comparison:
     """Compare runs: before and after a defence, or several strengths of one.
 
     Each run is shown by its own strongest attack at the smallest false-positive rate that all of them measured: a
-    defence is as good as it is against the attacker who copes with it best.
+    defence is only as good as it is against the attack that works best against it.
 
     Args:
-        summaries: of the runs, by name; the first is what the others are compared with.
+        summaries: of the runs, by name; the others are compared with the first.
 
     Example:
         >>> compare({})
@@ -73,11 +73,11 @@ def compare(summaries: Mapping[str, Summary]) -> Comparison:
         raise InputError(f"runs: {len(summaries)} given; a comparison needs two or more.")
     unknown = [name for name, summary in summaries.items() if summary.members is None]
     if unknown:
-        raise InputError(f"{unknown[0]}: its members are not known, so nothing was measured that could be compared.")
+        raise InputError(f"{unknown[0]}: its members are not known, so there are no figures to compare.")
     shared = set.intersection(*(set(summary.fprs) for summary in summaries.values()))
     if not shared:
         told = "; ".join(f"{name}: {', '.join(map(rate, one.fprs)) or 'none'}" for name, one in summaries.items())
-        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Audit them at the same.")
+        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
     fpr = min(shared)
     runs = tuple(_compared(number, name, one, fpr) for number, (name, one) in enumerate(summaries.items(), start=1))
     every = [attack.name for attack in runs[0].summary.attacks]
@@ -100,18 +100,18 @@ def _compared(number: int, name: str, summary: Summary, fpr: float) -> ComparedR
 
 
 def _verdict(runs: tuple[ComparedRun, ...], fpr: float) -> str:
-    """The most private run against the first, and whether the difference is more than chance."""
+    """The most private run compared with the first, and whether the difference is more than chance."""
     first, best = runs[0], min(runs, key=lambda run: run.rate.strength)
-    base = f"{first.name} lets {percent(first.rate.tpr)} of its members be found at {rate(fpr)} false accusations"
+    base = f"In {first.name}, {percent(first.rate.tpr)} of the members are found at {rate(fpr)} false accusations"
     if best is first:
-        return f"{base}, and no other run less."
+        return f"{base}; no other run has less."
     apart = best.rate.tpr_interval.high < first.rate.tpr_interval.low
-    sure = "their intervals do not meet" if apart else "but their intervals meet, so it may be chance"
+    sure = "their intervals do not overlap" if apart else "but their intervals overlap, so it may be chance"
     before, after = first.summary.context.test_accuracy, best.summary.context.test_accuracy
     price = ""
     if before is not None and after is not None:
-        price = f" Its test accuracy is {percent(after)}, where {first.name} has {percent(before)}."
-    return f"{base}; {best.name} lets {percent(best.rate.tpr)} ({sure}).{price}"
+        price = f" The test accuracy of {best.name} is {percent(after)}, that of {first.name} is {percent(before)}."
+    return f"{base}; in {best.name}, {percent(best.rate.tpr)} ({sure}).{price}"
 
 
 def _notes(runs: tuple[ComparedRun, ...]) -> tuple[str, ...]:
@@ -123,9 +123,9 @@ def _notes(runs: tuple[ComparedRun, ...]) -> tuple[str, ...]:
         if not run.rate.reached
     ]
     if len({context.fingerprint for context in contexts}) > 1:
-        found.append("The runs are of different data, so differences between them are not a defence's alone.")
+        found.append("The runs use different data, so differences between them are not due to a defence alone.")
     if len({(context.shadows, context.mode) for context in contexts}) > 1:
-        found.append("The attackers had different shadow models, so a difference may be theirs.")
+        found.append("The attackers had different shadow models, so a difference may be due to these.")
     if len({_names(run.summary) for run in runs}) > 1:
         found.append("Not every attack was tried in every run.")
     if lost := [run.name for run in runs if run.accuracy_interval is None]:

@@ -1,4 +1,4 @@
-"""What was audited, and how: all of a report that is not a figure."""
+"""What was audited, and how: everything in a report that is not a figure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class Context:
 
     Args:
         title: of the audit.
-        about: of the data, in a sentence; says so where something in it is made up.
+        about: a sentence about the data; it says if something in the data is made up.
         shadows: how many shadow models.
         mode: online or offline.
-        seed: that drove every random choice.
-        train_accuracy: of the target on its members; None where not known.
+        seed: of every random choice.
+        train_accuracy: of the target on its members; None if not known.
         test_accuracy: of the target on the others.
         fingerprint: of the data.
-        shadow_seconds: spent on training the shadow models and asking them; None where they were there before.
-        settings: whatever else is needed to repeat the run.
+        shadow_seconds: spent on training and querying the shadow models; None if they existed before.
+        settings: what else is needed to repeat the run.
         versions: of the libraries.
-        warnings: what is wrong with what was brought, such as swapped members; said before everything else.
+        warnings: what is wrong with the input, such as swapped members; shown before everything else.
         notes: what was noticed about the model or the data, and how it was handled.
 
     Example:

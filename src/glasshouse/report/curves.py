@@ -1,4 +1,4 @@
-"""A ROC as a report draws it: few of its points, each achievable, with an exact band."""
+"""A ROC as a report draws it: some of its points, each achievable, with an exact band."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Curve:
         low: [P] lower ends of the TPR's intervals, each point by itself.
         high: [P] upper ends.
         members: how many members were scored.
-        non_members: how many others; one of them is the smallest rate that can be measured.
+        non_members: how many others; one over this number is the smallest rate that can be measured.
     """
 
     fpr: tuple[float, ...]
@@ -35,10 +35,10 @@ class Curve:
 
 
 def curve_of(roc: ROC, *, points: int = _POINTS, confidence: float = 0.95) -> Curve:
-    """At most so many points, evenly spread over the logarithm of the FPR.
+    """At most ``points`` points, evenly spread over the logarithm of the FPR.
 
-    At each grid rate it keeps the largest achievable FPR not above it, so nothing is interpolated; between two kept
-    points the true curve lies at or above the step that is drawn.
+    At each grid rate it keeps the largest achievable FPR not above it, so nothing is interpolated. Between two kept
+    points the true curve is at or above the step that is drawn.
 
     Example:
         >>> from glasshouse.evaluation import roc

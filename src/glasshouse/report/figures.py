@@ -1,4 +1,4 @@
-"""The figures of one attack as a report keeps them: plain data, no scores."""
+"""The figures of one attack in a report: plain data, no scores."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class RateFigure:
     """A true-positive rate at a wanted false-positive rate.
 
     Args:
-        wanted: the false-positive rate that was asked for.
-        fpr: the largest achievable one not above it; the first that any threshold reaches where ``reached`` is False.
+        wanted: the wanted false-positive rate.
+        fpr: the largest achievable rate not above it; the first that any threshold reaches if ``reached`` is False.
         tpr: the true-positive rate at ``fpr``.
         tpr_interval: of it.
-        reached: False where tied scores let no threshold keep the wanted rate: ``fpr`` is then above it.
+        reached: False if no threshold keeps the wanted rate, because scores are tied: ``fpr`` is then above it.
     """
 
     wanted: float
@@ -41,25 +41,25 @@ class RateFigure:
 
     @property
     def strength(self) -> float:
-        """Members found for each non-member that may be accused: orders attacks that reach different rates."""
+        """Members found per non-member that may be accused: it orders attacks that reach different rates."""
         return self.tpr / max(self.fpr, self.wanted)
 
 
 @dataclass(frozen=True)
 class ThresholdFigure:
-    """A threshold from simulated targets, and whom it flags on this one.
+    """A threshold from simulated targets, and how many records of this target it flags.
 
     Args:
-        wanted: the false-positive rate aimed at.
-        value: records scoring at least this are called members.
-        policy: how simulated targets agreed on it.
+        wanted: the wanted false-positive rate.
+        value: records with at least this score are called members.
+        policy: how it was taken from the simulated targets' thresholds.
         expected_fpr: mean rate over simulated targets.
         interval: where the rate on one more target is expected.
         simulated: how many targets were simulated.
-        first: whether it aims at the first rate that can be reached, since tied scores let none of those wanted be.
+        first: whether it is for the first rate that can be reached, since no wanted rate can, because of ties.
         called: records that it calls members here.
-        correct: how many of those are; None where the members are not known.
-        false_alarms: the share of non-members that it calls members here; None likewise.
+        correct: how many of them are members; None if the members are not known.
+        false_alarms: the share of non-members that it calls members here; None if the members are not known.
     """
 
     wanted: float
@@ -76,7 +76,7 @@ class ThresholdFigure:
 
 @dataclass(frozen=True)
 class Measured:
-    """How well an attack tells members from others, where the members are known."""
+    """How well an attack separates members from others, if the members are known."""
 
     auc: float
     auc_interval: Interval
@@ -88,7 +88,7 @@ class Measured:
     calibration: Reliability | None
 
     def rate_at(self, wanted: float) -> RateFigure | None:
-        """The figure at a wanted false-positive rate; None where it was not asked for."""
+        """The figure at a wanted false-positive rate; None if it was not measured."""
         return next((rate for rate in self.rates if rate.wanted == wanted), None)
 
 
@@ -104,12 +104,12 @@ class AttackFigures:
         note: why there are none.
         details: figures that only this attack has; None for one that is not a number.
         histogram: of its scores.
-        queries_per_record: queries that one record takes; None where nobody counted.
-        queries: in all.
-        metrics: None where the members are not known.
-        seconds: spent on scoring the target, with what is picked, tuned or learned on simulated targets first;
+        queries_per_record: queries for one record; None if they were not counted.
+        queries: in total.
+        metrics: None if the members are not known.
+        seconds: spent on scoring the target, including what is picked, tuned or learned on simulated targets before;
             thresholds are not counted.
-        knows_truth: whether it is told who trained the target: a limit for comparison, never the strongest attack.
+        knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
     """
 
     name: str
@@ -170,7 +170,7 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
 
 
 def _rate(rate: Rate) -> RateFigure:
-    """What a reader may be told of a rate: the first that can be reached in place of a 0 that nobody measured."""
+    """A rate as the report shows it: the first that can be reached, instead of a 0 that was not measured."""
     if rate.first is None:
         return RateFigure(rate.wanted, rate.fpr, rate.tpr, rate.interval)
     return RateFigure(rate.wanted, rate.first.fpr, rate.first.tpr, rate.first.interval, reached=False)
@@ -192,7 +192,7 @@ def _thresholds(outcome: AttackOutcome, members: BoolArray | None) -> tuple[Thre
 
 
 def _parameters(attack: Any) -> dict[str, Any]:
-    """Fields as JSON's own types; a callable, such as a user's sampler, by its name; many numbers by their count."""
+    """Fields as JSON types; a callable, such as a user's sampler, by its name; many numbers by their count."""
     plain: dict[str, Any] = {}
     for field in dataclasses.fields(attack):
         if field.name.endswith("_"):  # learned, not chosen

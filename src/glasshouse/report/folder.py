@@ -1,4 +1,4 @@
-"""A run's folder: what is in it and whether it is whole, and its summary read back."""
+"""A run's folder: its files, whether it is complete, and its summary read back."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from glasshouse.store import MADE_AGAIN, digest
 
 __all__ = ["manifest", "read_run"]
 
-_AGAIN = "Copy the folder whole, or run the audit again."
+_AGAIN = "Copy the complete folder, or run the audit again."
 
 
 def manifest(folder: Path) -> dict[str, dict[str, Any]]:
-    r"""Size and digest of every file of a run, for ``run.json``: what tells a whole folder from a damaged one.
+    r"""Size and digest of every file of a run, for ``run.json``: they show whether a folder is complete or damaged.
 
     Example:
         >>> import tempfile
@@ -32,7 +32,7 @@ def manifest(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def read_run(folder: Path | str) -> Summary:
-    """The summary of a run that `AuditResult.save` wrote; one that is not whole is refused, file by file.
+    """The summary of a run that `AuditResult.save` wrote; an incomplete run is refused, with each faulty file.
 
     Example:
         >>> read_run("no/such/run")
@@ -56,23 +56,23 @@ def read_run(folder: Path | str) -> Summary:
 def _read(path: Path) -> Mapping[str, Any]:
     """A JSON file of this format."""
     if not path.is_file():
-        raise InputError(f"{path}: is missing, so this is not a whole run of Glasshouse. {_AGAIN}")
+        raise InputError(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
     try:
         found = json.loads(path.read_bytes())
     except (ValueError, RecursionError, OSError) as error:
         raise InputError(f"{path}: is damaged: {_first_line(error)}. {_AGAIN}") from error
     if not isinstance(found, dict) or "format" not in found:
-        raise InputError(f"{path}: is damaged: it does not say which format it is of. {_AGAIN}")
+        raise InputError(f"{path}: is damaged: it does not name its format. {_AGAIN}")
     if found["format"] != FORMAT:
         raise InputError(
-            f"{path}: is of format {str(found['format'])[:20]}, and this version reads format {FORMAT}. Run the audit "
+            f"{path}: has format {str(found['format'])[:20]}, but this version reads format {FORMAT}. Run the audit "
             f"again, or use the version of Glasshouse that wrote it."
         )
     return found
 
 
 def _check_files(folder: Path, files: object) -> None:
-    """Every file that the run wrote is there and as it was written; all faults at once."""
+    """Check that every file that the run wrote is there and unchanged; all faults at once."""
     if not isinstance(files, dict) or "metrics.json" not in files:
         raise InputError(f"{folder / 'run.json'}: is damaged: it does not list the run's files. {_AGAIN}")
     faults = []
@@ -81,14 +81,14 @@ def _check_files(folder: Path, files: object) -> None:
         if Path(name).name != name:
             faults.append(f"{folder / 'run.json'}: is damaged: it lists {name[:80]!r}, which is not a file of a run.")
         elif not path.is_file():
-            faults.append(f"{path}: is missing, so this is not a whole run of Glasshouse. {_AGAIN}")
+            faults.append(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
         elif not isinstance(known, dict) or known.get("sha256") != digest(path):
-            faults.append(f"{path}: is not as the audit wrote it: damaged or edited. {_AGAIN}")
+            faults.append(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
     if faults:
         raise InputError(*faults)
 
 
 def _first_line(error: Exception) -> str:
-    """What an error says, on one line."""
+    """The text of an error, on one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return ": ".join(lines[:3])[:200].rstrip(".")

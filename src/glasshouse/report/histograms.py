@@ -1,4 +1,4 @@
-"""How an attack's scores are spread, members beside others."""
+"""The distribution of an attack's scores, of members and of others."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _TAIL = 0.005
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts of scores in bins of one width; scores outside fall into the first and the last bin.
+    """Counts of scores in bins of equal width; scores outside count in the first and the last bin.
 
     Args:
         edges: [B + 1].
-        members: [B] how many members; of all records where the members are not known.
-        others: [B] how many others; None where the members are not known.
-        cut: how many scores lie outside the edges.
+        members: [B] how many members; how many records if the members are not known.
+        others: [B] how many others; None if the members are not known.
+        cut: how many scores are outside the edges.
     """
 
     edges: tuple[float, ...]
@@ -40,7 +40,7 @@ def histogram_of(scores: FloatArray, members: BoolArray | None, *, posterior: bo
         (2, 1, 1.0)
     """
     low, high = (0.0, 1.0) if posterior else (float(np.quantile(scores, q)) for q in (_TAIL, 1 - _TAIL))
-    if not high > low:  # all scores are alike
+    if not high > low:  # all scores are equal
         low, high = low - 0.5, low + 0.5
     edges = np.linspace(low, high, _BINS + 1)
     inside = np.clip(scores, low, high)

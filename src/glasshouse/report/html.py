@@ -78,7 +78,7 @@ def render_html(summary: Summary) -> str:
 
 
 def _columns(summary: Summary) -> list[_Column]:
-    """Who the record is, what the strongest attack says of it, and where every attack ranks it."""
+    """Columns for the record itself, for the strongest attack's score of it, and for its rank in every attack."""
     names = {
         "id": ("id", False),
         "label": ("class", False),

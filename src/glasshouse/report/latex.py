@@ -17,7 +17,7 @@ _SPECIAL = {
 
 
 def latex_table(summary: Summary) -> str:
-    r"""One row an attack: AUC and TPR at each FPR, in percent, with intervals.
+    r"""One row per attack: AUC and TPR at each FPR, in percent, with intervals.
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence

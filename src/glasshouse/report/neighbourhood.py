@@ -19,8 +19,8 @@ class Neighbourhood:
     """A node, number 0, and some of its neighbours.
 
     Args:
-        member: [D] whether each trained the target.
-        alike: [D] whether each has the node's own class.
+        member: [D] whether each of them trained the target.
+        alike: [D] whether each of them has the class of node 0.
         edges: pairs of numbers below D.
         hidden: neighbours that are not drawn.
     """
@@ -31,7 +31,7 @@ class Neighbourhood:
     hidden: int
 
     def sentence(self) -> str:
-        """What the drawing shows, for those who cannot see it.
+        """What the drawing shows, for readers who cannot see it.
 
         Example:
             >>> Neighbourhood((True, False), (True, True), ((0, 1),), 0).sentence()
@@ -43,11 +43,11 @@ class Neighbourhood:
 
 
 class Surroundings:
-    """Who is joined to whom: degrees of the audited nodes, and the neighbourhood of any of them.
+    """The edges around nodes: degrees of the audited nodes, and the neighbourhood of each of them.
 
     Args:
-        edges: [2, E] pairs of nodes; direction, repetition and loops play no part here.
-        members: [n] who trained the target.
+        edges: [2, E] pairs of nodes; direction, repetition and loops do not matter here.
+        members: [n] which nodes trained the target.
         labels: [n] classes.
         nodes: [N] the audited nodes; a record's place in the audit is its place here.
 
@@ -70,11 +70,11 @@ class Surroundings:
 
     @property
     def degrees(self) -> IntArray:
-        """[N] distinct neighbours of each audited node, itself not counted."""
+        """[N] the number of distinct neighbours of each audited node, without the node itself."""
         return np.diff(self._starts)[self._nodes]
 
     def neighbourhood(self, record: int, *, drawn: int = _DRAWN) -> Neighbourhood:
-        """The node of a record and at most so many neighbours, with the edges between all of them."""
+        """The node of a record and at most ``drawn`` neighbours, with the edges between all of them."""
         centre = int(self._nodes[record])
         around = self._of(centre)
         shown = np.concatenate([[centre], around[:drawn]])

@@ -1,4 +1,4 @@
-"""How every page is made: one HTML file, no network, one small script that it can do without."""
+"""How every page is made: one HTML file that needs no network, with one small script that is optional."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TEMPLATES.filters |= {"percent": percent, "rate": rate, "whole": whole}
 def render_page(template: str, *, title: str, **values: Any) -> str:
     """A page from a template that extends ``base.html.j2``.
 
-    The page's own policy lets only its own script run, by its hash, and nothing be fetched: a second wall behind the
+    The page's own policy allows only its own script, by its hash, and no downloads: a second protection after the
     escaping of everything that comes from outside.
     """
     script = _file("sort.js")
@@ -43,7 +43,7 @@ def render_page(template: str, *, title: str, **values: Any) -> str:
 
 
 def picture_style() -> str:
-    """The style sheet of pictures, which a picture that is a file of its own carries along."""
+    """The style sheet of pictures, which is also included in pictures that are separate files."""
     return _file("pictures.css")
 
 

@@ -1,4 +1,4 @@
-"""A summary as JSON's own types, and back: ``metrics.json`` (figures) and ``run.json`` (how they were made)."""
+"""A summary as JSON types, and back: ``metrics.json`` (figures) and ``run.json`` (how they were made)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CONTEXT = Context
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
-    """Every figure; the same run gives the same text, so nothing that a clock measured is in it."""
+    """Every figure; the same run gives the same text, so it holds no measured times."""
     context = summary.context
     return {
         "format": FORMAT,
@@ -54,7 +54,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
 
 
 def run_json(summary: Summary) -> dict[str, Any]:
-    """How the run was made, and how long it took; apart from the figures, since seconds differ from run to run."""
+    """How the run was made, and how long it took; separate from the figures, since times differ from run to run."""
     context = summary.context
     return {
         "format": FORMAT,
@@ -68,7 +68,7 @@ def run_json(summary: Summary) -> dict[str, Any]:
 
 
 def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
-    """The summary again; raises `KeyError`, `TypeError` or `ValueError` where something is missing or odd.
+    """The summary again; raises `KeyError`, `TypeError` or `ValueError` if something is missing or wrong.
 
     Example:
         >>> summary_from({}, {})
@@ -85,7 +85,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
     rows = list(metrics["top_records"])
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
-        raise ValueError("it names no strongest attack")
+        raise ValueError("it does not name a strongest attack")
     return Summary(
         context=_adapter(_CONTEXT).validate_python(told),
         verdict=str(metrics["verdict"]),
@@ -105,7 +105,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
 
 
 def _attack_json(attack: AttackFigures) -> dict[str, Any]:
-    """One attack; what was measured lies beside what was done, as a reader of the file expects."""
+    """One attack; measured figures and parameters are on one level, as a reader of the file expects."""
     plain: dict[str, Any] = _dumped(_ATTACK, attack)
     measured = plain.pop("metrics")
     del plain["name"], plain["seconds"]
@@ -133,7 +133,7 @@ def _dumped(kind: Any, value: Any) -> Any:
 
 @functools.cache
 def _adapter(kind: Any) -> Any:
-    """Checks and writes values of a type; pydantic is needed only where a run is written or read."""
+    """Checks and writes values of a type; pydantic is needed only to write or read a run."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)

@@ -1,4 +1,4 @@
-"""Whether a posterior means what it says: of the records given 70 %, are 70 % members?"""
+"""Whether posteriors are calibrated: of the records with a posterior of 70 %, are 70 % members?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Reliability:
 
 
 def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Reliability:
-    """Compare posteriors [N] with who was a member [N], in ten bins of one width.
+    """Compare posteriors [N] with true membership [N], in ten bins of equal width.
 
     Example:
         >>> found = reliability_of(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
@@ -61,7 +61,7 @@ def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: fl
 
 
 def reliability_floor(posteriors: FloatArray, *, draws: int = 100, seed: int = 0) -> float:
-    """The calibration error that posteriors [N] would have by chance, were every one of them exactly right.
+    """The calibration error that posteriors [N] would have by chance even if all of them were exactly right.
 
     Example:
         >>> reliability_floor(np.full(100, 0.5)) > reliability_floor(np.full(10_000, 0.5)) > 0

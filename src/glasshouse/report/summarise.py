@@ -1,4 +1,4 @@
-"""The numbers of a report, as plain data: what a page, a terminal table and a JSON file all show."""
+"""The numbers of a report, as plain data: the same for a page, a terminal table and a JSON file."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _DRAWN = 40
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything that a report shows. However many records there are, it stays small.
+    """Everything that a report shows. It stays small for any number of records.
 
     Args:
         context: what was audited, and how.
         verdict: in two sentences.
         attacks: the figures of each.
         strongest: the name of the strongest.
-        fprs: the false-positive rates that were asked for.
-        members: how many members were audited; None where not known.
+        fprs: the wanted false-positive rates.
+        members: how many members were audited; None if not known.
         records: how many records.
-        privacy: what the attacks say about ε; None where the members are not known.
-        notes: what a reader has to know beside the verdict.
+        privacy: what the attacks show about ε; None if the members are not known.
+        notes: what else a reader has to know.
         top_records: the records most at risk by the strongest attack.
-        neighbourhoods: of the first of them, in their order; empty where there is no graph.
+        neighbourhoods: of the first of them, in their order; empty without a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
     """
 
@@ -54,7 +54,7 @@ class Summary:
 
     @property
     def unreached(self) -> bool:
-        """Whether tied scores keep some attack from a wanted rate."""
+        """Whether some attack cannot reach a wanted rate because of tied scores."""
         measured = [attack.metrics for attack in self.attacks if attack.metrics is not None]
         return any(not rate.reached for metrics in measured for rate in metrics.rates)
 
@@ -79,11 +79,11 @@ def summarise(
     Args:
         outcomes: of each attack, by name.
         context: what was audited, and how.
-        records: one row a record, with a ``…_rank`` column for each attack, and ``member`` where that is known.
-        fprs: the false-positive rates that were asked for.
-        privacy: what the attacks say about ε.
-        surroundings: of the records, where they are nodes of a graph.
-        warning: why not to believe the figures; mostly empty.
+        records: one row per record, with a ``…_rank`` column for each attack, and ``member`` if it is known.
+        fprs: the wanted false-positive rates.
+        privacy: what the attacks show about ε.
+        surroundings: of the records, if they are nodes of a graph.
+        warning: why the figures cannot be trusted; mostly empty.
         left_out: attacks that gave no outcome, each with the reason.
 
     Example:

@@ -69,7 +69,7 @@ def _rate(rate: RateFigure) -> str:
 
 
 def _records(summary: Summary) -> RichTable:
-    """The first few by the strongest attack; every attack's column would not fit a terminal."""
+    """The first few by the strongest attack; the columns of all attacks would not fit a terminal."""
     top = summary.top_records.head(5)
     shown = [name for name in top if name in ("id", "label", "member") or name.startswith(f"{summary.strongest}_")]
     table = RichTable(title="Records most at risk", title_justify="left", box=None, pad_edge=False)

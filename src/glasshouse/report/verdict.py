@@ -1,4 +1,4 @@
-"""The verdict in two sentences, and what a reader has to know beside it."""
+"""The verdict in two sentences, and what else a reader has to know."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["attackers", "notes", "strongest", "verdict"]
 
 
 def strongest(attacks: Sequence[AttackFigures]) -> AttackFigures:
-    """By TPR at the smallest rate (or at the first that its ties let it reach), then by AUC.
+    """By TPR at the smallest rate (or at the first that can be reached with tied scores), then by AUC.
 
-    An attack that is told who trained the target is a limit for comparison, and not counted.
+    An attack that is given the members of the target is a limit for comparison, and not counted.
     """
 
     def strength(attack: AttackFigures) -> tuple[float, float]:
@@ -28,7 +28,7 @@ def strongest(attacks: Sequence[AttackFigures]) -> AttackFigures:
 
 
 def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
-    """The attacks that are not told who trained the target; all of them where there is no other."""
+    """The attacks that are not given the members of the target; all attacks if there are no others."""
     return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
 
 
@@ -37,7 +37,7 @@ def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Cont
     attacker = f"The attacker had {context.shadows} shadow models ({context.mode})"
     metrics = best.metrics
     if metrics is None:
-        return f"{attacker}. Who trained the target is not known here, so records are ranked but nothing is measured."
+        return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
     tried = len(attackers(attacks))
     count = f"{tried} attack" + ("s" if tried > 1 else "")
     level = f"{metrics.confidence:.0%} interval"
@@ -49,7 +49,7 @@ def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Cont
     price = f"{percent(rate.fpr)} and at most {percent(rate.wanted)} of {others} non-members are wrongly accused"
     if not rate.reached:
         price = (
-            f"{percent(rate.fpr)} and as many of {others} non-members are wrongly accused; scores are tied, and no "
+            f"{percent(rate.fpr)} and the same share of {others} non-members is wrongly accused; scores are tied, and no "
             f"threshold accuses fewer, so nothing can be measured at {percent(rate.wanted)}"
         )
     return (
@@ -62,7 +62,7 @@ def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Cont
 def notes(
     attacks: Sequence[AttackFigures], fprs: Sequence[float], context: Context, warning: str = ""
 ) -> tuple[str, ...]:
-    """What to beware of, what the data are, which rates the sample cannot resolve, and which thresholds are missing."""
+    """The warning, what the data are, which rates the sample cannot resolve, and which thresholds are missing."""
     found = [said for said in (warning, context.about, *context.notes) if said]
     metrics = attacks[0].metrics
     if metrics is not None:

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text for readers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["percent", "rate", "whole"]
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A share as people read it.
+    """A share in percent.
 
     Example:
         >>> percent(0.1234)

@@ -1,4 +1,4 @@
-"""Train many torch modules of one architecture together, through ``torch.func``: one step for all of them."""
+"""Train many torch modules of one architecture in one batch, through ``torch.func``: one step for all of them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from glasshouse.training.schedules import Schedule, following
 
 __all__ = ["batching_obstacle", "train_batched"]
 
-_TOGETHER = 16  # models a stack on a CPU
+_TOGETHER = 16  # models per batch on a CPU
 
 
 class _Trainer(Protocol):
-    """What is read of a trainer; `TorchTrainer` offers it, and imports this module."""
+    """What is used of a trainer; `TorchTrainer` has it, and imports this module."""
 
     @property
     def module(self) -> Callable[[], nn.Module]: ...
@@ -56,11 +56,11 @@ class _Trainer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class _Probe:
-    """What one step of two stacked models shows."""
+    """What one step of two batched models shows."""
 
     obstacle: str | None = None
     random: bool = False  # whether a step draws random numbers, as dropout does
-    bytes_each: int = 0  # memory of one model in a stack
+    bytes_each: int = 0  # memory of one model in a batch
 
 
 def batching_obstacle(trainer: _Trainer, population: Population) -> str | None:
@@ -72,7 +72,7 @@ def batching_obstacle(trainer: _Trainer, population: Population) -> str | None:
         >>> batching_obstacle(TorchTrainer(module=mlp(4, 2)), population) is None
         True
         >>> batching_obstacle(TorchTrainer(module=mlp(4, 2), early_stopping=EarlyStopping()), population)
-        'early stopping ends each model at an epoch of its own'
+        'early stopping ends each model at its own epoch'
     """
     return _probe(trainer, population).obstacle
 
@@ -94,22 +94,22 @@ def train_batched(
         say_once(f"Models are trained one at a time: {probe.obstacle}.")
         return [trainer(population, who, seed) for who, seed in zip(members, seeds, strict=True)]
     x, y = tensor_of(population.x).to(trainer.place), torch.from_numpy(population.y).to(trainer.place)
-    # models with as many members take steps of the same size
-    stacks = split(
+    # models with the same number of members take steps of the same size
+    groups = split(
         [int(who.sum()) for who in members], bytes_each=probe.bytes_each, device=trainer.place, together=_TOGETHER
     )
     with torch.random.fork_rng():  # weights and dropout follow our seeds, and the user's own stream stays as it was
         fresh = [_untrained(trainer, seed) for seed in seeds]
 
-        def train(stack: list[int]) -> list[nn.Module]:
-            own = [seeds[index] for index in stack]
+        def train(group: list[int]) -> list[nn.Module]:
+            own = [seeds[index] for index in group]
             if probe.random:
                 torch.manual_seed(seed_for(0, "dropout", *own))
-            rows = torch.from_numpy(np.stack([np.flatnonzero(who) for who in members[stack]]))
-            return _train(trainer, [fresh[index] for index in stack], x, y, rows, own)
+            rows = torch.from_numpy(np.stack([np.flatnonzero(who) for who in members[group]]))
+            return _train(trainer, [fresh[index] for index in group], x, y, rows, own)
 
-        # random numbers of all stacks come from one stream, which two stacks at a time would share in any order
-        return spread(train, stacks, device=trainer.place, workers=1 if probe.random else None)
+        # random numbers of all groups come from one stream, which two groups at a time would share in any order
+        return spread(train, groups, device=trainer.place, workers=1 if probe.random else None)
 
 
 def _untrained(trainer: _Trainer, seed: int) -> nn.Module:
@@ -120,10 +120,10 @@ def _untrained(trainer: _Trainer, seed: int) -> nn.Module:
 def _train(
     trainer: _Trainer, models: Sequence[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: Sequence[int]
 ) -> list[nn.Module]:
-    """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in an order of its own."""
-    stack = ModuleBatch(models)
-    step = _Step(trainer, stack, x)
-    optimizer = trainer.optimizer(stack.parameters.values())
+    """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in its own order."""
+    modules = ModuleBatch(models)
+    step = _Step(trainer, modules, x)
+    optimizer = trainer.optimizer(modules.parameters.values())
     scheduler = trainer.scheduler(optimizer) if trainer.scheduler else None
     rates = following(
         trainer.schedule, optimizer, steps=trainer.epochs * batch_count(rows.shape[1], trainer.batch_size)
@@ -139,17 +139,17 @@ def _train(
                 pairs = zip(batch, augmenting, strict=True)
                 batch = torch.stack([trainer.augmentation(part, random) for part, random in pairs])
             optimizer.zero_grad(set_to_none=True)
-            step(batch, y[chosen]).sum().backward()  # no model's gradient sees another's
+            step(batch, y[chosen]).sum().backward()  # no model's gradient depends on another model
             optimizer.step()
             if rates:
                 rates.step()
         if scheduler:
             scheduler.step()
-    return stack.unstack()
+    return modules.unbatch()
 
 
 class _WideProducts(TorchFunctionMode):
-    """Linear layers with a few outputs, such as ten classes, are given 16: MKL takes a third of the time for these."""
+    """Pads linear layers with few outputs, such as ten classes, to 16: MKL needs a third of the time for these."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is not nn.functional.linear or kwargs or len(args) != 3 or args[1].shape[0] >= 16:
@@ -161,14 +161,14 @@ class _WideProducts(TorchFunctionMode):
 
 
 class _Step:
-    """The losses [K] of stacked models on batches [K, B, ...] and labels [K, B]; inputs ``x`` show what they answer."""
+    """Losses [K] of batched models on mini-batches [K, B, ...], labels [K, B]; inputs ``x`` show what they answer."""
 
-    def __init__(self, trainer: _Trainer, stack: ModuleBatch, x: Tensor) -> None:
-        self.parameters: dict[str, Tensor] = {**stack.parameters}
-        self.buffers = stack.buffers
+    def __init__(self, trainer: _Trainer, modules: ModuleBatch, x: Tensor) -> None:
+        self.parameters: dict[str, Tensor] = {**modules.parameters}
+        self.buffers = modules.buffers
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
-        # a body of its own: a call puts weights into it for a moment, and stacks may be trained side by side
-        self.body = copy.deepcopy(stack.models[0]).train()
+        # its own copy: a call puts weights into it for a moment, and several groups may be trained at once
+        self.body = copy.deepcopy(modules.models[0]).train()
         self.read = logits_of(self.body, x)
         self.losses = vmap(self._loss, randomness="different")
 
@@ -184,7 +184,7 @@ class _Step:
 
 
 def _mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """The loss of `classification_loss`, by columns: a CPU then takes many records at once, not the few classes."""
+    """The same as `classification_loss`, by columns: a CPU then handles many records at once, not the few classes."""
     if logits.ndim == 1 or logits.shape[1] == 1:
         return classification_loss(logits, labels)
     return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, labels[None]).mean()
@@ -192,9 +192,9 @@ def _mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 def _probe(trainer: _Trainer, population: Population) -> _Probe:
     if trainer.early_stopping:
-        return _Probe(obstacle="early stopping ends each model at an epoch of its own")
+        return _Probe(obstacle="early stopping ends each model at its own epoch")
     with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.filterwarnings("error", message=".*performance drop")  # a loop over the models in disguise
+        warnings.filterwarnings("error", message=".*performance drop")  # torch then loops over the models
         models = [_untrained(trainer, seed) for seed in (0, 1)]
         obstacle = _module_obstacle(models[0]) or optimizer_obstacle(trainer.optimizer, models[0].parameters())
         if obstacle:
@@ -204,11 +204,10 @@ def _probe(trainer: _Trainer, population: Population) -> _Probe:
         bytes_each = _bytes_each(models[0], x, y)
         before = torch.get_rng_state(), _cuda_state(trainer)
         try:
-            stack = ModuleBatch(models)
-            _Step(trainer, stack, x)(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
+            _Step(trainer, ModuleBatch(models), x)(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
         except Exception as error:
             reason = str(error).strip().splitlines()
-            return _Probe(obstacle=f"torch.func cannot stack the module ({reason[0] if reason else type(error)})")
+            return _Probe(obstacle=f"torch.func cannot batch the module ({reason[0] if reason else type(error)})")
         after = torch.get_rng_state(), _cuda_state(trainer)
         random = any(not torch.equal(one, other) for one, other in zip(before, after, strict=True))
     return _Probe(random=random, bytes_each=bytes_each)
@@ -222,7 +221,7 @@ def _module_obstacle(model: nn.Module) -> str | None:
     for module in model.modules():
         name = type(module).__name__
         if isinstance(module, nn.RNNBase):
-            return f"the module holds a recurrent layer ({name}), which torch.func cannot stack"
+            return f"the module holds a recurrent layer ({name}), which torch.func cannot batch"
         if isinstance(module, nn.modules.batchnorm._NormBase):
             return f"the module holds {name}, which keeps running statistics of its batches"
     if any(parameter._backward_hooks for parameter in model.parameters()):
@@ -231,7 +230,7 @@ def _module_obstacle(model: nn.Module) -> str | None:
 
 
 def _bytes_each(model: nn.Module, x: Tensor, y: Tensor) -> int:
-    """What a step of one model holds: its batch, what autograd keeps, the weights with gradients and two moments."""
+    """Memory of one model's step: its mini-batch, what autograd keeps, the weights with gradients and two moments."""
     kept = 2 * x.numel() * x.element_size()
 
     def count(tensor: Tensor) -> Tensor:

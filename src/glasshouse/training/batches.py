@@ -1,4 +1,4 @@
-"""What every torch trainer shares: features as tensors, shuffled batches, and the loss."""
+"""What all torch trainers share: features as tensors, shuffled batches, and the loss."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from glasshouse.training.batching import say_once
 __all__ = ["batch_count", "batches", "classification_loss", "logits_of", "tensor_of"]
 
 _LOOK = 64  # records that show what a module answers with
-_TINY = 1e-7  # below this a float32 probability, or what is left to 1, has no digits to learn from
+_TINY = 1e-7  # below this, p or 1 - p in float32 has no digits to learn from
 _SOFTMAX = (
-    "The module gives probabilities, not logits; it is trained on their logarithms, as its own softmax or sigmoid asks."
+    "The module gives probabilities, not logits (it ends in softmax or sigmoid), and is trained on their logarithms."
 )
 
 
@@ -36,17 +36,16 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def logits_of(model: nn.Module, *inputs: Tensor, classes: int | None = None) -> Callable[[Any], Tensor]:
-    """From what this module returns to logits in float32, decided once, by a look at its answers to some records.
+    """From what this module returns to logits in float32, decided once, from its answers to some records.
 
-    Answers in a dict, a tuple or an object with ``logits`` are unwrapped. Of a module that ends in softmax (or whose
-    last layer is a sigmoid) the logarithms of its probabilities are trained, not the probabilities as if they were
-    logits; the log ``glasshouse`` says so. The look changes no weights, no statistics and no random numbers.
+    Answers in a dict, a tuple or an object with ``logits`` are unwrapped. A module that ends in softmax (or whose last
+    layer is a sigmoid) is trained on the logarithms of its probabilities, not on the probabilities as if they were
+    logits; the log ``glasshouse`` says so. This check changes no weights, no statistics and no random numbers.
 
     Args:
         model: untrained.
-        *inputs: what it is asked with, on its device: records [B, ...], of which a few are looked at; or the features
-            and edges of a graph.
-        classes: how many it must tell apart; fewer logits are refused.
+        *inputs: on its device: records [B, ...], of which a few are used; or the features and edges of a graph.
+        classes: how many classes there are; fewer logits are refused.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
@@ -67,7 +66,7 @@ def logits_of(model: nn.Module, *inputs: Tensor, classes: int | None = None) -> 
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
     width = answer.shape[1] if answer.ndim == 2 else 1
     if classes is not None and width < classes and (width > 1 or classes > 2 or len(inputs) > 1):
-        # one logit will do for two classes of records; nodes need one for each
+        # one logit is enough for two classes of records; nodes need one per class
         raise InputError(f"module: it gives {width} logits, but there are {classes} classes; give one per class.")
     if answer.ndim == 2 and looks_like_probabilities(answer):
         say_once(_SOFTMAX)
@@ -92,7 +91,7 @@ def tensor_of(x: Any) -> Tensor:
     array = x.to_numpy() if hasattr(x, "to_numpy") else np.asarray(x)
     if array.dtype.kind not in "fiub":
         raise InputError(f"population: torch models need numbers, but the features are of type {array.dtype}.")
-    # a copy where numpy's memory is read-only or strided: torch would warn or refuse
+    # a copy if numpy's memory is read-only or strided: torch would warn or refuse
     return torch.from_numpy(np.require(array.astype(np.float32, copy=False), requirements=["C", "W"]))
 
 
@@ -103,10 +102,10 @@ def batches(
 
     Args:
         count: records in all.
-        size: records a batch.
+        size: records per batch.
         random: the order comes from it, on the CPU, so that it is the same on every device.
-        device: where the indices are wanted. They go there once an epoch: a copy a step would make the CPU wait for
-            the GPU, and the GPU for the CPU in turn.
+        device: where the indices are needed. They are copied once per epoch: one copy per step would make the CPU wait
+            for the GPU, and then the GPU for the CPU.
 
     Example:
         >>> [len(rows) for rows in batches(5, 2, torch.Generator().manual_seed(0))]

@@ -1,4 +1,4 @@
-"""What stacked training shares: states side by side, optimizers that may act on them, stacks spread over the cores."""
+"""What batched training shares: many weights in one tensor, optimizers for these, batches spread over the cores."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ _ELEMENTWISE: tuple[type[torch.optim.Optimizer], ...] = (
     torch.optim.RMSprop,
     torch.optim.Rprop,
 )
-_STACK_BYTES = 2**30  # a stack larger than this is split: more models at once bring no more speed, only memory
+_BATCH_BYTES = 2**30  # a larger batch of models is split: more models at once need memory and bring no more speed
 
 
 class ModuleBatch:
     """K modules of one architecture as tensors with a leading dimension of K, and back.
 
     Args:
-        models: untrained modules, each with weights of its own; `unstack` fills them.
+        models: untrained modules, each with its own weights; `unbatch` fills them.
 
     Attributes:
         parameters: by name, leaf tensors [K, ...] for an optimizer.
         buffers: by name, [K, ...].
 
     Example:
-        >>> stack = ModuleBatch([nn.Linear(3, 2) for _ in range(4)])
-        >>> stack.parameters["weight"].shape
+        >>> batch = ModuleBatch([nn.Linear(3, 2) for _ in range(4)])
+        >>> batch.parameters["weight"].shape
         torch.Size([4, 2, 3])
-        >>> [type(model).__name__ for model in stack.unstack()]
+        >>> [type(model).__name__ for model in batch.unbatch()]
         ['Linear', 'Linear', 'Linear', 'Linear']
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         self.models = list(models)
-        stacked, self.buffers = stack_module_state(self.models)
-        self.parameters: dict[str, nn.Parameter] = {name: _leaf(tensor) for name, tensor in stacked.items()}
+        batched, self.buffers = stack_module_state(self.models)
+        self.parameters: dict[str, nn.Parameter] = {name: _leaf(tensor) for name, tensor in batched.items()}
 
     @torch.no_grad()
-    def unstack(self) -> list[nn.Module]:
-        """The modules with the weights of the stack, in evaluation mode."""
+    def unbatch(self) -> list[nn.Module]:
+        """The modules with the weights of the batch, in evaluation mode."""
         for index, model in enumerate(self.models):
             for name, parameter in model.named_parameters():
                 parameter.copy_(self.parameters[name][index])
@@ -71,7 +71,7 @@ class ModuleBatch:
 
 
 def _leaf(tensor: Tensor) -> nn.Parameter:
-    """A leaf whose matrices [out, in] lie in memory as [in, out]: what a product with them from the right reads."""
+    """A leaf whose matrices [out, in] lie in memory as [in, out], as a product with them from the right reads them."""
     if tensor.ndim == 3:
         tensor = tensor.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_(tensor.requires_grad)
     return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
@@ -80,7 +80,7 @@ def _leaf(tensor: Tensor) -> nn.Parameter:
 def optimizer_obstacle(
     make: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer], parameters: Iterable[nn.Parameter]
 ) -> str | None:
-    """Why this optimizer cannot act on stacked parameters, or None.
+    """Why this optimizer cannot act on batched parameters, or None.
 
     Example:
         >>> optimizer_obstacle(torch.optim.Adam, nn.Linear(2, 2).parameters()) is None
@@ -104,7 +104,7 @@ def optimizer_obstacle(
 
 @functools.cache
 def say_once(text: str) -> None:
-    """Tell the log ``glasshouse``, once for each text.
+    """Write a text to the log ``glasshouse``, once for each text.
 
     Example:
         >>> say_once("Trained one at a time: an example.")
@@ -115,14 +115,14 @@ def say_once(text: str) -> None:
 def split(sizes: Sequence[int], *, bytes_each: int, device: torch.device, together: int) -> list[list[int]]:
     """Which models are trained together: those of one size, as many as fit in memory, ``together`` at most on a CPU.
 
-    That number does not follow the cores: a model's last bits depend on its companions, and the same request must
-    give the same bytes on one core and on many.
+    That number does not depend on the number of cores: a model's last bits depend on the other models in its batch, and
+    the same request must give the same bytes on one core and on many.
 
     Example:
         >>> split([5, 6, 5, 5], bytes_each=2**29, device=torch.device("cuda"), together=4)
         [[0, 2], [3], [1]]
     """
-    most = max(1, _STACK_BYTES // max(1, bytes_each))
+    most = max(1, _BATCH_BYTES // max(1, bytes_each))
     if device.type == "cpu":
         most = min(most, together)
     alike: dict[int, list[int]] = defaultdict(list)
@@ -133,34 +133,34 @@ def split(sizes: Sequence[int], *, bytes_each: int, device: torch.device, togeth
 
 def spread(
     work: Callable[[list[int]], list[Result]],
-    stacks: Sequence[list[int]],
+    groups: Sequence[list[int]],
     *,
     device: torch.device,
     workers: int | None = None,
 ) -> list[Result]:
-    """``work`` on every stack of model numbers, and what it gives for model 0, 1, …; on a CPU a core takes a stack.
+    """Run ``work`` on every group of model numbers; results for model 0, 1, …. On a CPU each core takes whole groups.
 
-    Torch's own threads meet at every operation, and wait there for a core that another program holds; whole stacks
-    meet once, at the end.
+    Torch's own threads wait for each other at every operation, also for a core that another program uses; groups wait
+    for each other only once, at the end.
 
     Example:
-        >>> spread(lambda stack: [10 * index for index in stack], [[0, 2], [1]], device=torch.device("cpu"))
+        >>> spread(lambda group: [10 * index for index in group], [[0, 2], [1]], device=torch.device("cpu"))
         [0, 10, 20]
     """
     if device.type == "cpu":
-        workers = min(workers or torch.get_num_threads(), len(stacks))
-        # each worker must set it too: OpenMP counts threads by the thread that asks, and would start as many again
+        workers = min(workers or torch.get_num_threads(), len(groups))
+        # each worker must set it too: OpenMP counts threads for each calling thread, and would start as many again
         pool = ThreadPoolExecutor(max(1, workers), initializer=torch.set_num_threads, initargs=(1,))
-        with _one_thread_an_operation(), pool:
-            found = list(pool.map(work, stacks))
+        with _one_thread_per_operation(), pool:
+            found = list(pool.map(work, groups))
     else:
-        found = [work(stack) for stack in stacks]
-    pairs = zip((index for stack in stacks for index in stack), (one for some in found for one in some), strict=True)
+        found = [work(group) for group in groups]
+    pairs = zip((index for group in groups for index in group), (one for some in found for one in some), strict=True)
     return [one for _, one in sorted(pairs, key=lambda pair: pair[0])]
 
 
 @contextlib.contextmanager
-def _one_thread_an_operation() -> Iterator[None]:
+def _one_thread_per_operation() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

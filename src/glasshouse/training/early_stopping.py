@@ -49,7 +49,7 @@ class Stopper:
     ) -> None:
         outside = np.flatnonzero(~members)
         if not len(outside):
-            raise InputError("early_stopping: every record is a member, so none is left to stop by; leave it out.")
+            raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
         held = torch.from_numpy(generator(seed, "early stopping").permutation(outside)[: rule.records])
         self.x = tensor_of(population.x)[held].to(device)
         self.y = torch.from_numpy(population.y)[held].to(device)
@@ -61,7 +61,7 @@ class Stopper:
 
     @torch.no_grad()
     def has_enough(self, model: nn.Module) -> bool:
-        """Look at the model after an epoch; whether to stop."""
+        """Whether to stop, from the model after an epoch."""
         model.eval()
         parts = zip(torch.split(self.x, 1024), torch.split(self.y, 1024), strict=True)
         loss = sum(float(classification_loss(self.read(model(x)), y)) * len(y) for x, y in parts) / len(self.y)

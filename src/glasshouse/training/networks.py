@@ -14,7 +14,7 @@ def mlp(inputs: int, outputs: int, *, hidden: Sequence[int] = (128,), dropout: f
     """A factory of multi-layer perceptrons: flatten, then linear layers with ReLU and dropout between them.
 
     Args:
-        inputs: features a record, after flattening.
+        inputs: features per record, after flattening.
         outputs: classes; 1 gives a binary model with one logit.
         hidden: widths of the hidden layers.
         dropout: share of hidden values dropped while training.

@@ -1,4 +1,4 @@
-"""Train with differential privacy (DP-SGD, through Opacus), so that a claimed ε and an attack can be seen together."""
+"""Train with differential privacy (DP-SGD, through Opacus), to compare a claimed ε with what attacks find."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from glasshouse.training.threads import fitting_threads
 
 __all__ = ["PrivateTrainer"]
 
-# what Opacus says of choices made here on purpose: seeded noise, an input that needs no gradient, a small ε
+# warnings of Opacus about choices made here on purpose: seeded noise, an input that needs no gradient, a small ε
 _EXPECTED_WARNINGS = ("Secure RNG turned off", "Full backward hook is firing", "Optimal order is the")
 
 
@@ -28,7 +28,7 @@ _EXPECTED_WARNINGS = ("Secure RNG turned off", "Full backward hook is firing", "
 class PrivateTrainer:
     """DP-SGD with Poisson sampling; the noise is chosen so that all epochs together spend (epsilon, delta).
 
-    The noise follows the seed, so that an audit can be repeated. A model for release needs noise nobody can repeat.
+    The noise follows the seed, so that an audit can be repeated. A released model needs noise that nobody can repeat.
 
     Args:
         module: makes an untrained module without batch normalisation (it mixes records).
@@ -36,7 +36,7 @@ class PrivateTrainer:
         delta: δ, below one over the number of members.
         optimizer: makes an optimizer from parameters.
         epochs: passes over the members, on average.
-        batch_size: records a step, on average.
+        batch_size: records per step, on average.
         clipping: largest norm of one record's gradient.
 
     Example:
@@ -80,7 +80,7 @@ class PrivateTrainer:
             )
             with fitting_threads(model, records.tensors[0], self.batch_size):
                 for _ in range(self.epochs):
-                    for x, y in loader:  # Poisson sampling may draw an empty batch; its step adds noise alone
+                    for x, y in loader:  # Poisson sampling may draw an empty batch; its step only adds noise
                         optimizer.zero_grad()
                         classification_loss(read(private(x)), y).backward()
                         optimizer.step()

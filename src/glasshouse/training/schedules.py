@@ -1,4 +1,4 @@
-"""How the learning rate moves while a model is trained."""
+"""How the learning rate changes while a model is trained."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Schedule = Callable[[float], float]
 
 @dataclass(frozen=True, kw_only=True)
 class OneCycle:
-    """Up in a line, down along a cosine: good accuracy in few epochs (Smith and Topin, 2018).
+    """Up linearly, down along a cosine: good accuracy in few epochs (Smith and Topin, 2018).
 
     Args:
-        warmup: share of training on the way up; 0 leaves the cosine alone.
-        start: factor on the learning rate at the start of the way up.
+        warmup: share of the training with a rising rate; with 0 there is only the cosine.
+        start: factor on the learning rate at the start.
         end: factor at the end.
 
     Example:
@@ -39,7 +39,7 @@ class OneCycle:
             raise InputError(f"warmup: {self.warmup} is not a share of the training below 1.")
 
     def __call__(self, done: float) -> float:
-        """The factor when a share ``done`` of the training is behind."""
+        """The factor after a share ``done`` of the training."""
         if done < self.warmup:
             return self.start + (1 - self.start) * done / self.warmup
         fallen = (1 - math.cos(math.pi * (done - self.warmup) / (1 - self.warmup))) / 2
@@ -49,7 +49,7 @@ class OneCycle:
 def following(
     schedule: Schedule | None, optimizer: torch.optim.Optimizer, *, steps: int
 ) -> torch.optim.lr_scheduler.LRScheduler | None:
-    """A scheduler to be stepped after each of so many steps, or None where there is no schedule.
+    """A scheduler to be stepped after each of ``steps`` steps, or None without a schedule.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.4)

@@ -44,7 +44,7 @@ class SklearnTrainer:
             )
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
-        """A fitted clone; it knows the population's own labels, not our column numbers."""
+        """A fitted clone; it uses the population's own labels, not our column numbers."""
         estimator = clone(self.estimator)
         seeds = {
             name: seed_for(seed, name) % 2**32
@@ -54,5 +54,5 @@ class SklearnTrainer:
         estimator.set_params(**seeds)
         labels = population.classes[population.y[members]]
         if len(np.unique(labels)) < 2:
-            raise InputError("members: all members have one label; a classifier needs two or more.")
+            raise InputError("members: all members have the same label; a classifier needs two or more labels.")
         return estimator.fit(select(population.x, members), labels)

@@ -30,17 +30,17 @@ class TorchTrainer:
             [B] or [B, 1] where there are two classes. A dict, a tuple or an object with ``logits`` is unwrapped, and
             a module that ends in softmax is trained on the logarithms of its probabilities.
         optimizer: makes an optimizer from parameters, such as ``functools.partial(torch.optim.SGD, lr=0.1)``.
-        scheduler: makes a learning-rate scheduler from the optimizer, stepped once an epoch.
+        scheduler: makes a learning-rate scheduler from the optimizer, stepped once per epoch.
         schedule: from the share of training that is done to a factor on the learning rate, at every step; such as
-            `OneCycle`. It fits itself to any number of epochs.
+            `OneCycle`. It works for any number of epochs.
         epochs: passes over the members.
-        batch_size: records a step.
+        batch_size: records per step.
         augmentation: ``(batch, generator) -> batch``, applied to training batches only, such as `CropAndFlip`.
         early_stopping: when to end before the last epoch; never by default.
         device: where to train; the GPU where there is one.
         mixed_precision: bfloat16 autocast and channels-last memory, on a GPU only.
-        compiled: train through ``torch.compile``: the first model waits about a minute for it, and all then take
-            shorter steps. Models that are stacked are not compiled.
+        compiled: train through ``torch.compile``: the first model waits about a minute for it, and all steps are then
+            shorter. Models that are trained in one batch are not compiled.
 
     Example:
         >>> import numpy as np
@@ -75,8 +75,8 @@ class TorchTrainer:
     def train_many(self, population: Population, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
         """Like one call for each row of ``members`` [K, N] with its seed, in a fraction of the time for small models.
 
-        Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
-        Modules or optimizers that will not stack are trained one at a time, and the log ``glasshouse`` says why.
+        Without dropout the models equal those of single calls up to rounding; with it, they draw other random numbers.
+        Modules or optimizers that cannot be batched are trained one at a time, and the log ``glasshouse`` says why.
         """
         masks = as_members(members, (len(seeds), len(population.y)), place="members")
         return train_batched(self, population, masks, seeds)
@@ -85,7 +85,7 @@ class TorchTrainer:
         """A trained module in evaluation mode."""
         device = self.place
         fast = self.mixed_precision and device.type == "cuda"
-        with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
+        with torch.random.fork_rng():  # weights and dropout follow our seed; the user's own random stream is unchanged
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.module().to(device)
             x = tensor_of(population.x)[torch.from_numpy(members)].to(device)

@@ -15,9 +15,9 @@ __all__ = ["Trainer", "check_factory", "check_trainer"]
 
 @runtime_checkable
 class Trainer(Protocol):
-    """Anything that trains one model on the members of a population; a plain function will do.
+    """Anything that trains one model on the members of a population; a plain function is enough.
 
-    The model it returns is a torch module giving logits, an estimator with ``predict_proba``, or a callable
+    The model it returns is a torch module that gives logits, an estimator with ``predict_proba``, or a callable
     ``x -> logits``. The same seed must give the same model.
 
     Example:
@@ -50,7 +50,7 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
         raise InputError(f"{place}: {kind} is not a trainer. {advice}")
     try:
         signature = inspect.signature(trainer)
-    except (TypeError, ValueError):  # a callable of another language says nothing of its arguments
+    except (TypeError, ValueError):  # a callable written in another language may not show its arguments
         return
     try:
         signature.bind("population", "members", 0)
@@ -61,7 +61,7 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
 
 
 def check_factory(factory: Any, *, place: str) -> None:
-    """Refuse a module where something that makes fresh ones belongs: every shadow model starts untrained.
+    """Refuse a module in place of something that makes fresh ones: every shadow model starts untrained.
 
     Example:
         >>> check_factory(nn.Linear(1, 1), place="module")

@@ -1,4 +1,4 @@
-"""A trainer with a version of the user's own, where its parts cannot be looked into."""
+"""A trainer with a version that the user sets, for parts that a pool cannot describe."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["Versioned"]
 
 @dataclass(frozen=True)
 class Versioned:
-    """A trainer, or a part of one, that a pool knows by a version instead of by its code and values.
+    """A trainer, or a part of one, that a pool identifies by a version instead of by its code and values.
 
-    Two with the same version are taken for the same, so change it whenever you change what is inside. A pool asks for
-    it where something cannot be described, such as an open file; it also serves a trainer that keeps notes of its own.
+    Two with the same version count as the same, so change it whenever you change what is inside. It is needed if
+    something cannot be described, such as an open file; it also helps if a trainer changes its own attributes.
 
     Args:
         trainer: what to call.
-        version: your own name for this state of it.
+        version: your own name for the current state of the trainer.
 
     Example:
         >>> trainer = Versioned(lambda population, members, seed: seed, version="1")
@@ -32,7 +32,7 @@ class Versioned:
 
     def __init__(self, trainer: Any, *, version: str) -> None:
         if not isinstance(version, str) or not version.strip():
-            raise InputError(f"version: {version!r} is not a version; give a text of your own, such as '1'.")
+            raise InputError(f"version: {version!r} is not a version; give your own text, such as '1'.")
         object.__setattr__(self, "trainer", trainer)
         object.__setattr__(self, "version", version)
 
@@ -42,6 +42,6 @@ class Versioned:
 
     def __getattr__(self, name: str) -> Any:
         """What else the trainer can do, such as ``restore`` or ``train_many``."""
-        if name.startswith("__") or name in ("trainer", "version"):  # asked for while a copy is made
+        if name.startswith("__") or name in ("trainer", "version"):  # looked up while a copy is made
             raise AttributeError(name)
         return getattr(self.trainer, name)

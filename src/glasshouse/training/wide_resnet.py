@@ -11,7 +11,7 @@ __all__ = ["WideResNet"]
 
 
 class WideResNet(nn.Module):
-    """A pre-activation residual network in three groups, halving the image and doubling the channels between them.
+    """A pre-activation residual network in three groups; between them the image is halved, the channels are doubled.
 
     Args:
         classes: how many logits it gives.

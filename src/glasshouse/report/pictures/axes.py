@@ -1,4 +1,4 @@
-"""Axes of a picture: from data to places on the paper, and the grid behind them."""
+"""Axes of a picture: from data to places in the picture, and the grid behind them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def element(name: str, text: str | None = None, **attributes: object) -> Markup:
 
 
 def picture(parts: Iterable[Markup], *, width: float, height: float, label: str, css: str = "plot") -> Markup:
-    """An SVG picture with a label for those who cannot see it."""
+    """An SVG picture with a label for readers who cannot see it."""
     return element(
         "svg",
         Markup("\n").join(parts),
@@ -60,7 +60,7 @@ class Axis:
     percent: bool = False
 
     def share(self, value: float) -> float:
-        """How far along the axis a value lies, from 0 to 1; values outside lie at its ends."""
+        """How far along the axis a value is, from 0 to 1; values outside are put at its ends."""
         value = min(max(value, self.low), self.high)
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)

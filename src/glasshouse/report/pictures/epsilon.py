@@ -1,4 +1,4 @@
-"""What the attacks say about ε, on a line: where the true one must lie, and where a claim stands."""
+"""What the attacks show about ε, on a line: where the true value can be, and where the claim is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reliability diagram: what a posterior said, and what was found."""
+"""A reliability diagram: posteriors compared with the share of members that was found."""
 
 from __future__ import annotations
 

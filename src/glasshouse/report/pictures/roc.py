@@ -19,7 +19,7 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
 
     Args:
         curves: by the attacks' names.
-        style: a style sheet to carry along, where the picture is a file of its own.
+        style: a style sheet to include, if the picture is a separate file.
 
     Example:
         >>> from glasshouse.evaluation import roc
@@ -46,7 +46,7 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
 
 
 def _floor(frame: Frame, smallest: float) -> list[Markup]:
-    """A strip for an FPR of 0: no sample of this size can tell rates below one non-member apart."""
+    """A strip for an FPR of 0: a sample of this size cannot distinguish rates below one non-member."""
     left, right, ceiling = frame.px(0.0), frame.px(smallest), frame.top
     height = frame.height - frame.bottom - ceiling
     told = element("text", "0", x=left, y=frame.height - frame.bottom + 16, css="tick")
@@ -54,7 +54,7 @@ def _floor(frame: Frame, smallest: float) -> list[Markup]:
 
 
 def _band(frame: Frame, curve: Curve) -> str:
-    """The area between the lower and the upper ends: there along one, back along the other."""
+    """The area between the lower and the upper ends: forward along the upper, back along the lower."""
     xs = (*curve.fpr, 1.0)
     there = frame.steps(xs, (*curve.high, curve.high[-1]))
     lows = (*curve.low, curve.low[-1])
@@ -65,7 +65,7 @@ def _band(frame: Frame, curve: Curve) -> str:
 
 
 def _legend(frame: Frame, names: list[str]) -> list[Markup]:
-    """In the corner below chance, where no attack worth the name has a curve."""
+    """In the corner below chance, where useful attacks have no curve."""
     entries = [(name, f"curve s{index % 6} d{index % 4}") for index, name in enumerate(names[:12])]
     entries.append(("chance", "chance"))
     widest = 7.2 * max(len(name[:24]) for name, _ in entries) + 42

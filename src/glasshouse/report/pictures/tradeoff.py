@@ -1,4 +1,4 @@
-"""What a defence buys: exposure against usefulness, one point a run."""
+"""What a defence gains and costs: exposure against usefulness, one point per run."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def tradeoff_picture(points: Sequence[Point], *, fpr: float) -> Markup:
         at, up = frame.px(point.accuracy), frame.py(point.tpr)
         parts.append(element("circle", cx=at, cy=up, r=9.0, css=f"dot s{(point.number - 1) % 6}"))
         parts.append(element("text", str(point.number), x=at, y=up + 4, css="number", text_anchor="middle"))
-    label = f"True-positive rate at a false-positive rate of {100 * fpr:g} % against test accuracy, one point a run."
+    label = f"True-positive rate at a false-positive rate of {100 * fpr:g} % against test accuracy, one point per run."
     return picture(parts, width=_WIDTH, height=_HEIGHT, label=label, css="plot tradeoff")

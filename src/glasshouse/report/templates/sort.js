@@ -1,5 +1,5 @@
 "use strict";
-// Sorting by a click on a column's head, and filtering by class and text. Without this script the tables read as they are.
+// Sorting by a click on a column's head, and filtering by class and text. Without this script the tables can still be read.
 for (const table of document.querySelectorAll("table[data-sortable]")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];

@@ -39,23 +39,23 @@ def one_at_a_time(trainer: GNNTrainer, data: Data) -> list[nn.Module]:
 
 def assert_same_as_one_at_a_time(trainer: GNNTrainer, data: Data) -> None:
     assert batching_obstacle(trainer, data) is None
-    stacked, alone = trainer.train_many(data, MEMBERS, SEEDS), one_at_a_time(trainer, data)
-    for ours, theirs in zip(states(stacked), states(alone), strict=True):
+    batched, alone = trainer.train_many(data, MEMBERS, SEEDS), one_at_a_time(trainer, data)
+    for ours, theirs in zip(states(batched), states(alone), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
-    for one, other in zip(stacked, alone, strict=True):
+    for one, other in zip(batched, alone, strict=True):
         assert not one.training
         torch.testing.assert_close(one(data.x, data.edge_index), other(data.x, data.edge_index), atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("data", [SPARSE, DENSE], ids=["sparse", "dense"])
 @pytest.mark.parametrize("architecture", NETWORKS.names())
-def test_stacked_gnns_are_those_trained_one_at_a_time(architecture: str, data: Data) -> None:
+def test_batched_gnns_are_those_trained_one_at_a_time(architecture: str, data: Data) -> None:
     trainer = GNNTrainer(architecture=architecture, hidden=8, dropout=0, epochs=10, device="cpu")
     assert_same_as_one_at_a_time(trainer, data)
 
 
 @pytest.mark.parametrize("architecture", NETWORKS.names())
-def test_three_layers_and_another_optimizer_stack_too(architecture: str) -> None:
+def test_three_layers_and_another_optimizer_can_be_batched_too(architecture: str) -> None:
     trainer = GNNTrainer(
         architecture=architecture, hidden=8, layers=3, dropout=0, epochs=5, optimizer=sgd(lr=0.05), device="cpu"
     )
@@ -112,8 +112,8 @@ def test_models_with_dropout_learn_as_well_as_alone() -> None:
     def accuracy(models: list[nn.Module]) -> float:
         return float(np.mean([(m(SPARSE.x, SPARSE.edge_index).argmax(1) == SPARSE.y).float().mean() for m in models]))
 
-    stacked, alone = accuracy(trainer.train_many(SPARSE, MEMBERS, SEEDS)), accuracy(one_at_a_time(trainer, SPARSE))
-    assert abs(stacked - alone) < 0.1
+    batched, alone = accuracy(trainer.train_many(SPARSE, MEMBERS, SEEDS)), accuracy(one_at_a_time(trainer, SPARSE))
+    assert abs(batched - alone) < 0.1
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
@@ -138,24 +138,24 @@ class _Own(nn.Module):
     ("options", "reason"),
     [
         ({"model": _Own}, "the model is a _Own of your own"),
-        ({"model": lambda: GNN([GraphConv(400, 3)])}, "the layer GraphConv has no stacked form"),
+        ({"model": lambda: GNN([GraphConv(400, 3)])}, "the layer GraphConv cannot be trained in one batch"),
         ({"model": lambda: GNN([GATConv(400, 3, dropout=0.5)])}, "the layer GATConv is used with options"),
         ({"optimizer": torch.optim.Adafactor}, "the optimizer Adafactor mixes entries"),
     ],
 )
-def test_what_will_not_stack_is_trained_one_at_a_time_and_said(
+def test_what_cannot_be_batched_is_trained_one_at_a_time_and_logged(
     options: dict[str, Any], reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     trainer = GNNTrainer(hidden=8, epochs=2, device="cpu", **options)
     say_once.cache_clear()
     with caplog.at_level(logging.INFO, logger="glasshouse"):
-        stacked = trainer.train_many(SPARSE, MEMBERS, SEEDS)
+        batched = trainer.train_many(SPARSE, MEMBERS, SEEDS)
     assert [reason in record.message for record in caplog.records] == [True]
     alone = one_at_a_time(trainer, SPARSE)
-    assert all(torch.equal(a, b) for a, b in zip(states(stacked), states(alone), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(states(batched), states(alone), strict=True))
 
 
-def test_an_own_gnn_of_known_layers_stacks() -> None:
+def test_an_own_gnn_of_known_layers_is_batched() -> None:
     module = lambda: GNN([GCNConv(400, 8, bias=False, improved=True), GATConv(8, 3, heads=2, concat=False)])  # noqa: E731
     assert_same_as_one_at_a_time(GNNTrainer(model=module, epochs=5, device="cpu"), SPARSE)
 

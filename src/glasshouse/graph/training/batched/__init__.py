@@ -1,1 +1,1 @@
-"""Many GNNs trained in one pass: their weights stacked, their graphs side by side."""
+"""Many GNNs trained in one pass: their weights batched, their graphs side by side."""

@@ -22,7 +22,7 @@ _COLUMNS = 16  # a product with fewer columns, such as Cora's 7 classes, takes M
 def padded_size(nodes: int) -> int:
     """The size of a graph after padding: isolated nodes without a label fill it up to the next multiple of 64.
 
-    Graphs of nearly the same size share a stack so, and the size of one does not depend on its companions.
+    Graphs of nearly the same size so share a batch, and the size of one does not depend on the others in its batch.
 
     Example:
         >>> padded_size(1354), padded_size(1355)

@@ -24,26 +24,26 @@ Layer = Callable[[SparseMatrix | Tensor, Weights], Tensor]  # features, weights 
 
 
 def layer_obstacle(layer: nn.Module) -> str | None:
-    """Why this layer cannot be stacked, or None.
+    """Why this layer cannot be trained in one batch, or None.
 
     Example:
         >>> from torch_geometric.nn import GATConv, GCNConv
         >>> layer_obstacle(GCNConv(4, 2)) is None
         True
         >>> layer_obstacle(GATConv(4, 2, dropout=0.5))
-        'the layer GATConv is used with options that have no stacked form here'
+        'the layer GATConv is used with options that cannot be trained in one batch'
     """
     name = type(layer).__name__
     if type(layer) not in LAYER_TYPES:
         known = ", ".join(kind.__name__ for kind in LAYER_TYPES)
-        return f"the layer {name} has no stacked form here ({known} have)"
+        return f"the layer {name} cannot be trained in one batch ({known} can)"
     if not LAYER_TYPES[type(layer)].can_batch(layer) or layer.flow != "source_to_target":
-        return f"the layer {name} is used with options that have no stacked form here"
+        return f"the layer {name} is used with options that cannot be trained in one batch"
     return None
 
 
 def batched_layer(layer: nn.Module, graph: BatchedGraph) -> Layer:
-    """The layer for all models of a stack; what is constant in training is computed here, once.
+    """The layer for all models of a batch; what is constant in training is computed here, once.
 
     Example:
         >>> from torch_geometric.nn import GCNConv

@@ -1,4 +1,4 @@
-"""Train many GNNs of one architecture together: stacked weights, and the members' graphs side by side."""
+"""Train many GNNs of one architecture in one batch: their weights batched, the members' graphs side by side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_on
 
 __all__ = ["batching_obstacle", "train_batched"]
 
-_TOGETHER = 4  # models a stack on a CPU
+_TOGETHER = 4  # models per batch on a CPU
 
 
 class _Trainer(Protocol):
@@ -86,9 +86,9 @@ def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequ
     with torch.random.fork_rng():
         fresh = [_untrained(trainer, data, seed) for seed in seeds]
 
-    def train(stack: list[int]) -> list[nn.Module]:
+    def train(group: list[int]) -> list[nn.Module]:
         return _train(
-            trainer, data, members[stack], [fresh[index] for index in stack], [seeds[index] for index in stack]
+            trainer, data, members[group], [fresh[index] for index in group], [seeds[index] for index in group]
         )
 
     return spread(
@@ -102,7 +102,7 @@ def _untrained(trainer: _Trainer, data: Data, seed: int) -> nn.Module:
 
 
 def _bytes_each(trainer: _Trainer, data: Data, size: int) -> int:
-    """A generous guess at a model's share of a stack: features, messages, hidden values, weights and their moments."""
+    """A generous guess at a model's share of a batch: features, messages, hidden values, weights and their moments."""
     features, width = int(data.x.shape[1]), max(trainer.hidden, int(data.y.max()) + 1)
     edges = int(data.edge_index.shape[1]) * size // max(1, len(data.x))
     return 4 * (size * features + 4 * features * width + trainer.layers * width * (8 * size + 4 * edges))
@@ -115,17 +115,17 @@ def _train(
     if not all(bool((graph.y >= 0).any()) for graph in graphs):
         raise InputError("members: no member has a label, so there is nothing to train on.")
     graph = BatchedGraph.of(graphs)
-    stack = ModuleBatch(models)
+    modules = ModuleBatch(models)
     (gnn, *_) = models
     assert isinstance(gnn, GNN)  # noqa: S101  # `batching_obstacle` has checked it
     layers = [batched_layer(layer, graph) for layer in gnn.convolutions]
-    tensors: dict[str, Tensor] = {**stack.parameters, **stack.buffers}
+    tensors: dict[str, Tensor] = {**modules.parameters, **modules.buffers}
     weights = [
         {name.removeprefix(place): tensor for name, tensor in tensors.items() if name.startswith(place)}
         for place in (f"convolutions.{index}." for index in range(len(layers)))
     ]
     random = [torch.Generator(trainer.place).manual_seed(seed_for(seed, "dropout")) for seed in seeds]
-    optimizer = trainer.optimizer(stack.parameters.values())
+    optimizer = trainer.optimizer(modules.parameters.values())
     for _ in range(trainer.epochs):
         optimizer.zero_grad(set_to_none=True)
         x = graph.x
@@ -136,4 +136,4 @@ def _train(
         losses = nn.functional.cross_entropy(logits.t()[None], graph.y[None], reduction="none")
         (losses * graph.weight).sum().backward()  # the models' mean losses: no model's gradient depends on another's
         optimizer.step()
-    return stack.unstack()
+    return modules.unbatch()
