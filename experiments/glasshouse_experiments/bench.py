@@ -158,7 +158,7 @@ class Bench:
 
     def _shadow_pool(self, count: int) -> ShadowPool:
         place = self._folder(self.trainer) / "shadows"
-        return ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, store=place)
+        return ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, folder=place)
 
     def _target_pool(self, purpose: Purpose) -> ShadowPool:
         trainer = self._shortened(self.setting.target or self.setting.trainer)
@@ -168,7 +168,7 @@ class Bench:
             members=self._members(purpose),
             seed=seed_for(self.seed, purpose),
             fraction=self.setting.target_share,
-            store=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
+            folder=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
         )
 
     def _members(self, purpose: Purpose) -> BoolArray:

@@ -119,7 +119,7 @@ class IidBench:
             trainer=self.trainer,
             members=members,
             seed=seed,
-            store=Path(self.folder) / f"{self.setting.name}-{recipe}-{kind}",
+            folder=Path(self.folder) / f"{self.setting.name}-{recipe}-{kind}",
             together=self.setting.together,
         )
 

@@ -32,12 +32,12 @@ def kept_losses(pool: ShadowPool, *, label: str = "Losses", progress: bool | Non
         label: of the bar.
         progress: whether to show it.
     """
-    if pool.store is None:
-        raise InputError("store: this pool has no folder to keep losses in.")
+    if pool.folder is None:
+        raise InputError("folder: this pool has no folder to keep losses in.")
     folder = pool.train(progress=progress)
     found = np.empty((len(pool), len(pool.population)))
     for index in track(range(len(pool)), total=len(pool), label=label, unit="models", show=progress):
-        path = pool.store / "losses" / f"model-{index:05d}.safetensors"
+        path = pool.folder / "losses" / f"model-{index:05d}.safetensors"
         checksum = str(folder.manifest(index)["sha256"])
         kept = _kept(path, checksum)
         if kept is None or kept.shape != found[index].shape:

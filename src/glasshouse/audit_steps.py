@@ -99,7 +99,7 @@ def train_shadows(
         progress: whether to show bars.
     """
     began = time.perf_counter()
-    if pool.store is not None:
+    if pool.folder is not None:
         pool.train(progress=progress)
     seconds = time.perf_counter() - began
     if model is None:

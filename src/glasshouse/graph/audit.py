@@ -145,7 +145,7 @@ def audit(
     made = {name: with_truth(attack, truth) for name, attack in made.items()}
     made, left_out = _fitting(made, empty)
     plan = ShadowPool.plan(
-        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=pool, compute=compute
+        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, folder=pool, compute=compute
     )
     check_attacks(made, plan.members[:, empty.nodes])
     trained = train_shadows(plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress)

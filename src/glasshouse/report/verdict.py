@@ -49,8 +49,8 @@ def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Cont
     price = f"{percent(rate.fpr)} and at most {percent(rate.wanted)} of {others} non-members are wrongly accused"
     if not rate.reached:
         price = (
-            f"{percent(rate.fpr)} and the same share of {others} non-members is wrongly accused; scores are tied, and no "
-            f"threshold accuses fewer, so nothing can be measured at {percent(rate.wanted)}"
+            f"{percent(rate.fpr)} and the same share of {others} non-members is wrongly accused; scores are tied, and "
+            f"no threshold accuses fewer, so nothing can be measured at {percent(rate.wanted)}"
         )
     return (
         f"The strongest of {count}, {best.name}, finds {percent(rate.tpr)} of {metrics.curve.members} members: "

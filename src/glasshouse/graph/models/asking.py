@@ -18,7 +18,7 @@ from glasshouse.errors import InputError
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.models.probe import Reach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.models.probe import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
 from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 
 __all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]
@@ -169,7 +169,7 @@ def _measured(
         reach = reach_on_graph(ask, x, edge_index, hops=reach.hops)
     attribute = getattr(model, "hops", 0)  # a user may know about paths that the trained weights do not use
     stated = attribute if isinstance(attribute, int) else 0
-    reach = Reach(max(reach.hops, stated), reach.everywhere)
+    reach = ModelReach(max(reach.hops, stated), reach.everywhere)
     return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
 
 

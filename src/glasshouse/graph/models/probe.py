@@ -11,7 +11,7 @@ from torch_geometric.nn import MessagePassing
 
 from glasshouse.errors import InputError
 
-__all__ = ["Reach", "counted_layers", "reach_on_graph", "reach_on_path", "rounding"]
+__all__ = ["ModelReach", "counted_layers", "reach_on_graph", "reach_on_path", "rounding"]
 
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
 
@@ -25,7 +25,7 @@ _STEPS = ("K", "num_layers")  # how PyTorch Geometric's layers of several steps 
 
 
 @dataclass(frozen=True)
-class Reach:
+class ModelReach:
     """What a node's answer depends on.
 
     Args:
@@ -33,7 +33,7 @@ class Reach:
         everywhere: whether a change also arrives without a path, as through GraphNorm or a virtual node.
 
     Example:
-        >>> Reach(hops=2, everywhere=False).hops
+        >>> ModelReach(hops=2, everywhere=False).hops
         2
     """
 
@@ -57,7 +57,7 @@ def counted_layers(module: nn.Module) -> int:
     return max([step for step in steps if isinstance(step, int) and step > 0], default=1)
 
 
-def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> Reach:
+def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> ModelReach:
     """The reach of a model on a long path made of the graph's own feature rows, where distances are known.
 
     One node's features are replaced, then one edge is removed. There are also nodes that no edge connects to the path:
@@ -74,7 +74,7 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         >>> from torch_geometric.nn import SGConv
         >>> layer = SGConv(3, 2, K=4)
         >>> reach_on_path(lambda x, edges: layer(x, edges).detach(), torch.randn(9, 3), both_ways=True, expected=1)
-        Reach(hops=4, everywhere=False)
+        ModelReach(hops=4, everywhere=False)
     """
     source = torch.Generator().manual_seed(seed)
     length = 2 * expected + 10
@@ -85,19 +85,19 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         if everywhere or hops < length - 4:
             break
         if length >= _LONGEST:
-            return Reach(hops, everywhere=True)
+            return ModelReach(hops, everywhere=True)
         length = min(4 * length, _LONGEST)
     if hops and not any(trial.edges_matter for trial in trials):
         raise InputError(
             "model: its answers depend on neighbours but do not change when an edge is removed. A layer with "
             "cached=True answers every query with the edges that it saw first; set cached=False."
         )
-    return Reach(hops, everywhere)
+    return ModelReach(hops, everywhere)
 
 
 def reach_on_graph(
     ask: Ask, x: Tensor, edge_index: Tensor, *, hops: int, base: Tensor | None = None, seed: int = 0
-) -> Reach:
+) -> ModelReach:
     """The reach on the graph itself, where a few nodes get other features and an edge is removed.
 
     It confirms ``hops`` or finds more: a model that treats this graph in a special way shows it only here.
@@ -114,7 +114,7 @@ def reach_on_graph(
         >>> from torch_geometric.nn import SGConv
         >>> layer, edges = SGConv(3, 2, K=2), torch.tensor([[0, 1, 2], [1, 2, 3]])
         >>> reach_on_graph(lambda x, edges: layer(x, edges).detach(), torch.randn(5, 3), edges, hops=1)
-        Reach(hops=2, everywhere=False)
+        ModelReach(hops=2, everywhere=False)
     """
     source = torch.Generator().manual_seed(seed)
     base = ask(x, edge_index) if base is None else base
@@ -128,7 +128,7 @@ def reach_on_graph(
         ends = edge_index[:, place].tolist()
         changed = _differs(ask(x, _without(edge_index, ends)), base, limit)
         found.append(_farthest(edge_index, ends, changed))
-    return Reach(max(found), everywhere=min(found) < 0)
+    return ModelReach(max(found), everywhere=min(found) < 0)
 
 
 class _Path:
@@ -143,7 +143,7 @@ class _Path:
         self.source = source
         self.edges_matter = False
 
-    def reach(self, ask: Ask) -> Reach:
+    def reach(self, ask: Ask) -> ModelReach:
         """How far the change of node 1, and of the edge between nodes 2 and 3, can be seen.
 
         Node 0 is not used: if edges go one way it receives nothing, and a layer may then set it to zero.
@@ -156,10 +156,10 @@ class _Path:
         self.edges_matter = bool(unlinked.any())
         features, edges = _farthest(self.edges, [1], moved), _farthest(self.edges, [2, 3], unlinked)
         if min(features, edges) < 0:
-            return Reach(max(features, edges, 0), everywhere=True)
+            return ModelReach(max(features, edges, 0), everywhere=True)
         if features == 0 and self.edges_matter:  # it looks only at edges: a node's own edges are the first step
             edges += 1
-        return Reach(max(features, edges))
+        return ModelReach(max(features, edges))
 
     def _check_order(self, ask: Ask, base: Tensor, limit: float) -> None:
         """Refuse a model that knows nodes by their position: it cannot use a part of the graph with new numbers."""
