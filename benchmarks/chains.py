@@ -1,8 +1,8 @@
 """How long the Markov chains over membership masks take. Run: python benchmarks/chains.py; writes chains.md.
 
-Gibbs: one sweep with exact conditionals, eight chains, eight shadow models. Metropolis-Hastings: microseconds a step
-that flips a fixed number of nodes on average, on a small and on a large graph, against a forward pass of all models a
-step. Data come from ``GLASSHOUSE_DATA``; weights are freshly initialised.
+Gibbs: one sweep with exact conditionals, eight chains, eight shadow models. Metropolis-Hastings: microseconds per
+step that flips a fixed number of nodes on average, on a small and on a large graph, against a forward pass of all
+models per step. Data come from ``GLASSHOUSE_DATA``; weights are freshly initialised.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ def gibbs_row(name: str, data: Data, architecture: str, hidden: int, limit: floa
 
 
 def metropolis_row(name: str, data: Data, flips: int, steps: int = 2000) -> str:
-    """Microseconds a step, compiled and by forward passes."""
+    """Microseconds per step, compiled and by forward passes."""
     models = models_for(data, "gcn", 64)
     share = flips / int(data.num_nodes)
     metropolis_masks(models, data, samples=1, burn_in=0, thinning=10, flip_share=share)  # compile
     base = metropolis_masks(models, data, samples=1, burn_in=0, thinning=10, flip_share=share)[1].seconds
     full = metropolis_masks(models, data, samples=1, burn_in=0, thinning=steps, flip_share=share)[1].seconds
-    quick = (full - base) / (steps - 10)  # the start-up, which builds the state once, is taken off
+    quick = (full - base) / (steps - 10)  # without the start-up, which builds the state once
     ask = forward_losses(models, data)
     mask = torch.rand(int(data.num_nodes)).numpy() < 0.5
     ask(mask)
@@ -76,9 +76,9 @@ def main() -> None:
         gibbs_row("PubMed", pubmed, "sage", 128, 60.0),
         gibbs_row("GitHub", github, "sage", 64, None),
         "",
-        "Metropolis-Hastings, four flips a step on average, all nine models:",
+        "Metropolis-Hastings, four flips per step on average, all nine models:",
         "",
-        "| case | nodes | µs a step | µs a forward pass of all models | times faster |",
+        "| case | nodes | µs per step | µs per forward pass of all models | times faster |",
         "| --- | --- | --- | --- | --- |",
         metropolis_row("Cora", cora, 4),
         metropolis_row("PubMed", pubmed, 4),

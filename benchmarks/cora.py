@@ -55,7 +55,7 @@ def balanced_nodes(members: BoolArray, seed: int) -> np.ndarray:
 
 
 def measure(targets: int, *, seed: int = 0, attacks: tuple[str, ...] = tuple(ATTACKS)) -> dict[str, list[list[float]]]:
-    """For each attack, AUC, TPR at 1 % and at 0.1 % in percent, one row a target; and accuracies."""
+    """For each attack, AUC, TPR at 1 % and at 0.1 % in percent, one row per target; and accuracies."""
     data = load_graph("cora")
     count = int(data.num_nodes)
     shadow_members = complementary_halves(count, models=8, seed=seed)

@@ -1,4 +1,4 @@
-"""Ten ordinary estimators on the digits: what each attack finds of their members, beside the loss threshold.
+"""Ten ordinary estimators on the digits: how many members each attack finds, beside the loss threshold.
 
 Run: python benchmarks/estimators.py [--targets 2] [--records 1797]. Writes estimators.md beside itself.
 
@@ -38,7 +38,7 @@ from glasshouse.pool import ShadowPool
 from glasshouse.population import random_subsets
 from glasshouse.randomness import seed_for
 
-ATTACKS = tuple(name for name in attack_names() if name != "best")  # which is one of the others
+ATTACKS = tuple(name for name in attack_names() if name != "best")  # one of the others
 Figures = dict[str, tuple[float, float, float]]  # by attack: AUC, TPR at 1 % and at 0.1 % FPR
 
 
@@ -53,7 +53,7 @@ def estimators(size: int = 100) -> dict[str, Any]:
         "bagged trees": BaggingClassifier(DecisionTreeClassifier(), n_estimators=max(10, size // 3)),
         "boosting": HistGradientBoostingClassifier(max_iter=max(10, size // 2), early_stopping=False),
         "calibrated": CalibratedClassifierCV(LinearSVC(), cv=3),
-        "SVC": CalibratedClassifierCV(SVC(), ensemble=False, cv=3),  # what SVC(probability=True) was
+        "SVC": CalibratedClassifierCV(SVC(), ensemble=False, cv=3),  # the same as the former SVC(probability=True)
         "logistic": LogisticRegression(C=10, max_iter=5000),
     }
 
@@ -121,7 +121,7 @@ def _percent(value: float) -> str:
 
 
 def _rate(scores: FloatArray, members: BoolArray, fpr: float) -> float:
-    """TPR at a rate; NaN where scores are tied so that no threshold keeps it."""
+    """TPR at a rate; NaN if scores are tied so that no threshold keeps it."""
     curve = roc(scores, members)
     point = curve.point_at(fpr)
     return float(curve.tpr[point]) if point else float("nan")

@@ -1,4 +1,4 @@
-"""One model a trainer on the GPU: seconds, and that it learns. Run: python benchmarks/gpu_training.py [--out FILE].
+"""One model per trainer on the GPU: seconds and accuracy. Run: python benchmarks/gpu_training.py [--out FILE].
 
 Made-up images of CIFAR's shape (a class is a pattern under noise) for the Wide-ResNet-28-2 with mixed precision and
 channels-last, against the same training in plain float32; and a GCN on the synthetic graph.
@@ -41,7 +41,7 @@ def main() -> None:
     members = np.arange(options.records) % 2 == 0
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     lines = [
-        f"# One model a trainer on {device}",
+        f"# One model per trainer on {device}",
         "",
         f"torch {torch.__version__}; WRN-28-2 on {int(members.sum())} made-up images, {options.epochs} epochs of 256.",
         "",

@@ -1,7 +1,7 @@
 """Peak memory: it grows with the losses, not with the models. Run: python benchmarks/memory.py; writes memory.md.
 
-Each case runs in a process of its own, whose largest resident size is read from the system. Records: 20 000 of them
-asked of 8 and of 64 shadow models of half a million weights. Graph: an audit of Cora with 128 shadow models
+Each case runs in its own process, whose largest resident size is read from the system. Records: 20 000 of them with 8
+and with 64 shadow models of half a million weights. Graph: an audit of Cora with 128 shadow models
 (``GLASSHOUSE_DATA``).
 """
 
@@ -47,11 +47,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "memory.md")
     options = parser.parse_args()
     few, many = peak(RECORDS, 8), peak(RECORDS, 64)
-    grown = 56 * 20_000 * (8 + 1) / 2**20  # a float64 loss and a membership bit a model and record
+    grown = 56 * 20_000 * (8 + 1) / 2**20  # a float64 loss and a membership bit per model and record
     graph = peak(GRAPH, 128)
     text = f"""# Peak memory
 
-Largest resident size of a process of its own, Python {platform.python_version()}, torch included.
+Largest resident size of a separate process, Python {platform.python_version()}, torch included.
 
 | case | MiB | |
 | --- | --- | --- |

@@ -38,7 +38,7 @@ def seconds(work: Callable[[], object], repeats: int = 5) -> float:
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
-    """The most that was allocated at once while it ran, beyond what was there before."""
+    """The most memory that was allocated at once while it ran, beyond what was allocated before."""
     tracemalloc.start()
     work()
     _, peak = tracemalloc.get_traced_memory()

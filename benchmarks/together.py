@@ -2,7 +2,7 @@
 
 On the CPU: 8 Cora GCN models (hidden 64, 200 epochs) and 32 models on scikit-learn's digits. On a GPU: 128 Cora GCN
 models against 8 one at a time. The plain loop is the same trainer called for one model after another: dense features,
-PyTorch Geometric's layers as they come, with one thread or all, whichever is quicker for the first model.
+PyTorch Geometric's own layers, with one thread or all, whichever is faster for the first model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def digits() -> Population:
 
 
 def seconds(work: Callable[[], object], device: str) -> tuple[float, float]:
-    """Wall-clock time of one call, and what it took of all cores together."""
+    """Wall-clock time of one call, and its processor time on all cores."""
     started, worked = time.perf_counter(), time.process_time()
     work()
     if device == "cuda":
@@ -61,9 +61,9 @@ def seconds(work: Callable[[], object], device: str) -> tuple[float, float]:
 def compare(
     trainer: Any, data: Any, *, models: int, plain: int | None = None, threads: int = 2, repeats: int = 2
 ) -> dict[str, float]:
-    """Seconds of ``models`` models together and of ``plain`` (as many by default) one at a time, the best of each.
+    """Seconds for ``models`` models together and for ``plain`` (as many by default) one at a time, the best of each.
 
-    ``work_ratio`` compares what they took of all cores together, which other programs hardly touch.
+    ``work_ratio`` compares processor time on all cores, which other programs hardly change.
     """
     plain = plain or models
     members = complementary_halves(len(as_population(data)), models=models, seed=0)
@@ -86,7 +86,7 @@ def compare(
             torch.set_num_threads(count)
             trials[seconds(lambda: one_at_a_time(members[:1], short), device)] = count
         alone, at_once = [], []
-        for _ in range(repeats):  # in turns, so that both meet the same noise
+        for _ in range(repeats):  # in turns, so that both have the same noise
             torch.set_num_threads(threads)
             at_once.append(seconds(together, device))
             torch.set_num_threads(trials[min(trials)])
@@ -125,10 +125,10 @@ def main() -> None:
         f"# Models trained together against one at a time, on {place}",
         "",
         f"torch {torch.__version__}; seconds, the best of {options.repeats} runs of each, in turns. The plain loop",
-        "calls the same trainer for one model after another, with one thread or all, whichever was quicker.",
-        "The last column compares processor time on all cores together, which other programs hardly touch.",
+        "calls the same trainer for one model after another, with one thread or all, whichever was faster.",
+        "The last column compares processor time on all cores, which other programs hardly change.",
         "",
-        "| models | together | seconds | one at a time | seconds | times faster a model | less work a model |",
+        "| models | together | seconds | one at a time | seconds | times faster per model | less work per model |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for name, trainer, data, together, plain in runs:

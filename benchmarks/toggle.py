@@ -1,8 +1,8 @@
 """How much faster the rule is than the loop over nodes: ``python benchmarks/toggle.py --cases cora-gcn pubmed-gcn``.
 
 Every case is measured in one run against the per-node ego-net loop (``ego_losses``, all K + 1 models) on sampled
-pairs (node, mask): with ego-nets as large as exactness needs, and with plain 2-hop ones, which are cheaper and wrong at
-the rim. Weights are freshly initialised: time does not depend on them. Data come from ``GLASSHOUSE_DATA``.
+pairs (node, mask): with ego-nets as large as exactness needs, and with plain 2-hop ones, which are cheaper but wrong
+near their border. Weights are freshly initialised: time does not depend on them. Data come from ``GLASSHOUSE_DATA``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CASES = {
 
 
 def load(name: str) -> Data:
-    """A graph by name; Flickr's features are made up, because the file that holds them could not be had."""
+    """A graph by name; Flickr's features are made up, because the file that holds them was not available."""
     return _flickr() if name == "flickr" else load_graph(name)
 
 
@@ -87,7 +87,7 @@ def _seconds(work: Callable[[], object], device: str) -> float:
 
 
 def _best_of_threads(work: Callable[[], object], device: str) -> float:
-    """Seconds with one thread or with all, whichever is less: small graphs lose more to waiting than they gain."""
+    """Seconds with one thread or with all, whichever is less: small graphs lose more by waiting than they gain."""
     threads = torch.get_num_threads()
     seconds = []
     for count in sorted({1, threads}):
@@ -173,12 +173,12 @@ def main() -> None:
         f"Engine `{options.engine}` on {machine}, torch {torch.__version__}, Python {platform.python_version()};",
         f"{options.shadows} shadow models and the target, {options.masks} masks, half of the nodes as targets.",
         f"Both loops are measured on {options.sampled} sampled pairs, with one thread or all, whichever is faster: the",
-        "exact one with ego-nets as large as exactness needs, the lean one with 2-hop ego-nets, wrong at the rim. The",
+        "exact one with ego-nets as large as needed, the lean one with 2-hop ego-nets, wrong at the border. The",
         "first call includes compiling. Peak memory is the GPU's, or the whole process's on a CPU. Error is the",
         "largest difference in S from the exact loop on the sampled pairs.",
         "",
-        "| case | nodes | pairs | first call s | s | µs a pair | peak GiB | exact loop ms a pair | times faster |"
-        " lean loop ms a pair | times faster | error |",
+        "| case | nodes | pairs | first call s | s | µs per pair | peak GiB | exact loop ms per pair | times faster |"
+        " lean loop ms per pair | times faster | error |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     print("\n".join(lines), flush=True)

@@ -20,8 +20,8 @@ def test_examples_need_two_modules_alone() -> None:
 
 def test_both_audits_take_the_same_names_in_the_same_order_with_the_same_defaults() -> None:
     records, graph = (inspect.signature(one).parameters for one in (glasshouse.audit, glasshouse.graph.audit))
-    assert list(records)[0] == "population"
-    assert list(graph)[0] == "data"
+    assert next(iter(records)) == "population"
+    assert next(iter(graph)) == "data"
     shared = [name for name in records if name in graph]
     assert shared == [name for name in graph if name in records]
     assert set(records) - set(graph) == {"population", "query"}

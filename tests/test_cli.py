@@ -116,7 +116,7 @@ def test_the_best_attack_is_picked_and_said(evidence: Path) -> None:
         (["score", "evil.pkl"], "evil.pkl: looks like a pickle"),
         (["score", "nan.npz"], "nan.npz: target_loss: 1 NaN losses, first at record '3'"),
         (["score", "evidence.npz", "--mode", "sideways"], '"sideways" is not a mode'),
-        (["score", "evidence.npz", "-a", "classifier"], "the evidence holds losses only"),
+        (["score", "evidence.npz", "-a", "classifier"], "the evidence holds only losses"),
         (["score", "evidence.npz", "--fpr", "0.0001"], "is not measurable"),
         (["score", "evidence.npz", "-a", "rmai"], 'Did you mean "rmia"?'),
     ],

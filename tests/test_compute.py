@@ -28,7 +28,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def trained(folder: Path, compute: Compute, trainer: Any = TRAINER, shadows: int = 4) -> dict[str, bytes]:
-    ShadowPool.plan(POPULATION, trainer, shadows=shadows, store=folder, compute=compute).train(progress=False)
+    ShadowPool.plan(POPULATION, trainer, shadows=shadows, folder=folder, compute=compute).train(progress=False)
     return contents(folder)
 
 

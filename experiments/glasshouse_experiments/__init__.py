@@ -1,4 +1,4 @@
-"""The paper's tables from one command: each a short declarative file over the public API."""
+"""The paper's tables from one command: each is a short file that uses the public API."""
 
 # they register themselves, in the order in which `reproduce all` runs them
 from glasshouse_experiments import (  # noqa: F401, I001

@@ -1,4 +1,4 @@
-"""Past the paper: which signal buys what, by leaving one after the other out of `g-stacked`."""
+"""Beyond the paper: what each signal adds to `g-stacked`, by leaving out one after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from glasshouse_experiments.runner import experiment
 
 __all__ = ["ablation", "ablation_page"]
 
-ROUNDS = (8,)  # one: later rounds start from this one's posterior, and would tell what it does not know yet
+ROUNDS = (8,)  # one: later rounds start from the first one's posterior, and could add what it does not know yet
 LEFT_OUT: dict[str, tuple[str, ...]] = {
     "nothing": (),
     "kin": ("kin",),
@@ -29,7 +29,7 @@ _METRICS = {"auc_pct": "AUC %", "tpr_at_fpr1_pct": "TPR % at 1 % FPR", "tpr_at_f
 
 
 def ablation_page(table: Table, title: str, notes: Sequence[str] = ()) -> str:
-    """As Markdown, one row for each signal that is left out, and by how much that changes the mean.
+    """As Markdown, one row per signal that is left out, and how much that changes the mean.
 
     Example:
         >>> settings = ["without nothing", "without kin"]
@@ -59,7 +59,7 @@ def ablation_page(table: Table, title: str, notes: Sequence[str] = ()) -> str:
 
 @experiment("ablation", heavy=("citeseer",), page=ablation_page)
 def ablation(bench: Bench) -> list[Cell]:
-    """K = 8 online, one round; every attack for itself, for each keeps all of the pool's answers while it lives."""
+    """K = 8 online, one round; one attack at a time, because each keeps all of the pool's answers in memory."""
     cells = []
     for left_out, signals in LEFT_OUT.items():
         name = "online", "8", f"without {left_out}", "g-stacked"

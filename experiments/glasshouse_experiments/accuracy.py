@@ -12,7 +12,7 @@ __all__ = ["accuracy"]
 
 @experiment("accuracy")
 def accuracy(bench: Bench) -> list[Cell]:
-    """Members on the graph they trained on; the others on the graph that no member is part of."""
+    """Members on the graph that they induce; the others on the graph without any member."""
     found: dict[str, list[float]] = {"train_accuracy_pct": [], "test_accuracy_pct": []}
     for target, members in bench.targets():
         for metric, who in zip(found, (members, ~members), strict=True):

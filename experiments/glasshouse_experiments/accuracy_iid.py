@@ -1,4 +1,4 @@
-"""Train and test accuracy of the target models on i.i.d. data (paper, App. "i.i.d. Data", in its text)."""
+"""Train and test accuracy of the target models on i.i.d. data (paper, text of App. "i.i.d. Data")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["accuracy_iid"]
 
 @experiment("accuracy", settings=RECORD_SETTINGS, bench=IidBench)
 def accuracy_iid(bench: IidBench) -> list[Cell]:
-    """Right answers among members and among others, as the pool wrote them down when it trained the targets."""
+    """Correct answers among members and among others, as the pool stored them when it trained the targets."""
     folder = bench.target_models.train(progress=bench.progress)
     metrics = [folder.manifest(index)["metrics"] for index in range(bench.preset.targets)]
     names = ("accuracy_iid", bench.setting.paper_name, "", "", "", "")

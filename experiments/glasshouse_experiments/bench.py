@@ -1,4 +1,4 @@
-"""What the graph experiments share: one growing pool of shadow models a setting, and targets to attack with it."""
+"""What the graph experiments share: one growing pool of shadow models per setting, and targets to attack with it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Bench:
     Args:
         setting: data set, architecture and hyper-parameters.
         preset: how many targets, and how much of the paper's training.
-        folder: for pools and scores; what is there is not computed again.
+        folder: for pools and scores; results found there are not computed again.
         seed: of every random choice.
         progress: whether to show bars.
 
@@ -61,7 +61,7 @@ class Bench:
 
     @property
     def note(self) -> str:
-        """What is not the paper's, said beside the figures."""
+        """What differs from the paper, written next to the figures."""
         return self.setting.note
 
     @cached_property
@@ -83,13 +83,12 @@ class Bench:
         Args:
             attacks: by the paper's names.
             shadows: how many models of the pool they use.
-            purpose: the true ``"targets"``, or as many ``"simulated"`` ones that thresholds are taken from.
-            audited: share of the nodes that is judged, as many members as others.
+            purpose: the true ``"targets"``, or as many ``"simulated"`` ones, which give the thresholds.
+            audited: share of the nodes that is audited, as many members as others.
             fprs: rates to estimate thresholds for, from the pool's own simulated targets.
         """
-        learned: dict[
-            Name, Attack[Any]
-        ] = {}  # from all nodes of the one pool, so the next target needs not teach it anew
+        # from all nodes of the one pool, so it is not learned again for the next target
+        learned: dict[Name, Attack[Any]] = {}
         for number in self._counted(purpose):
             truth = self._members(purpose)[number]
             nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
@@ -109,7 +108,7 @@ class Bench:
             yield {name: judged for name, judged in found.items() if judged is not None}
 
     def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:
-        """One scene a target, for what needs the models themselves."""
+        """One scene per target, for experiments that need the models."""
         for number in self._counted("targets"):
             nodes = _balanced(self._members("targets")[number], 0.5, seed_for(self.seed, "audited", "targets", number))
             yield self._scene("targets", number, shadows=shadows, nodes=nodes)
@@ -123,9 +122,9 @@ class Bench:
         return Scene(self.data, target, self._models(shadows), self._pool(shadows).members, nodes=nodes)
 
     def _checksum(self, purpose: Purpose, number: int, shadows: int) -> str:
-        """Of a target and the shadow models it is attacked with; scores of others are not taken for theirs.
+        """Checksum of a target and its shadow models, so that kept scores of other models are not used.
 
-        The same seed gives the same models on one machine, and only nearly the same on another.
+        The same seed gives the same models on one machine, but only nearly the same on another.
         """
         return _hashed(" ".join([self._checksums(purpose)[number], *self._checksums(shadows)]))
 
@@ -134,14 +133,14 @@ class Bench:
         return {}
 
     def _pool(self, which: Purpose | int) -> ShadowPool:
-        """Targets of some purpose, or the first so many models of the one pool of shadow models."""
+        """Targets of a purpose, or the first models of the one pool of shadow models."""
         if which not in self._memory:
             self._memory[which] = self._shadow_pool(which) if isinstance(which, int) else self._target_pool(which)
         found: ShadowPool = self._memory[which]
         return found
 
     def _checksums(self, which: Purpose | int) -> list[str]:
-        """Those of a pool's models, all of which are trained first."""
+        """Checksums of a pool's models, all of which are trained first."""
         if ("checksums", which) not in self._memory:
             pool = self._pool(which)
             folder = pool.train(progress=self.progress)
@@ -150,7 +149,7 @@ class Bench:
         return found
 
     def _models(self, which: Purpose | int) -> list[Any]:
-        """A pool's models, trained first, and read once."""
+        """A pool's models, trained first and read once."""
         if ("models", which) not in self._memory:
             self._pool(which).train(progress=self.progress)
             self._memory["models", which] = list(self._pool(which))
@@ -159,7 +158,7 @@ class Bench:
 
     def _shadow_pool(self, count: int) -> ShadowPool:
         place = self._folder(self.trainer) / "shadows"
-        return ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, store=place)
+        return ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, folder=place)
 
     def _target_pool(self, purpose: Purpose) -> ShadowPool:
         trainer = self._shortened(self.setting.target or self.setting.trainer)
@@ -169,7 +168,7 @@ class Bench:
             members=self._members(purpose),
             seed=seed_for(self.seed, purpose),
             fraction=self.setting.target_share,
-            store=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
+            folder=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
         )
 
     def _members(self, purpose: Purpose) -> BoolArray:
@@ -190,7 +189,7 @@ class Bench:
         return dataclasses.replace(trainer, epochs=max(1, round(trainer.epochs * self.preset.epochs)))
 
     def _folder(self, trainer: GNNTrainer) -> Path:
-        """One folder for each data set and way to train, whichever experiment asks."""
+        """One folder per data set and trainer, shared by all experiments."""
         return self.folder / f"{self.setting.data}-{trainer.architecture}-{_hashed(described(trainer))}"
 
     def _place(self, attack: Attack[Any], case: str) -> Path:
@@ -204,7 +203,7 @@ def _hashed(text: str) -> str:
 
 
 def _balanced(members: BoolArray, share: float, seed: int) -> np.ndarray:
-    """So large a share of the nodes, half of them members (all there are, where the target trained on few)."""
+    """A share of the nodes, half of them members (all members, if the target was trained on few)."""
     random = generator(seed, "balanced")
     half = int(len(members) * share) // 2
     return np.concatenate([random.permutation(np.flatnonzero(side))[:half] for side in (members, ~members)])

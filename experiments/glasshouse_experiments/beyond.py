@@ -1,4 +1,4 @@
-"""Past the paper: our own attacks beside all of its, on the same targets and shadow models."""
+"""Beyond the paper: our own attacks beside all of the paper's, on the same targets and shadow models."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def beyond(bench: Bench) -> list[Cell]:
 
 @experiment("beyond-mismatch", settings=MISMATCHED, heavy=("citeseer",), **SHOWN)
 def beyond_mismatch(bench: Bench) -> list[Cell]:
-    """The same where shadow models are of another architecture than the target."""
+    """The same with shadow models of another architecture than the target's."""
     rivals = singles(8) | gbase(8, {"G-BASE (MIA)": "mia"})
     return _against(bench, rivals, shadows=8, rounds=FIRST_ROUND, table="beyond-mismatch")
 
@@ -68,7 +68,7 @@ def _made(name: str, mode: Mode, **parameters: Any) -> Attack[Any]:
 
 
 def _trust(judged: Judged) -> dict[str, float]:
-    """Whether its probabilities and its threshold can be believed."""
+    """Whether its probabilities and its threshold are correct."""
     error = reliability_of(judged.scores, judged.truth).error
     found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - reliability_floor(judged.scores))}
     for _, threshold, low, high in judged.thresholds:

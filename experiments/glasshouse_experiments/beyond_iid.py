@@ -1,4 +1,4 @@
-"""Past the paper on i.i.d. data: our own attacks beside its own, on the same targets and shadow models."""
+"""Beyond the paper on i.i.d. data: our own attacks beside the paper's, on the same targets and shadow models."""
 
 from __future__ import annotations
 

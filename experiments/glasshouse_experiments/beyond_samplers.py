@@ -1,4 +1,4 @@
-"""Past the paper: G-BASE with training sets sampled from the posterior of `g-stacked`, beside the paper's samplers."""
+"""Beyond the paper: G-BASE with training sets drawn from the posterior of `g-stacked`, beside the paper's samplers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ __all__ = ["beyond_samplers"]
 
 @experiment("beyond-samplers", heavy=("citeseer",))
 def beyond_samplers(bench: Bench) -> list[Cell]:
-    """The paper's five and ours, online and offline; scores of the paper's are those of its own table."""
+    """The paper's five and ours, online and offline; scores with the paper's samplers are those of its own table."""
     rounds = bench.judged(gbase(8, NAMES | {"Stacked": "stacked"}))
     return collected(rounds, ranking, table="sampling-strategies", dataset=bench.setting.paper_name)

@@ -21,7 +21,7 @@ _LAST_DIGIT = 0.01
 
 
 class Cell(NamedTuple):
-    """A figure of ours, one value a target, under the names by which the paper's tables know it."""
+    """A figure of ours, one value per target, under the names of the paper's tables."""
 
     table: str
     dataset: str
@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 
 
 def compared(cells: Iterable[Cell]) -> Table:
-    """One row a cell: ours, the paper's, the difference in the paper's standard deviations, and a verdict.
+    """One row per cell: ours, the paper's, the difference in the paper's standard deviations, and a verdict.
 
     Example:
         >>> cell = Cell("MIAGNN", "Cora", "online", "8", "", "BASE", "auc_pct", (82.0, 83.0))
@@ -56,7 +56,7 @@ def markdown(table: Table, title: str, notes: Sequence[str] = ()) -> str:
 
 
 def readable(table: Table) -> Iterator[tuple[str, ...]]:
-    """Its rows as people read them, under `COLUMNS`."""
+    """Its rows as text, under `COLUMNS`."""
     for row in table.rows():
         digits = 4 if row["metric"].startswith("threshold") or row["metric"] == "seconds" else 2
         ours = f"{row['mean']:.{digits}f} ± {row['std']:.{digits}f} ({row['n']})"
@@ -108,7 +108,7 @@ def _row(cell: Cell, paper: tuple[float, float] | None) -> dict[str, object]:
 
 
 def _verdict(difference: float, deviation: float) -> str:
-    # a spread printed as 0.00 is anything below the last digit's half
+    # a spread printed as 0.00 is below half of the last digit
     if abs(difference) <= 2 * max(deviation, _LAST_DIGIT / 2):
         return "within 2 sd"
     return "above" if difference > 0 else "below"
@@ -125,6 +125,6 @@ def _printed() -> dict[Key, tuple[float, float]]:
 
 
 def _key(parts: Sequence[str]) -> Key:
-    """Names as the tables write them, but for the letters' case (Amazon-Photo, Amazon-photo)."""
+    """Names as in the tables, except for upper and lower case (Amazon-Photo, Amazon-photo)."""
     table, dataset, mode, count, setting, attack, metric = parts
     return (table, dataset.lower(), mode, count, setting, attack, metric)

@@ -1,4 +1,4 @@
-"""What an ε promises and what an attack finds: the paper's bound on the posterior beside models trained with DP-SGD."""
+"""What an ε guarantees and what an attack finds: the paper's bound on the posterior, and models trained with DP-SGD."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ class PrivateBench:
 
     @property
     def note(self) -> str:
-        """What is not the paper's, said beside the figures."""
+        """What differs from the paper, written next to the figures."""
         return self.setting.note
 
     def trainer(self, epsilon: float, inputs: int, classes: int) -> Trainer:
-        """DP-SGD to a budget; plain training where it is infinite."""
+        """DP-SGD for a budget; plain training if it is infinite."""
         module = mlp(inputs, classes, hidden=(256,))
         epochs = max(1, round(self.setting.epochs * self.preset.epochs))
         if epsilon == float("inf"):

@@ -1,4 +1,4 @@
-"""A threshold taken from simulated targets, put to the test on true ones (paper, App. C)."""
+"""A threshold from simulated targets, tested on true ones (paper, App. C)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["estimated_threshold"]
 
 @experiment("estimated-threshold", datasets=("cora", "citeseer", "pubmed", "synthetic"))
 def estimated_threshold(bench: Bench) -> list[Cell]:
-    """The mean of the simulated targets' cuts at 1 % FPR; those are models of their own, as in the paper."""
+    """The mean of the simulated targets' cuts at 1 % FPR; these are separate models, as in the paper."""
     attacks = singles(8) | gbase(8, {"G-BASE": "mia"})
     simulated = list(bench.judged(attacks, purpose="simulated"))
     rounds = list(bench.judged(attacks))

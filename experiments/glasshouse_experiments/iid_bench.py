@@ -1,4 +1,4 @@
-"""What the i.i.d. experiments share: a pool of shadow models, targets outside it, and the losses of them all."""
+"""What the i.i.d. experiments share: a pool of shadow models, targets outside of it, and the losses of all of them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ __all__ = ["AttackOf", "IidBench", "Target", "cells_of", "first_models"]
 
 AttackOf = Callable[[Mode], Attack]
 Scoring = Callable[[Attack, Evidence], FloatArray]
-POOL_SIZES = (32, 8)  # the paper's; offline half of them are out-models of a record
+POOL_SIZES = (32, 8)  # the paper's; offline, half of them are out-models of a record
 
 
 class Target(NamedTuple):
-    """What is known of one target: evidence about every record, and who truly trained it, [N]."""
+    """What is known about one target: evidence about every record, and who trained it, [N]."""
 
     evidence: Evidence
     truth: BoolArray
@@ -43,12 +43,12 @@ class Target(NamedTuple):
 class IidBench:
     """A setting under a preset; models and their losses are kept under ``folder`` and shared by all experiments.
 
-    A killed run goes on where it was; more shadow models or targets are added to those that are there.
+    A killed run continues where it stopped; more shadow models or targets are added to the existing ones.
 
     Args:
         setting: data and trainer.
         preset: how many models, and how long they are trained.
-        folder: for pools, each in a folder of its own.
+        folder: for pools, each in its own folder.
         seed: of every random choice.
         progress: whether to show bars.
     """
@@ -72,7 +72,7 @@ class IidBench:
 
     @property
     def models(self) -> int:
-        """How many shadow models: the paper's 32, or fewer where the preset says so."""
+        """How many shadow models: the paper's 32, or fewer if the preset limits them."""
         return min(POOL_SIZES[0], self.preset.most_shadows)
 
     @property
@@ -83,7 +83,7 @@ class IidBench:
 
     @property
     def target_models(self) -> ShadowPool:
-        """Targets, each trained on a random half of its own."""
+        """Targets, each trained on its own random half."""
         seed = seed_for(self.seed, "targets")
         members = random_subsets(len(self.population), models=self.preset.targets, fraction=0.5, seed=seed)
         return self._pool("targets", members, seed)
@@ -91,7 +91,7 @@ class IidBench:
     def targets(self) -> Iterator[Target]:
         """Evidence and truth of one target after another."""
         shadows, models = self.shadows, self.target_models
-        # targets first: a recipe that does not learn shows after one model, not after 32
+        # targets first: a trainer that does not learn is noticed after one model, not after 32
         target_loss = kept_losses(models, label=f"Targets, {self.setting.paper_name}", progress=self.progress)
         shadow_loss = kept_losses(shadows, label=f"Shadow models, {self.setting.paper_name}", progress=self.progress)
         for loss, truth in zip(target_loss, models.members, strict=True):
@@ -106,7 +106,7 @@ class IidBench:
 
     @property
     def note(self) -> str:
-        """What was run, in a sentence for readers of the figures."""
+        """What was run, as a sentence for readers of the figures."""
         return (
             f"{self.setting.model}, at most {self.trainer.epochs} epochs, {len(self.population)} records, "
             f"{self.models} shadow models, {self.preset.targets} targets. {self.setting.note}"
@@ -119,13 +119,13 @@ class IidBench:
             trainer=self.trainer,
             members=members,
             seed=seed,
-            store=Path(self.folder) / f"{self.setting.name}-{recipe}-{kind}",
+            folder=Path(self.folder) / f"{self.setting.name}-{recipe}-{kind}",
             together=self.setting.together,
         )
 
 
 def first_models(evidence: Evidence, models: int) -> Evidence:
-    """The same evidence with the first so many shadow models alone.
+    """The same evidence with only the first ``models`` shadow models.
 
     Example:
         >>> evidence = Evidence(target_loss=[1.0], shadow_loss=[[1.0], [2.0], [3.0]], shadow_members=[[1], [0], [1]])
@@ -154,9 +154,9 @@ def cells_of(
     Args:
         bench: where targets come from.
         attacks: by their names in the paper, each made for a mode.
-        measure: from what an attack said to figures by their names in the paper.
+        measure: from an attack's scores to figures by their names in the paper.
         table: the paper's name of the table.
-        scoring: what is measured of a tuned attack; its scores by default.
+        scoring: what is computed from a tuned attack; by default its scores.
     """
     sizes = [size for size in POOL_SIZES if size <= bench.models]
     if not sizes:

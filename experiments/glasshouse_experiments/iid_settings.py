@@ -1,4 +1,4 @@
-"""Data of single records: the paper's images and how their models are trained (App. "i.i.d. Data"), and two tables."""
+"""Settings of i.i.d. records: the paper's images and trainers (App. "i.i.d. Data"), and two tabular data sets."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["RECORD_SETTINGS", "RecordSetting"]
 
 @dataclass(frozen=True, kw_only=True)
 class RecordSetting:
-    """One column of the paper's i.i.d. tables, or a taste of it.
+    """One column of the paper's i.i.d. tables, or a small version of it.
 
     Args:
-        name: by which it is asked for, and which its files bear.
+        name: of the setting and of its files.
         data: a name for `load_dataset`.
         options: for `load_dataset`, such as ``first`` or ``records``.
-        paper_name: what the paper's tables call the data; a name of its own where the figures are not comparable.
+        paper_name: what the paper's tables call the data; another name if the figures are not comparable.
         model: what they call the architecture.
         trainer: with all of its epochs.
         together: models trained at once, which a killed run loses; 1 where they cannot be batched.
-        note: what is not the paper's, said beside the figures.
+        note: what differs from the paper, written next to the figures.
 
     Example:
         >>> quicker = RECORD_SETTINGS.find("cifar10").changed(options={"first": 20_000}, epochs=12, augmentation=None)
@@ -51,12 +51,12 @@ class RecordSetting:
         return dataclasses.replace(self, trainer=trainer, options=self.options if options is None else options)
 
 
-# 500 a step divides half of the images evenly: every step has one shape, and torch.compile translates one.
+# 500 per step divide half of the images evenly: all steps have one shape, and torch.compile compiles only one.
 _COMMON: dict[str, Any] = {"batch_size": 500, "augmentation": CropAndFlip()}
 
 
 def _early_stopped(classes: int) -> TorchTrainer:
-    """As the paper says: up to 100 epochs, augmented, stopped early; the optimizer is our choice, as it names none."""
+    """As in the paper: up to 100 epochs, augmented, stopped early; the optimizer is our choice, since it names none."""
     return TorchTrainer(
         module=functools.partial(WideResNet, classes=classes),
         optimizer=functools.partial(torch.optim.Adam, lr=1e-3),

@@ -1,4 +1,4 @@
-"""Losses of a stored pool on every record, asked once a model and kept beside it."""
+"""Losses of a stored pool on every record, computed once per model and kept next to it."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from glasshouse.store import write_file
 
 __all__ = ["kept_losses"]
 
-VERSION = 1  # of the way in which a model's answers become losses; raise it when they become others
+VERSION = 1  # of the way from a model's answers to losses; raise it when the losses change
 
 
 def kept_losses(pool: ShadowPool, *, label: str = "Losses", progress: bool | None = None) -> FloatArray:
     """Losses [K, N] of all models of a pool on its population; missing models are trained first.
 
-    Each model's are kept in the pool's folder under ``losses``, with the checksum of the model that gave them and the
-    version of the code that asked: a model that was trained again, or asked by another version, is asked again.
+    Those of each model are kept in the pool's folder under ``losses``, with the checksum of the model and the version
+    of the code that asked: a model that was trained again, or asked by another version, is asked again.
 
     Args:
         pool: with a folder.
         label: of the bar.
         progress: whether to show it.
     """
-    if pool.store is None:
-        raise InputError("store: this pool has no folder to keep losses in.")
+    if pool.folder is None:
+        raise InputError("folder: this pool has no folder to keep losses in.")
     folder = pool.train(progress=progress)
     found = np.empty((len(pool), len(pool.population)))
     for index in track(range(len(pool)), total=len(pool), label=label, unit="models", show=progress):
-        path = pool.store / "losses" / f"model-{index:05d}.safetensors"
+        path = pool.folder / "losses" / f"model-{index:05d}.safetensors"
         checksum = str(folder.manifest(index)["sha256"])
         kept = _kept(path, checksum)
         if kept is None or kept.shape != found[index].shape:
@@ -50,7 +50,7 @@ def kept_losses(pool: ShadowPool, *, label: str = "Losses", progress: bool | Non
 
 
 def _kept(path: Path, checksum: str) -> FloatArray | None:
-    """What the file holds, if it is whole, of this model and of this version."""
+    """The losses in the file, if it is complete, of this model and of this version."""
     try:
         with safetensors.safe_open(path, framework="np") as file:
             made_by = file.metadata() or {}

@@ -1,4 +1,4 @@
-"""What came of an attack on a target, kept in a file with the attack's version and the checksum of the models."""
+"""The result of an attack on a target, kept in a file with the attack's version and the checksum of the models."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Judged", "Origin", "keep_scores", "kept_scores"]
 
 
 class Judged(NamedTuple):
-    """What came of an attack on a target.
+    """The result of an attack on a target.
 
     Args:
         scores: [nodes] of the audited nodes.
-        truth: [nodes] who of them trained the target.
+        truth: [nodes] which of them trained the target.
         seconds: spent on scoring.
-        thresholds: [rates, 4] wanted rate, threshold and the ends of its FPR's interval, where rates were asked for.
+        thresholds: [rates, 4] wanted rate, threshold and the ends of its FPR's interval, if rates were given.
     """
 
     scores: FloatArray
@@ -34,7 +34,7 @@ class Judged(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What made the scores: others than these are not taken for them.
+    """What made the scores; kept scores of another origin are not used.
 
     Args:
         models: a checksum of target and shadow models.
@@ -46,7 +46,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, attack: Attack[Any], models: str) -> Self:
-        """That of an attack on models; ``version`` of its class is raised whenever its scores change.
+        """The origin of an attack on models; raise ``version`` of its class whenever its scores change.
 
         Example:
             >>> from glasshouse.attacks import BASE
@@ -57,7 +57,7 @@ class Origin(NamedTuple):
 
 
 def keep_scores(path: Path, outcome: AttackOutcome, *, origin: Origin) -> None:
-    """Write an outcome, and what made it."""
+    """Write an outcome and its origin."""
     cuts = [(cut.wanted, cut.value, cut.interval.low, cut.interval.high) for cut in outcome.thresholds]
     file = io.BytesIO()
     np.savez(
@@ -72,16 +72,16 @@ def keep_scores(path: Path, outcome: AttackOutcome, *, origin: Origin) -> None:
 
 
 def kept_scores(path: Path, truth: BoolArray, *, origin: Origin) -> Judged | None:
-    """What was kept; None where the attack has to be run.
+    """The kept result; None if the attack has to be run.
 
-    That is where the file is not there or damaged, of other nodes, of other models or of another version of the attack.
+    It has to be run if the file is missing or damaged, or of other nodes, other models or another version.
     """
     try:
-        # opened here: numpy leaves a file that is no archive open
+        # opened here: numpy leaves a file open if it is not an archive
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
             seconds = float(found["seconds"])
-            # a file from before attacks had versions was made by the first one
+            # a file without a version was made by the first one
             maker = Origin(str(found["models"]), int(found["version"]) if "version" in found else 1)
     except (OSError, EOFError, TypeError, ValueError, KeyError, zipfile.BadZipFile):
         return None

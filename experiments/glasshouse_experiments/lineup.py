@@ -1,4 +1,4 @@
-"""The attacks of the paper's tables, by the names they have there."""
+"""The attacks of the paper's tables, by their names in these tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def modes(shadows: int) -> Iterator[tuple[Mode, str]]:
 
 
 def singles(shadows: int) -> Lineup:
-    """LiRA as the paper has it, with a variance a record; RMIA with the audited nodes as Z; BASE.
+    """LiRA as in the paper, with one variance per record; RMIA with the audited nodes as Z; BASE.
 
     Example:
         >>> list(singles(8))[0]
@@ -49,12 +49,12 @@ def gbase(shadows: int, samplers: dict[str, str], *, samples: int = 8, setting: 
         (mode, count, setting, name): GBASE(mode=mode, sampler=sampler, samples=samples)
         for mode, count in modes(shadows)
         for name, sampler in samplers.items()
-        if not (sampler == "metropolis" and mode == "offline")  # it weighs whole masks and has no offline form
+        if not (sampler == "metropolis" and mode == "offline")  # it judges whole masks and has no offline form
     }
 
 
 def classifiers(shadows: int) -> Lineup:
-    """The paper's MLP attacks, which are online by their nature."""
+    """The paper's MLP attacks, which are always online."""
     return {
         ("online", str(shadows), "", "MLP (0-hop)"): ShadowClassifier(true_class=False),
         ("online", str(shadows), "", "MLP (0+2-hop)"): GClassifier(),

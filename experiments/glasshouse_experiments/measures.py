@@ -1,4 +1,4 @@
-"""From what attacks said to the figures that the paper's tables print."""
+"""From the scores of attacks to the figures in the paper's tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Measure = Callable[[Judged], Mapping[str, float]]
 
 
 def collected(rounds: Iterable[Mapping[Name, Judged]], measure: Measure, *, table: str, dataset: str) -> list[Cell]:
-    """One cell an attack and figure, with one value a target.
+    """One cell per attack and figure, with one value per target.
 
     Args:
-        rounds: for each target, what every attack said.
+        rounds: for each target, the result of every attack.
         measure: from one attack on one target to figures by the paper's names.
         table: the paper's table.
         dataset: the paper's name of the data set.
@@ -48,7 +48,7 @@ def ranking(judged: Judged) -> dict[str, float]:
 
 
 def cut_at(judged: Judged, fpr: float) -> float:
-    """The lowest score that keeps the false-positive rate; the highest score where none does.
+    """The lowest score that keeps the false-positive rate; the highest score if none does.
 
     Example:
         >>> cut_at(Judged(np.arange(4.0), np.array([False, False, True, True]), 0.0), 0.5)
@@ -73,6 +73,6 @@ def at_shares(judged: Judged, shares: Sequence[float]) -> dict[str, float]:
 
 
 def at_threshold(judged: Judged, threshold: float) -> tuple[float, float]:
-    """TPR and FPR, in percent, when everybody scoring at least so much is called a member."""
+    """TPR and FPR, in percent, if every node that scores at least ``threshold`` is called a member."""
     called = judged.scores >= threshold
     return 100 * float(called[judged.truth].mean()), 100 * float(called[~judged.truth].mean())

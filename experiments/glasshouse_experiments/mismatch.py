@@ -1,4 +1,4 @@
-"""An adversary who knows neither architecture, optimizer nor training share (paper, App. on mismatched adversaries)."""
+"""An adversary who does not know architecture, optimizer and training share (paper, App. on mismatched adversaries)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ __all__ = ["mismatch"]
 
 @experiment("mismatch", settings=MISMATCHED)
 def mismatch(bench: Bench) -> list[Cell]:
-    """Targets by SGD on 35 % of the nodes; shadow models of another architecture by Adam on half."""
+    """Targets trained by SGD on 35 % of the nodes; shadow models of another architecture by Adam on half."""
     attacks = classifiers(8) | singles(8) | gbase(8, {"G-BASE (MIA)": "mia"})
     return collected(bench.judged(attacks), ranking, table="model-distr-shift", dataset=bench.setting.paper_name)

@@ -1,4 +1,4 @@
-"""Our own attacks against the best of the paper's in each column: as printed, and as run on the same targets."""
+"""Our own attacks against the best of the paper's in each column: as printed, and on the same targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["OURS", "against_rivals", "rivals_page", "rivals_tally"]
 # what is not in the paper; everything else is a rival
 STRONGEST = ("stacked", "g-stacked")
 OURS = ("regressed", "bavaria", "shrunk-lira", "g-regressed", *STRONGEST)
-# where the setting is the paper's to the last hyper-parameter, its printed figures are a bar as well
+# if all hyper-parameters are the paper's, its printed figures are compared too
 _PRINTED = {"beyond": "MIAGNN"}
 _COLUMNS = (
     "dataset",
@@ -33,7 +33,7 @@ _HIGHER = ("auc_pct", "tpr_at_fpr1_pct", "tpr_at_fpr0.1_pct")
 
 
 def against_rivals(cells: Iterable[Cell]) -> Table:
-    """One row a cell of ours: its mean, the best rival's mean on the same targets, the best printed one, and a verdict.
+    """One row per cell: our mean, the best rival's mean on the same targets, the best printed one, and a verdict.
 
     The differences are in standard deviations over targets: of the printed cell, and of the rival's own.
 
@@ -72,7 +72,7 @@ def rivals_page(table: Table, title: str, notes: Sequence[str] = ()) -> str:
 
 
 def rivals_tally(table: Table) -> list[str]:
-    """How often our strongest attacks are above all rivals, in a sentence each.
+    """How often our strongest attacks are above all rivals, one sentence per attack.
 
     Example:
         >>> names = ("beyond", "Cora", "online", "8", "")
@@ -116,7 +116,7 @@ def _judged(row: dict[str, Any], rival: dict[str, Any] | None) -> dict[str, Any]
 
 
 def _verdict(row: dict[str, Any], apart: float) -> str:
-    """Against the harder of the two bars."""
+    """Against the better of the two rivals."""
     if row["attack"] not in OURS or row["metric"] not in _HIGHER or not np.isfinite(apart):
         return "for comparison"
     return _VERDICTS[0 if apart > 1 else 1 if apart >= 0 else 2]

@@ -1,4 +1,4 @@
-"""Our strongest attack beside the best of the paper's, a row for each data set and pool, as a picture."""
+"""Our strongest attack beside the best of the paper's, one row per data set and pool, as a picture."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MARKS = {  # columns of mean and spread, and the class of the mark
 
 
 def rivals_picture(table: Table) -> str:
-    """TPR at 1 % FPR, each with a bar of one standard deviation over targets, as an SVG that is a file of its own.
+    """TPR at 1 % FPR, each with a bar of one standard deviation over targets, as a complete SVG file.
 
     Args:
-        table: as `against_rivals` gives it, of any number of data sets.
+        table: from `against_rivals`, for any number of data sets.
 
     Example:
         >>> from glasshouse_experiments.cells import Cell

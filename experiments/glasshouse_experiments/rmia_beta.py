@@ -1,4 +1,4 @@
-"""RMIA cut at a fixed share β of the population, which its authors take for one minus the FPR (paper, App. C)."""
+"""RMIA cut at a fixed share β of the population, which its authors use as one minus the FPR (paper, App. C)."""
 
 from __future__ import annotations
 

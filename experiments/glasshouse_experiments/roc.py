@@ -18,7 +18,7 @@ from glasshouse_experiments.runner import experiment
 __all__ = ["roc"]
 
 RATES = tuple(float(rate) for rate in np.geomspace(1e-4, 1.0, 41).round(6))
-_FINEST = 10_000  # the curves start at one in so many
+_FINEST = 10_000  # the curves start at a rate of one in this many
 METRIC = "tpr_pct_at_fpr="
 BEYOND_TABLE_1 = ("amazon-photo-sage", "pubmed-gcn")
 
@@ -30,7 +30,7 @@ def draw(table: Table) -> str:
     for mode, attack in dict.fromkeys((row["mode"], row["attack"]) for row in rows):
         chosen = [row for row in rows if (row["mode"], row["attack"]) == (mode, attack)]
         means = np.array([row["mean"] for row in chosen]) / 100
-        spread = np.nan_to_num(np.array([row["std"] for row in chosen])) / 100  # one target has none
+        spread = np.nan_to_num(np.array([row["std"] for row in chosen])) / 100  # one target has no spread
         curves[f"{attack}, {mode}"] = Curve(
             fpr=tuple(float(row["metric"].removeprefix(METRIC)) for row in chosen),
             tpr=tuple(means.tolist()),

@@ -1,4 +1,4 @@
-"""Run an experiment by name, and keep what it gave beside what the paper printed."""
+"""Run an experiment by name, and keep its results beside those that the paper printed."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Experiment:
     Args:
         run: from a bench to cells.
         settings: its data sets by name.
-        datasets: those it runs on.
+        datasets: the names that it runs on.
         bench: makes a bench from a setting, a preset and a folder.
         heavy: data sets that a light preset leaves out.
         compare: from cells to a table with verdicts; beside the paper's own cell by default.
         page: from that table, a title and notes to Markdown.
         picture: draws one data set's table as an SVG.
-        overview: draws that of all data sets.
+        overview: draws the table of all data sets.
     """
 
     run: Run
@@ -57,7 +57,7 @@ class Experiment:
     overview: Callable[[Table], str] | None = None
 
 
-# several under one name where graphs and other data share a table of the paper
+# several under one name if graphs and other data share a table of the paper
 EXPERIMENTS: Registry[list[Experiment]] = Registry("an experiment")
 
 
@@ -73,9 +73,9 @@ def experiment(
     """Decorator that makes an experiment known to ``glasshouse reproduce``.
 
     Args:
-        name: by which it is asked for; a second experiment of a name is for other data.
+        name: of the experiment; a second experiment with the same name is for other data.
         datasets: what it runs on; the columns of Table 1 by default, or all of other settings.
-        further: more of them.
+        further: more data sets.
         settings: where data sets are looked up.
         bench: makes a bench from ``setting``, ``preset``, ``folder``, ``seed`` and ``progress``.
         **more: ``heavy``, ``compare``, ``page``, ``picture`` and ``overview`` of `Experiment`.
@@ -104,17 +104,17 @@ def reproduce(
 ) -> Table:
     """Run one experiment, data set by data set, and write its CSV, Markdown and provenance under ``out``.
 
-    ``NAME.csv`` and ``NAME.md`` (and of some ``NAME.svg``) hold all data sets, ``NAME/DATASET.csv`` one, with a
-    ``.json`` on the run beside it.
+    ``NAME.csv`` and ``NAME.md`` (and sometimes ``NAME.svg``) hold all data sets, ``NAME/DATASET.csv`` one, with a
+    ``.json`` about the run beside it.
 
-    A data set that is done is kept and not run again, and of the others every trained model and every target's scores:
-    a killed run goes on where it was.
+    A finished data set is not run again. Of the others every trained model and every target's scores are kept: a killed
+    run continues where it stopped.
 
     Args:
         name: of the experiment.
         preset: ``"quick"`` or ``"paper"``.
         datasets: names of data sets; the preset's by default.
-        out: folder for all that; other presets than ``paper`` have one of their own in it.
+        out: folder for these files; presets other than ``paper`` have their own folder in it.
         pools: folder for shadow models, targets and scores, shared by all experiments.
         seed: of every random choice.
         progress: whether to show bars.
@@ -133,8 +133,8 @@ def reproduce(
                 write_file(path.with_suffix(".svg"), part.picture(table))
             provenance = _provenance(bench.note, preset, chosen, seed, time.perf_counter() - started)
             write_file(path.with_suffix(".json"), json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
-            write_file(path, table.to_csv())  # last: it says that the others are there
-    # the page shows all that is there, whichever calls it came from
+            write_file(path, table.to_csv())  # last: it shows that the others are complete
+    # the page shows all finished data sets, also those of earlier calls
     done = [(part, dataset) for part in parts for dataset in part.datasets if _place(place, name, dataset).exists()]
     told = [(part.settings.find(dataset).paper_name, _told(place, name, dataset)) for part, dataset in done]
     notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
@@ -149,7 +149,7 @@ def reproduce(
 def reproduce_all(
     *, preset: str = "quick", datasets: Sequence[str] | None = None, **options: Any
 ) -> Iterator[tuple[str, Table]]:
-    """Every experiment in the paper's order, as `reproduce` does; those that none of the data sets fit are left out."""
+    """Every experiment in the paper's order, by `reproduce`; those that fit none of the data sets are left out."""
     for name in EXPERIMENTS.names():
         known = {dataset for part in EXPERIMENTS.find(name) for dataset in part.datasets}
         asked = None if datasets is None else [dataset for dataset in datasets if dataset in known]
@@ -170,7 +170,7 @@ def _jobs(
         if dataset in known and not (preset.light and dataset in known[dataset].heavy)
     ]
     if not wanted:
-        raise InputError(f"dataset: {name} runs on {', '.join(known)}; name one, for the preset has none of them.")
+        raise InputError(f"dataset: {name} runs on {', '.join(known)}; name one, because the preset has none of them.")
     return [(known[dataset], dataset) for dataset in wanted]
 
 

@@ -21,6 +21,6 @@ NAMES: dict[str, str] = {
 
 @experiment("samplers")
 def samplers(bench: Bench) -> list[Cell]:
-    """All five, online and offline."""
+    """All five samplers, online and offline."""
     rounds = bench.judged(gbase(8, NAMES))
     return collected(rounds, ranking, table="sampling-strategies", dataset=bench.setting.paper_name)

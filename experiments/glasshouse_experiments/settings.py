@@ -1,4 +1,4 @@
-"""The paper's data sets, architectures and hyper-parameters (App. A), and how much of them a run takes."""
+"""The paper's data sets, architectures and hyper-parameters (App. A), and how much of them a run uses."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Setting:
         paper_name: what the paper's tables call it.
         model: what they call the target's architecture.
         trainer: of the shadow models, with the paper's hyper-parameters.
-        target: how the target is trained, where the attacker does not know it.
-        target_share: share of the nodes that trains a target.
+        target: how the target is trained, if the attacker does not know it.
+        target_share: share of the nodes that a target is trained on.
         rounds: training sets that `GStacked` samples in each round.
-        note: what is not the paper's, said beside the figures.
+        note: what differs from the paper, written next to the figures.
     """
 
     data: str
@@ -53,10 +53,10 @@ def _owner(architecture: str, hidden: int, rate: float, decay: float, dropout: f
 
 _GITHUB = "The features of this file are not the paper's, so its figures are not comparable digit for digit."
 _OURS = "The paper does not print the hyper-parameters of this architecture; these are ours."
-_MADE_UP = "A made-up graph that needs no file; nothing in the paper stands beside it."
+_MADE_UP = "A made-up graph that needs no file; the paper has nothing to compare it with."
 
 # The paper's hidden width of a GAT is that of one of its four heads: with 64 in all, train accuracy is 88.1 % on
-# CiteSeer and 98.6 % on Amazon-Photo; with 64 a head it is 92.4 % and 99.7 %, where the paper prints 92.4 % and 99.8 %.
+# CiteSeer and 98.6 % on Amazon-Photo; with 64 per head it is 92.4 % and 99.7 %; the paper prints 92.4 % and 99.8 %.
 SETTINGS: Registry[Setting] = Registry("a data set of the experiments")
 for _name, _setting in {
     "cora": Setting(data="cora", paper_name="Cora", model="GCN", trainer=_gnn("gcn", 64, 1e-3, 1e-5, 0.5, 200)),
@@ -103,8 +103,8 @@ for _name, _setting in {
 }.items():
     SETTINGS.add(_name, _setting)
 
-# The paper says that these are tuned, and not to what. Ours: the best test accuracy with a gap of 8 % or more, by
-# `grid_search` over rates, decay, dropout and epochs, settled before any attack was run.
+# The paper tunes these, but does not print them. Ours: the best test accuracy with a gap of 8 % or more, by
+# `grid_search` over rates, decay, dropout and epochs, fixed before any attack was run.
 MISMATCHED: Registry[Setting] = Registry("a data set with a mismatched adversary")
 for _name, _setting in {
     "cora": Setting(
@@ -149,14 +149,14 @@ for _name, _setting in {
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """How much of the paper's work a run takes: ``paper`` all of it, ``quick`` a taste in minutes.
+    """How much of the paper's work a run does: ``paper`` all of it, ``quick`` a small part in minutes.
 
     Args:
         targets: how many target models the figures are averaged over.
-        datasets: which columns, where none is asked for by name.
+        datasets: which columns, if none is named.
         epochs: share of the paper's epochs.
         most_shadows: experiments with larger pools than this are left out or cut down to it.
-        light: whether data sets that an experiment calls heavy are left out, unless they are asked for by name.
+        light: whether data sets that an experiment calls heavy are left out, unless they are named.
     """
 
     targets: int

@@ -1,4 +1,4 @@
-"""An experiment's cells in a terminal, the verdict in colour."""
+"""An experiment's cells in a terminal, with coloured verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLOURS = dict.fromkeys(_GOOD, "green") | {"above": "yellow", "below": "yellow"
 
 
 def show(table: Table, *, title: str, console: Console) -> None:
-    """Print the comparison, and how many cells agree with the paper, or are above its best where ours stand against it.
+    """Print the comparison, and how many cells agree with the paper or, for our attacks, are above its best.
 
     Example:
         >>> from glasshouse_experiments.cells import Cell, compared

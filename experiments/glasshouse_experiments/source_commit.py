@@ -1,4 +1,4 @@
-"""Which commit of the source tree a figure was made by."""
+"""The commit of the source tree that made a figure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ TREE = Path(__file__).resolve().parents[2]
 
 
 def source_commit(tree: Path = TREE) -> str:
-    """The commit of the source tree that the code runs from, or ``"unknown"`` where it runs from none.
+    """The commit of the source tree that the code runs from, or ``"unknown"`` if there is none.
 
-    Code that was changed since is not that commit, so ``" with changes"`` then follows. Other files do not count: the
-    results themselves are written into the tree.
+    If code was changed since, ``" with changes"`` follows. Other files do not count: the results themselves are written
+    into the tree.
 
     Args:
         tree: root of the source tree; the one that holds this file by default.
@@ -25,7 +25,7 @@ def source_commit(tree: Path = TREE) -> str:
         >>> source_commit(Path("/nowhere"))
         'unknown'
     """
-    # a repository around an installed package is not its source, and experiments may run on a glasshouse from elsewhere
+    # a repository around an installed package is not its source, and glasshouse may be installed from elsewhere
     if not (tree / ".git").exists() or Path(glasshouse.__file__).resolve().parents[2] != tree.resolve():
         return "unknown"
     try:

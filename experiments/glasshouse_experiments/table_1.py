@@ -15,7 +15,7 @@ MANY = 128
 
 @experiment("table-1")
 def table_1(bench: Bench) -> list[Cell]:
-    """K = 8 online and 4 offline with three samplers; K = 128 and 64 with the paper's choice of one."""
+    """K = 8 online and 4 offline with three samplers; K = 128 and 64 with the sampler that the paper chose."""
     few = classifiers(8) | singles(8) | gbase(8, SAMPLERS)
     name = bench.setting.paper_name
     cells = collected(bench.judged(few), ranking, table="MIAGNN", dataset=name)

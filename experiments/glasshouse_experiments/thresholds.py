@@ -1,4 +1,4 @@
-"""Where each attack must be cut for a wanted false-positive rate, and how much that varies (paper, App. C)."""
+"""Each attack's threshold for a wanted false-positive rate, and how much it varies (paper, App. C)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["thresholds"]
 
 @experiment("thresholds")
 def thresholds(bench: Bench) -> list[Cell]:
-    """RMIA, BASE and G-BASE; the paper names its sampler in the online rows only."""
+    """RMIA, BASE and G-BASE; the paper names its sampler only in the online rows."""
     attacks = {name: attack for name, attack in singles(8).items() if name[3] != "LiRA"}
     for (mode, count), label in zip(modes(8), ("G-BASE (MIA)", "G-BASE"), strict=True):
         attacks[mode, count, "", label] = gbase(8, {label: "mia"})[mode, count, "", label]

@@ -1,4 +1,4 @@
-"""Where each attack's scores have to be cut for a false-positive rate of 1 % and 0.1 %, on i.i.d. data."""
+"""Each attack's thresholds for false-positive rates of 1 % and 0.1 %, on i.i.d. data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How G-BASE gains from more sampled training sets."""
+"""How much G-BASE gains from more sampled training sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from glasshouse_experiments.runner import experiment
 
 __all__ = ["vary_m"]
 
-# the paper's sampler for each data set, and its name there
+# the paper's sampler for each data set, and its name in the paper
 SAMPLERS: dict[str, tuple[str, str]] = {
     "flickr": ("G-BASE (MI)", "independent"),
     "amazon-photo": ("G-BASE (MIA)", "mia"),

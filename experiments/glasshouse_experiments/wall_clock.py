@@ -11,16 +11,16 @@ from glasshouse_experiments.runner import experiment
 
 __all__ = ["wall_clock"]
 
-TARGETS = 3  # times vary little, and each is measured anew
+TARGETS = 3  # times vary little, and each is measured again
 
 
 @experiment("wall-clock", datasets=("cora", "pubmed", "flickr", "amazon-photo", "synthetic"))
 def wall_clock(bench: Bench) -> list[Cell]:
-    """Seconds a target, queries of the i.i.d. attacks left out as in the paper; the first run of each only warms up."""
+    """Seconds per target, without queries of the i.i.d. attacks, as in the paper; the first run only warms up."""
     attacks = singles(8) | gbase(8, {"G-BASE (MIA)": "mia", "G-BASE (Gibbs)": "gibbs"})
     rounds: list[dict[Name, Judged]] = []
     for scene, _ in zip(bench.scenes(), range(TARGETS), strict=False):
-        if not rounds:  # what is compiled or loaded once is not the attack's own time
+        if not rounds:  # compiling and loading happen once and are not the attack's own time
             for attack in attacks.values():
                 run_attack(attack, scene, fprs=())
         outcomes = {name: run_attack(attack, scene, fprs=()) for name, attack in attacks.items()}

@@ -119,7 +119,7 @@ def audit(
         shadows=shadows,
         fraction=fraction,
         seed=seed,
-        store=pool,
+        folder=pool,
         compute=compute,
     )
     check_attacks(made, plan.members)

@@ -18,7 +18,7 @@ from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
 from glasshouse.evaluation.metrics import resolvable
-from glasshouse.evaluation.mixed_up import swapped_members, unlike_fit
+from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
@@ -99,7 +99,7 @@ def train_shadows(
         progress: whether to show bars.
     """
     began = time.perf_counter()
-    if pool.store is not None:
+    if pool.folder is not None:
         pool.train(progress=progress)
     seconds = time.perf_counter() - began
     if model is None:
@@ -200,7 +200,7 @@ def audit_view(
     privacy = None
     if members is not None:
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
-        doubts = swapped or unlike_fit(evidence, members)  # a target with swapped members fails the second check too
+        doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
         context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
         attackers = [outcome for outcome in outcomes.values() if not outcome.attack.knows_truth]
         guesses = [some for outcome in attackers for some in outcome.guesses(members)]

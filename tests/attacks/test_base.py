@@ -75,6 +75,6 @@ def test_bad_parameters_are_refused() -> None:
 
 def test_two_shadows_are_too_few_to_tune_by() -> None:
     evidence = Evidence(target_loss=[1.0, 1.0], shadow_loss=[[1.0, 1.0]] * 2, shadow_members=[[1, 0], [0, 1]])
-    with pytest.raises(InputError, match="scale: cannot be tuned by itself.*train 4 or more.*give scale a number"):
+    with pytest.raises(InputError, match="scale: cannot be tuned automatically.*train 4 or more.*give scale a number"):
         BASE(mode="offline").score(evidence)
     assert BASE(mode="offline", scale=1.0).score(evidence) == pytest.approx([0.5, 0.5])

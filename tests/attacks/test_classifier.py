@@ -59,5 +59,5 @@ def test_a_large_pool_is_learned_from_in_part() -> None:
 
 def test_losses_alone_are_not_enough() -> None:
     bare = Evidence(target_loss=[1.0, 2.0], shadow_loss=[[1.0, 2.0]], shadow_members=[[1, 0]])
-    with pytest.raises(InputError, match="the evidence holds losses only"):
+    with pytest.raises(InputError, match="the evidence holds only losses"):
         ShadowClassifier().score(bare)

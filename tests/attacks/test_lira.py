@@ -72,7 +72,7 @@ def test_scores_are_finite_whatever_the_losses(evidence: Evidence) -> None:
 
 def test_too_few_models_for_a_spread_are_refused() -> None:
     evidence = Evidence(target_loss=[1.0, 1.0], shadow_loss=[[1.0, 1.0]] * 2, shadow_members=[[1, 0], [0, 1]])
-    with pytest.raises(InputError, match="Train 4 shadow models or more"):
+    with pytest.raises(InputError, match="Train 4 or more shadow models"):
         LiRA().score(evidence)
     with pytest.raises(InputError, match="this attack needs 2"):
         LiRA(variance="record").score(evidence)

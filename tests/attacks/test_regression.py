@@ -85,7 +85,7 @@ def test_queries_that_say_the_same_are_no_trouble() -> None:
 
 def test_records_it_was_not_fitted_to_and_sides_without_rows_are_refused() -> None:
     fit = fit_sides(examples(), np.zeros(RECORDS, dtype=np.intp))
-    with pytest.raises(InputError, match="2 records, and the attack was fitted to 60"):
+    with pytest.raises(InputError, match="2 records, but the attack was fitted to 60"):
         fit.log_ratio(np.zeros((2, SIGNALS)), np.zeros((2, QUERIES)))
     nobody = [one._replace(members=np.zeros(RECORDS, dtype=np.bool_)) for one in examples()]
     with pytest.raises(InputError, match="to learn from"):

@@ -124,7 +124,7 @@ def test_four_models_are_enough_for_thresholds_and_two_are_not_enough_for_scores
     evidence, _ = gaussian_evidence(records=200, models=4, shift=1.0, seed=0)
     assert estimate_thresholds(ShrunkLiRA(), evidence, [0.1])[0].simulated == 4
     few, _ = gaussian_evidence(records=20, models=2, shift=1.0, seed=0)
-    with pytest.raises(InputError, match="Train 4 shadow models or more"):
+    with pytest.raises(InputError, match="Train 4 or more shadow models"):
         ShrunkLiRA().score(few)
     with pytest.raises(InputError, match="folds: 1 is too few"):
         ShrunkLiRA(folds=1)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence
-from glasshouse.evaluation.mixed_up import shared_losses, shared_nodes, shared_records, swapped_members, unlike_fit
+from glasshouse.evaluation.mixed_up import (
+    doubtful_members,
+    shared_losses,
+    shared_nodes,
+    shared_records,
+    swapped_members,
+)
 
 
 def test_swapped_members_are_seldom_said_without_a_cause_and_mostly_with_one() -> None:
@@ -58,9 +64,9 @@ def test_a_target_like_its_shadow_models_fits_its_members_as_they_do() -> None:
     rows = source.random((9, 500)) < 0.5
     loss = source.exponential(np.where(rows, 0.2, 1.0))
     evidence = Evidence(target_loss=loss[0], shadow_loss=loss[1:], shadow_members=rows[1:])
-    assert unlike_fit(evidence, rows[0]) == ()
+    assert doubtful_members(evidence, rows[0]) == ()
     lost = Evidence(target_loss=loss[0] + 2.0, shadow_loss=loss[1:], shadow_members=rows[1:])
-    assert len(unlike_fit(lost, rows[0])) == 1
+    assert len(doubtful_members(lost, rows[0])) == 1
 
 
 def test_targets_of_the_pools_kind_are_never_called_mixed_up_and_permuted_masks_mostly_are() -> None:
@@ -71,7 +77,7 @@ def test_targets_of_the_pools_kind_are_never_called_mixed_up_and_permuted_masks_
         rows = source.random((7, 300)) < 0.5
         loss = source.exponential(np.where(rows, 0.3, 1.0))
         evidence = Evidence(target_loss=loss[0], shadow_loss=loss[1:], shadow_members=rows[1:])
-        alarms += bool(unlike_fit(evidence, rows[0]))
-        found += bool(unlike_fit(evidence, source.permutation(rows[0])))
+        alarms += bool(doubtful_members(evidence, rows[0]))
+        found += bool(doubtful_members(evidence, source.permutation(rows[0])))
     assert alarms == 0
     assert found > 200

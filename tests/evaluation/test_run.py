@@ -90,7 +90,7 @@ def test_scores_that_are_not_numbers_are_refused_with_the_record(kind: Any) -> N
 
     broken: Any = type("Broken", (kind,), {"name": "broken", "score": score})
     view = gaussian_evidence(records=9, models=4, shift=1.0, seed=0)[0] if kind is Attack else trained_scene()
-    with pytest.raises(InputError, match="broken: record '2' got a score that is not a number"):
+    with pytest.raises(InputError, match="broken: record '2' got a score that is not finite"):
         run_attack(broken(), view, fprs=[])
 
 

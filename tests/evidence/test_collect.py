@@ -100,7 +100,7 @@ def test_networks_and_regressions_are_not_clipped() -> None:
 
 def test_kept_answers_are_clipped_like_the_models_that_gave_them(tmp_path: Path) -> None:
     plain = ShadowPool.plan(SOME, forests(15, OwnForest), shadows=4)
-    kept = ShadowPool.plan(SOME, forests(15, OwnForest), shadows=4, store=tmp_path / "pool")
+    kept = ShadowPool.plan(SOME, forests(15, OwnForest), shadows=4, folder=tmp_path / "pool")
     kept.train(progress=False)
     assert any(isinstance(model, KeptAnswers) for model in kept)
     target = forests(15)(SOME, plain.members[0], 1)

@@ -24,7 +24,7 @@ GOOD: dict[str, Any] = {
             "shadow_loss: 1 infinite losses, first at record 'bob', shadow model 0",
         ),
         ({"target_loss": [-0.1, 0.2]}, "target_loss: 1 negative losses, first at record 'ann'"),
-        ({"target_loss": []}, "one loss a record"),
+        ({"target_loss": []}, "one loss per record"),
         ({"shadow_loss": [[0.3], [0.5]]}, r"shadow_loss: shape \(2, 1\) does not fit target_loss, which has 2 records"),
         ({"shadow_members": [[1, 0]]}, "shadow_members: shape"),
         ({"shadow_members": [[1, 2], [0, 1]]}, "true and false"),

@@ -15,7 +15,7 @@ def test_shadow_models_with_other_classes_are_refused() -> None:
 
 
 def test_one_label_too_few_is_refused() -> None:
-    with pytest.raises(InputError, match="give one label a record"):
+    with pytest.raises(InputError, match="give one label per record"):
         outputs_to_losses("logits", np.zeros((2, 3)), np.zeros((1, 2, 3)), np.array([0]), IDS)
 
 

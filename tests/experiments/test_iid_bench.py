@@ -65,7 +65,7 @@ def test_another_recipe_has_folders_of_its_own(tmp_path: Path, monkeypatch: pyte
     place_images(tmp_path, monkeypatch)
     one = bench("cifar10", tmp_path)
     other = IidBench(setting=one.setting.changed(epochs=9), preset=one.preset, folder=tmp_path)
-    assert one.shadows.store != other.shadows.store
+    assert one.shadows.folder != other.shadows.folder
 
 
 @pytest.mark.parametrize("name", ["cifar10", "cifar100"])

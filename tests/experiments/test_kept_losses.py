@@ -18,7 +18,7 @@ POPULATION = Population(np.random.default_rng(0).normal(size=(30, 4)).astype(np.
 
 
 def pool(folder: Path | None, shadows: int = 4) -> ShadowPool:
-    return ShadowPool.plan(POPULATION, TorchTrainer(module=mlp(4, 3), epochs=2), shadows=shadows, store=folder)
+    return ShadowPool.plan(POPULATION, TorchTrainer(module=mlp(4, 3), epochs=2), shadows=shadows, folder=folder)
 
 
 def test_a_model_is_asked_once_and_its_losses_are_those_of_a_query(

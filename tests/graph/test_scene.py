@@ -53,7 +53,6 @@ def test_simulated_scenes_leave_out_the_target_and_its_complement() -> None:
         ({"nodes": [0, 0]}, "give each audited node once"),
         ({"nodes": []}, "whole numbers|give each audited node once"),
         ({"nodes": [True, False]}, "nodes: shape"),
-        ({"truth": [1, 0]}, "truth: shape"),
         ({"shadow_members": [[1, 0]]}, "shadow_members: shape"),
         ({"ids": ["a", "a", "b"]}, "id 'a' is repeated"),
     ],

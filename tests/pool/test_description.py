@@ -162,28 +162,28 @@ def test_a_change_is_seen_and_its_place_is_named(change: str) -> None:
 @pytest.mark.parametrize("change", ["a closure's value", "an attribute", "a default", "a helper's code", "a partial"])
 def test_a_pool_is_refused_after_a_change_and_the_message_shows_it(tmp_path: Path, change: str) -> None:
     before, now, place = CHANGES[change]
-    ShadowPool.plan(POPULATION, before, shadows=2, store=tmp_path / "pool").train()
+    ShadowPool.plan(POPULATION, before, shadows=2, folder=tmp_path / "pool").train()
     with pytest.raises(InputError) as refused:
-        ShadowPool.plan(POPULATION, now, shadows=2, store=tmp_path / "pool").train()
+        ShadowPool.plan(POPULATION, now, shadows=2, folder=tmp_path / "pool").train()
     assert f"pool: {place}" in str(refused.value)
     assert "the pool was made with " in str(refused.value)
     assert "no value" not in str(refused.value)
-    ShadowPool.plan(POPULATION, before, shadows=2, store=tmp_path / "pool").train()
+    ShadowPool.plan(POPULATION, before, shadows=2, folder=tmp_path / "pool").train()
 
 
 def test_a_torch_pool_is_refused_after_another_optimizer_or_augmentation(tmp_path: Path) -> None:
     for change in ("a lambda for the optimizer", "a lambda for the augmentation"):
         before, now, place = CHANGES[change]
-        ShadowPool.plan(POPULATION, before, shadows=2, store=tmp_path / change).train()
+        ShadowPool.plan(POPULATION, before, shadows=2, folder=tmp_path / change).train()
         with pytest.raises(InputError, match="the pool was made with") as refused:
-            ShadowPool.plan(POPULATION, now, shadows=2, store=tmp_path / change).train()
+            ShadowPool.plan(POPULATION, now, shadows=2, folder=tmp_path / change).train()
         assert place in str(refused.value)
 
 
 def test_the_message_shows_both_values(tmp_path: Path) -> None:
-    ShadowPool.plan(POPULATION, closure(0.1), shadows=2, store=tmp_path).train()
+    ShadowPool.plan(POPULATION, closure(0.1), shadows=2, folder=tmp_path).train()
     with pytest.raises(InputError, match=r"trainer\.closure\.rate: the pool was made with 0\.1, not 0\.25\."):
-        ShadowPool.plan(POPULATION, closure(0.25), shadows=2, store=tmp_path).train()
+        ShadowPool.plan(POPULATION, closure(0.25), shadows=2, folder=tmp_path).train()
 
 
 def test_comments_docstrings_and_places_do_not_matter() -> None:
@@ -290,14 +290,14 @@ def test_what_cannot_be_described_is_refused_with_a_store_and_works_with_a_versi
     held = {"file": log, "generator": (n for n in range(3)), "lock": threading.Lock()}[odd]
     trainer = Own(1.0, held)
     with pytest.raises(InputError, match=r"trainer\.weights: holds an object of type .*training\.Versioned\("):
-        ShadowPool.plan(POPULATION, trainer, shadows=2, store=tmp_path / "pool").train()
+        ShadowPool.plan(POPULATION, trainer, shadows=2, folder=tmp_path / "pool").train()
     assert not (tmp_path / "pool" / "pool.json").exists()
     assert len(list(ShadowPool.plan(POPULATION, trainer, shadows=2))) == 2
     versioned = Versioned(trainer, version="1")
-    assert len(list(ShadowPool.plan(POPULATION, versioned, shadows=2, store=tmp_path / "pool"))) == 2
-    assert len(list(ShadowPool.plan(POPULATION, versioned, shadows=2, store=tmp_path / "pool"))) == 2
+    assert len(list(ShadowPool.plan(POPULATION, versioned, shadows=2, folder=tmp_path / "pool"))) == 2
+    assert len(list(ShadowPool.plan(POPULATION, versioned, shadows=2, folder=tmp_path / "pool"))) == 2
     with pytest.raises(InputError, match=r"trainer\.\(version\): the pool was made with 1, not 2"):
-        ShadowPool.plan(POPULATION, Versioned(trainer, version="2"), shadows=2, store=tmp_path / "pool").train()
+        ShadowPool.plan(POPULATION, Versioned(trainer, version="2"), shadows=2, folder=tmp_path / "pool").train()
     log.close()
 
 
@@ -308,11 +308,11 @@ def test_a_trainer_that_keeps_notes_can_be_used_with_a_store(tmp_path: Path) -> 
         notes.append(seed)
         return answer
 
-    assert len(list(ShadowPool.plan(POPULATION, train, shadows=4, store=tmp_path / "a"))) == 4
+    assert len(list(ShadowPool.plan(POPULATION, train, shadows=4, folder=tmp_path / "a"))) == 4
     with pytest.raises(InputError, match=r"trainer\.closure\.notes"):
-        ShadowPool.plan(POPULATION, train, shadows=4, store=tmp_path / "a").train()
+        ShadowPool.plan(POPULATION, train, shadows=4, folder=tmp_path / "a").train()
     for _ in range(2):
-        ShadowPool.plan(POPULATION, Versioned(train, version="1"), shadows=4, store=tmp_path / "b").train()
+        ShadowPool.plan(POPULATION, Versioned(train, version="1"), shadows=4, folder=tmp_path / "b").train()
     assert len(notes) == 8
 
 

@@ -29,7 +29,7 @@ def test_shadows_never_share_the_targets_stream_at_any_share() -> None:
 
 
 def test_models_that_were_trained_on_other_records_are_refused(tmp_path: Path) -> None:
-    pool = ShadowPool.plan(POPULATION, answers, shadows=4, fraction=0.35, store=tmp_path)
+    pool = ShadowPool.plan(POPULATION, answers, shadows=4, fraction=0.35, folder=tmp_path)
     drawn_before = random_subsets(20, models=4, fraction=0.35, seed=0)  # by the stream of older versions
     dataclasses.replace(pool, members=drawn_before).train()
     with pytest.raises(InputError, match="model 0: was trained on other records than this pool plans for it"):
@@ -39,4 +39,4 @@ def test_models_that_were_trained_on_other_records_are_refused(tmp_path: Path) -
 def test_an_older_pool_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "pool.json").write_text(json.dumps({"format": 1, "data": "x", "trainer": "y"}))
     with pytest.raises(InputError, match="format 1 is from another version of Glasshouse"):
-        ShadowPool.plan(POPULATION, answers, shadows=2, store=tmp_path).train()
+        ShadowPool.plan(POPULATION, answers, shadows=2, folder=tmp_path).train()

@@ -34,7 +34,7 @@ class Trainer(TorchTrainer):
         return "the trainer of this test"
 
 pool = ShadowPool.plan(
-    population, Trainer(module=mlp(3, 2), optimizer=optimizer, epochs=4, batch_size=16), shadows=10, store=sys.argv[1]
+    population, Trainer(module=mlp(3, 2), optimizer=optimizer, epochs=4, batch_size=16), shadows=10, folder=sys.argv[1]
 )
 TorchTrainer(module=mlp(3, 2), epochs=1)(population, pool.members[0], 0)  # torch takes a second to wake up
 print("ready", flush=True)

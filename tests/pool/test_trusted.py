@@ -112,7 +112,7 @@ def attacks(marker: Path) -> dict[str, Schema]:
 @pytest.mark.parametrize("name", list(attacks(Path("marker"))))
 def test_a_changed_estimator_in_a_pool_runs_nothing_and_is_refused(tmp_path: Path, name: str) -> None:
     pool = ShadowPool.plan(
-        POPULATION, SklearnTrainer(estimator=LogisticRegression()), shadows=2, store=tmp_path / "pool"
+        POPULATION, SklearnTrainer(estimator=LogisticRegression()), shadows=2, folder=tmp_path / "pool"
     )
     pool.train()
     marker = tmp_path / "marker"
@@ -132,7 +132,7 @@ def poisoned(marker: Path) -> bytes:
 
 def test_a_pool_of_torch_models_is_never_read_as_estimators(tmp_path: Path) -> None:
     trainer = TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=1, device="cpu")
-    pool = ShadowPool.plan(POPULATION, trainer, shadows=2, store=tmp_path / "pool")
+    pool = ShadowPool.plan(POPULATION, trainer, shadows=2, folder=tmp_path / "pool")
     pool.train()
     vouch(tmp_path / "pool", poisoned(tmp_path / "marker"), kind="sklearn")
     with pytest.raises(InputError, match='is of kind "sklearn", but models of this trainer are of kind torch'):
@@ -145,7 +145,7 @@ def test_a_pool_of_graph_models_is_never_read_as_estimators(tmp_path: Path) -> N
     from glasshouse.graph import GNNTrainer, citation_graph
 
     data = citation_graph(nodes=120, classes=3)
-    pool = ShadowPool.plan(data, GNNTrainer(hidden=4, epochs=1, device="cpu"), shadows=2, store=tmp_path / "pool")
+    pool = ShadowPool.plan(data, GNNTrainer(hidden=4, epochs=1, device="cpu"), shadows=2, folder=tmp_path / "pool")
     pool.train()
     vouch(tmp_path / "pool", poisoned(tmp_path / "marker"), kind="sklearn")
     with pytest.raises(InputError, match='is of kind "sklearn", but models of this trainer are of kind torch'):

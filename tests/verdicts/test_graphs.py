@@ -149,7 +149,7 @@ def test_the_usual_script_is_noticed_as_transductive() -> None:
         shadows=4,
         attacks=["base"],
     )
-    assert found.context.warnings[0].endswith('say setting="transductive".')
+    assert found.context.warnings[0].endswith('pass setting="transductive".')
 
 
 def test_transductive_targets_are_asked_about_the_whole_graph() -> None:
@@ -186,7 +186,7 @@ def test_our_trainer_trains_transductively_as_the_script_does() -> None:
 
 
 def test_an_audit_and_its_trainer_must_agree_on_the_setting() -> None:
-    with pytest.raises(InputError, match='^setting: the audit says "inductive", but the trainer trains in the trans'):
+    with pytest.raises(InputError, match='^setting: the audit has "inductive", but the trainer trains in the trans'):
         audit(DATA, trainer=GNNTrainer(setting="transductive"))
     with pytest.raises(InputError, match='^setting: "both" is not known'):
         audit(DATA, setting="both")  # type: ignore[arg-type]

@@ -318,7 +318,7 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
     model = trainer(population, members, seed=0)
     mixed = np.random.default_rng(5).permutation(members)
     found = audit(population, model=model, members=mixed, trainer=trainer, shadows=4, attacks=["base"])
-    assert found.context.warnings[0].startswith("The target is no surer of its members than of the others")
+    assert found.context.warnings[0].startswith("The target is not surer of its members than of the others")
     assert (
         audit(population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"]).context.warnings
         == ()

@@ -20,7 +20,7 @@ __all__ = ["Attack", "Judgement", "View", "seen_by"]
 
 
 class View(Protocol):
-    """What an attack may look at: `Evidence`, or a `Scene` of a graph. Who trained the target is not in it."""
+    """What an attack may look at: `Evidence`, or a `Scene` of a graph. It does not contain the target's members."""
 
     @property
     def ids(self) -> TextArray:
@@ -28,7 +28,7 @@ class View(Protocol):
 
     @property
     def shadow_members(self) -> BoolArray:
-        """[K, N] who trained which shadow model; of a graph, all nodes."""
+        """[K, N] members of each shadow model; for a graph, over all nodes."""
 
     @property
     def evidence(self) -> Evidence:
@@ -36,10 +36,10 @@ class View(Protocol):
 
     @property
     def offers(self) -> tuple[Kind, ...]:
-        """Which kinds of attack can look at it."""
+        """Which kinds of attack can use it."""
 
     def audited(self, values: ArrayLike) -> NDArray[Any]:
-        """The entries of the audited records, [N], of an array with one per record of the population."""
+        """The entries of the audited records, [N], from an array with one entry per record of the population."""
 
     def simulated(self) -> Iterator[SimulatedTarget[Any]]:
         """Each shadow model in turn as the target: the only place where anything is learned, tuned or thresholded."""
@@ -49,14 +49,14 @@ V = TypeVar("V", bound=View, default=Evidence)
 
 
 class Judgement(NamedTuple):
-    """What an attack says of a target.
+    """What an attack finds about a target.
 
     Args:
         scores: [N], higher means member.
-        queries: made to models.
-        warning: what a reader must know before believing the scores; mostly empty.
+        queries: how often models were asked.
+        warning: what a reader must know before believing the scores; usually empty.
         details: figures that only this attack has, such as a sampler's acceptance rate.
-        sampled: [M, N] training sets that were sampled on the way; None where none were.
+        sampled: [M, N] training sets that were sampled on the way; None if there were none.
     """
 
     scores: FloatArray
@@ -69,11 +69,11 @@ class Judgement(NamedTuple):
 class Attack(abc.ABC, Generic[V]):
     """A way to score records: a frozen dataclass whose fields, keyword-only, are its parameters.
 
-    ``Attack`` looks at `Evidence`; ``Attack[Scene]`` at a graph. What it learns is a field that ends in ``_``: `tuned`
-    fills it, and files and reports do not show it. Its class attributes tell what it needs and gives: ``kind`` (what it
-    looks at), ``needs_logits`` (all classes, not the loss alone), ``posterior`` (its score is a probability of
-    membership), ``candidate`` (``"best"`` tries it) and ``version`` (raised when its scores change, so that no kept
-    score of an earlier one is served).
+    ``Attack`` looks at `Evidence`, ``Attack[Scene]`` at a graph. What it learns is kept in fields that end in ``_``:
+    `tuned` fills them, and files and reports do not show them. Class attributes describe what it needs and gives:
+    ``kind`` (what it looks at), ``needs_logits`` (all classes, not the loss alone), ``posterior`` (its score is a
+    probability of membership), ``candidate`` (``"best"`` tries it) and ``version`` (raised when its scores change, so
+    that stored scores of an earlier version are not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -95,7 +95,7 @@ class Attack(abc.ABC, Generic[V]):
 
     @property
     def knows_truth(self) -> bool:
-        """Whether it is told who trained the target: a limit for comparison, which is never the strongest attack."""
+        """Whether it is given the target's members: a limit for comparison, never reported as the strongest attack."""
         return False
 
     @abc.abstractmethod
@@ -103,48 +103,50 @@ class Attack(abc.ABC, Generic[V]):
         """Scores [N] of the audited records; higher means member."""
 
     def tuned(self, view: V) -> Self:
-        """The same attack with every ``"auto"`` replaced by what it means for this pool, and all learned from it.
+        """The same attack with every ``"auto"`` replaced by its value for this pool, and all learned from it.
 
-        A threshold belongs to one setting: simulated targets and the target must be scored with the same one. The
-        view's target is not looked at.
+        A threshold belongs to one setting: simulated targets and the target must be scored with the same one. It does
+        not look at the view's target.
         """
         return self
 
     def check(self, members: BoolArray) -> None:
-        """Refuse, before anything is trained, a pool that it cannot judge by; one that takes long says it otherwise.
+        """Refuse a pool that it cannot use, before anything is trained.
+
+        By default the attack is tried on random losses. An attack for which that takes long overrides this.
 
         Args:
-            members: [K, N] who will train which shadow model.
+            members: [K, N] members of each shadow model that will be trained.
         """
         if self.kind == "records" and not self.needs_logits:
             rehearse(self, members)
 
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores [N] of each simulated target and who trained it [N]: what thresholds and picks are made from.
+        """Scores [N] and members [N] of each simulated target: thresholds and picks are made from them.
 
-        The attack is tuned for this pool beforehand. One that learns much from the pool overrides this, so that no
-        simulated target is scored by what was learned from it.
+        The attack is tuned for this pool beforehand. An attack that learns much from the pool overrides this, so that
+        no simulated target is scored by what was learned from it.
         """
         for target in view.simulated():
             yield self.score(target.view), target.members
 
     def warning(self, view: V) -> str:
-        """What a reader must know before believing the scores of this target; mostly empty."""
+        """What a reader must know before believing the scores of this target; usually empty."""
         return ""
 
     def queries(self, view: V) -> QueryCount:
-        """How often it asks a model: the target and every shadow model about a record, offline only out-models."""
+        """How often it asks a model: per record the target and every shadow model, offline only the out-models."""
         offline = getattr(self, "mode", "online") == "offline"
         asked = ~view.shadow_members if offline else view.shadow_members | True
         return QueryCount(1 + float(asked.sum(axis=0).mean()))
 
     def judge(self, view: V) -> Judgement:
-        """Scores, and what is reported beside them; one that finds both in one go overrides this."""
+        """Scores, and what is reported with them; an attack that finds both at once overrides this."""
         return Judgement(self.score(view), self.queries(view), self.warning(view))
 
 
 def seen_by(attack: Attack[Any], view: View) -> Any:
-    """What of a view an attack looks at: the evidence of its records, or all of it.
+    """The part of a view that an attack looks at: the evidence about its records, or all of it.
 
     Example:
         >>> from glasshouse.attacks import create
@@ -155,5 +157,5 @@ def seen_by(attack: Attack[Any], view: View) -> Any:
     if attack.kind == "any":
         return view
     if attack.kind not in view.offers:
-        raise InputError(f"{attack.name}: it asks models about parts of a graph, which it is not given here.")
+        raise InputError(f"{attack.name}: it asks models about parts of a graph; there is no graph here. Leave it out.")
     return view.evidence if attack.kind == "records" else view

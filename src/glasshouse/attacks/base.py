@@ -32,9 +32,9 @@ class BASE(Attack):
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
-        prior: λ, the share of members expected before looking at the model: one number, or one a record.
-        scale: α, which makes up offline for the missing in-models. ``"auto"`` is 1 online and tuned on simulated
-            targets offline (paper, App. "Online vs. offline").
+        prior: λ, the share of members expected before looking at the model: one number, or one per record.
+        scale: α, which replaces the missing in-models offline. ``"auto"`` is 1 online; offline it is tuned on
+            simulated targets (paper, App. "Online vs. offline").
 
     Example:
         >>> evidence = Evidence(
@@ -61,13 +61,13 @@ class BASE(Attack):
         return np.asarray(expit(self.log_odds(evidence)))
 
     def log_odds(self, evidence: Evidence) -> FloatArray:
-        """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
+        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
         known = prior_log_odds(self.prior, evidence.records)
         scale = self.tuned(evidence).scale
         return np.asarray(self._statistic(evidence)(float(scale)) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its scale settled: 1 online, the best on simulated targets offline."""
+        """The same attack with its scale chosen: 1 online, the best on simulated targets offline."""
         if self.scale != "auto":
             return self
         settled = 1.0 if self.mode == "online" else best_share(evidence, self._statistic, name="scale")

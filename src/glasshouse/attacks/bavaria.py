@@ -22,17 +22,17 @@ from glasshouse.numerics import loss_to_margin
 __all__ = ["BaVarIA", "VariancePrior", "fit_variance_prior"]
 
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
-_SMALLEST_SHARE = 1e-5  # of the median variance: the logarithm of a variance that happens to be 0 says nothing
-_LOG_FREEDOMS = (-20.0, 20.0)  # of half the degrees of freedom; more than this are as good as infinitely many
+_SMALLEST_SHARE = 1e-5  # of the median variance: the logarithm of a variance that happens to be 0 has no meaning
+_LOG_FREEDOMS = (-20.0, 20.0)  # of half the degrees of freedom; more than this act like infinitely many
 
 
 @dataclass(frozen=True, kw_only=True)
 class VariancePrior:
-    """Scaled inverse chi-squared prior of a record's variance, which is an inverse gamma in other letters.
+    """Scaled inverse chi-squared prior of a record's variance: an inverse gamma with other parameters.
 
     Args:
-        freedom: d₀, how many degrees of freedom it is worth; infinite where all records have one variance.
-        variance: s₀², which it draws towards.
+        freedom: d₀, the degrees of freedom that it counts for; infinite if all records have the same variance.
+        variance: s₀², towards which it pulls.
 
     Example:
         >>> prior = VariancePrior(freedom=4.0, variance=1.0)
@@ -44,7 +44,7 @@ class VariancePrior:
     variance: float
 
     def updated(self, side: Moments) -> tuple[FloatArray, FloatArray]:
-        """Degrees of freedom and variance of each record after a look at its own margins, [N] each."""
+        """Degrees of freedom and variance of each record, given its own margins, [N] each."""
         own = side.models - 1
         if np.isinf(self.freedom):
             variance = np.full(len(own), self.variance)
@@ -58,13 +58,13 @@ class VariancePrior:
 class BaVarIA(Attack):
     r"""Log-likelihood ratio of the target's margin under Student-t predictives with empirical-Bayes variances.
 
-    With n models on a side, mean μ and variance s² of their margins, and a prior worth :math:`d_0` degrees of freedom
+    With n models on a side, mean μ and variance s² of their margins, and a prior with :math:`d_0` degrees of freedom
     at :math:`s_0^2`, the margin of one more model is t with :math:`d_0 + n - 1` degrees of freedom around μ, with scale
     :math:`\tilde s \sqrt{1 + 1/n}` and :math:`\tilde s^2 = (d_0 s_0^2 + (n - 1) s^2) / (d_0 + n - 1)`. The prior of a
     side is fitted to the logarithms of all records' variances. Offline: the one-sided log tail of the out-models' t.
 
-    LiRA has to choose between one variance a record, which few models estimate badly, and one for all; this takes from
-    both what the data support.
+    LiRA has to choose between one variance per record, which few models estimate badly, and one for all. This attack
+    combines both as far as the data support it.
 
     Args:
         mode: ``"online"`` or ``"offline"``.
@@ -97,9 +97,9 @@ class BaVarIA(Attack):
         return np.asarray(student.logpdf(target, freedom, mean, scale) - outside)
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its priors fitted to this pool; the target's losses are not looked at.
+        """The same attack with its priors fitted to this pool; it does not look at the target's losses.
 
-        Two numbers a side from thousands of variances remember no model, so simulated targets may share them.
+        Two numbers per side, from thousands of variances, cannot remember a model, so simulated targets may share them.
         """
         if self.priors_ is not None:
             return self
@@ -109,13 +109,14 @@ class BaVarIA(Attack):
 
 
 def fit_variance_prior(side: Moments) -> VariancePrior:
-    """The prior under which the logarithms of the records' variances have the mean and the spread that they have.
+    """The prior under which the logarithms of the records' variances have their observed mean and spread.
 
-    The logarithm of a variance with d degrees of freedom scatters by ψ'(d/2) even where all variances are equal; what
-    is left over of the scatter is the prior's ψ'(d₀/2) (Smyth 2004). Nothing left over: one variance for all.
+    The logarithm of a variance with d degrees of freedom has the variance ψ'(d/2) even if all variances are equal.
+    What is left of its observed variance is the prior's ψ'(d₀/2) (Smyth 2004). If nothing is left, all records get one
+    variance.
 
     Args:
-        side: of all records; those with one model only are not looked at.
+        side: moments of all records; those with only one model are ignored.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -129,13 +130,13 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
     freedom, squares = side.models[known] - 1, side.squares[known]
     if not known.any():
         raise InputError(
-            "shadows: BaVarIA estimates spreads, which needs 2 or more models on a side of some record; there is 1 of "
-            "each. Train 4 shadow models or more."
+            "shadows: BaVarIA estimates spreads, which needs 2 or more models on one side of some record; here each "
+            "side has 1. Train 4 or more shadow models."
         )
     pooled = max(float(squares.sum() / freedom.sum()), _SMALLEST_VARIANCE)
     own = squares / freedom
     own = np.maximum(own, max(_SMALLEST_SHARE * float(np.median(own)), _SMALLEST_VARIANCE))
-    logs = np.log(own) - digamma(freedom / 2) + np.log(freedom / 2)  # [records], of mean log σ² each
+    logs = np.log(own) - digamma(freedom / 2) + np.log(freedom / 2)  # [records], each with mean log σ²
     left = float(logs.var(ddof=1) - polygamma(1, freedom / 2).mean()) if len(logs) > 1 else 0.0
     if left <= polygamma(1, np.exp(_LOG_FREEDOMS[1])):
         return VariancePrior(freedom=float(np.inf), variance=pooled)
@@ -155,7 +156,7 @@ def _predictive(side: Moments, prior: VariancePrior) -> tuple[FloatArray, FloatA
 
 
 def _student_log_cdf(value: FloatArray, freedom: FloatArray) -> FloatArray:
-    """Log of Student's distribution function, with all digits near 0, where the likely members are."""
+    """Log of Student's distribution function, with full precision near 0, where the likely members are."""
     tail = stdtr(freedom, -np.abs(value))
     with np.errstate(under="ignore"):
         return np.asarray(np.where(value > 0, np.log1p(-tail), np.log(np.maximum(tail, np.finfo(np.float64).tiny))))

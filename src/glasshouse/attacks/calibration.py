@@ -1,4 +1,4 @@
-"""Difficulty calibration (Watson et al., ICLR 2022): the loss, less what a model usually has there."""
+"""Difficulty calibration (Watson et al., ICLR 2022): the loss, compared with the usual loss on this record."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Calibration"]
 @register("calibration")
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Attack):
-    """Mean loss of the shadow models less the loss of the target.
+    """Mean loss of the shadow models minus the loss of the target.
 
     Args:
-        mode: ``"online"`` averages over every shadow model, ``"offline"`` over those without the record, as Watson's.
+        mode: ``"online"`` averages over every shadow model, ``"offline"`` over those without the record, as Watson.
 
     Example:
         >>> evidence = Evidence(

@@ -1,4 +1,4 @@
-"""From what a user writes under ``attacks`` to attack objects, each under a name of its own."""
+"""From what a user writes under ``attacks`` to attack objects, each with a unique name."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def chosen_attacks(
     nodes: IntArray | None = None,
     **shared: Any,
 ) -> dict[str, Attack[Any]]:
-    """The chosen attacks by a name of their own, all faults at once; a second one of a name is numbered.
+    """The chosen attacks by unique names: a second attack with a name gets a number. All faults are raised at once.
 
     Args:
         attacks: names, attack objects, or mappings with ``name`` and parameters.
-        offers: which kinds of attack the audit has something for.
+        offers: which kinds of attack the audit can run.
         prior: λ: one number, or one per record of the population.
-        nodes: the audited ones of a graph's nodes: attacks on records know only these.
-        **shared: parameters for whichever attacks given by name have them.
+        nodes: the audited nodes of a graph: attacks on records know only these.
+        **shared: parameters for those attacks, given by name, that have them.
 
     Example:
         >>> list(chosen_attacks(["base", {"name": "rmia", "gamma": 2.0}, "rmia"], mode="online"))

@@ -26,7 +26,7 @@ from glasshouse.randomness import generator, seed_for
 
 __all__ = ["ShadowClassifier", "sorted_log_probabilities"]
 
-_FLOOR = -30.0  # log-probabilities below this are all "never"; unbounded ones would rule the scaling
+_FLOOR = -30.0  # log-probabilities below this all mean "never"; without a bound they would dominate the scaling
 
 
 @register("classifier")
@@ -35,15 +35,15 @@ class ShadowClassifier(Attack):
     """A multi-layer perceptron on sorted class probabilities (as logs), trained on all shadow models' answers.
 
     It also sees the probability of the true class, as Shokri's does: a full tree or one nearest neighbour gives 1 to
-    some class for every record, and only the true class tells whether it is right. It uses shadow models as examples
+    some class for every record, and only the true class shows whether it is right. It uses shadow models as examples
     and not as references for a record, so it has one form only.
 
     Args:
         hidden: widths of its hidden layers.
-        examples: at most so many answers are learned from, drawn at random.
+        examples: how many answers it learns from, at most; drawn at random.
         epochs: passes over them.
-        seed: of its weights, batches and draw.
-        true_class: whether it sees the true class's margin and log-probability beside the sorted ones. The paper's MLP
+        seed: seed of its weights, batches and draw.
+        true_class: whether it sees the true class's margin and log-probability besides the sorted ones. The paper's MLP
             does not.
 
     Example:
@@ -64,14 +64,14 @@ class ShadowClassifier(Attack):
     examples: int = 100_000
     epochs: int = 20
     seed: int = 0
-    # not in the text form, by which experiments that were run before there was a choice find their scores again
+    # not in the repr, by which experiments that were run before this option existed find their stored scores
     true_class: bool = field(default=True, repr=False)
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Probabilities of membership, [N]."""
         if evidence.target_logits is None or evidence.shadow_logits is None:
             raise InputError(
-                "classifier: it looks at all classes, and the evidence holds losses only. Give logits or "
+                "classifier: it looks at all classes, but the evidence holds only losses. Give logits or "
                 "probabilities, or leave this attack out."
             )
         answers = sorted_log_probabilities(evidence.shadow_logits.reshape(-1, evidence.shadow_logits.shape[-1]))
@@ -82,7 +82,7 @@ class ShadowClassifier(Attack):
         return self.learned(answers, evidence.shadow_members.reshape(-1), asked)
 
     def queries(self, evidence: Evidence) -> QueryCount:
-        """The target once a record; shadow models for the examples that it learns from."""
+        """The target once per record; shadow models for the examples that it learns from."""
         return QueryCount(1.0, shared=min(self.examples, evidence.shadow_members.size))
 
     def learned(self, answers: FloatArray, members: BoolArray, asked: FloatArray) -> FloatArray:
@@ -91,7 +91,7 @@ class ShadowClassifier(Attack):
         Args:
             answers: [R, F] features of shadow models' answers.
             members: [R] whether the record trained the model that answered.
-            asked: [N, F] the target's.
+            asked: [N, F] the same features of the target's answers.
         """
         if len(answers) > self.examples:
             drawn = generator(self.seed, "classifier").permutation(len(answers))[: self.examples]
@@ -103,7 +103,7 @@ class ShadowClassifier(Attack):
             random_state=seed_for(self.seed, "network") % 2**32,
         )
         learner = make_pipeline(StandardScaler(), network)
-        # its layers are too small to share between threads, which would mostly wait for each other
+        # its layers are too small for several threads, which would mostly wait for each other
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the number of passes is ours to choose
             learner.fit(answers, members)
@@ -116,7 +116,7 @@ def _true_class(loss: FloatArray) -> FloatArray:
 
 
 def sorted_log_probabilities(logits: NDArray[Any]) -> FloatArray:
-    """Log-probabilities [rows, C], largest first, so that the names of the classes play no part.
+    """Log-probabilities [rows, C], largest first, so that the order of the classes does not matter.
 
     Example:
         >>> sorted_log_probabilities(np.array([[0.0, np.log(3.0)]])).round(2)

@@ -20,7 +20,7 @@ from glasshouse.numerics import loss_to_margin
 
 __all__ = ["LiRA"]
 
-_MODELS_FOR_OWN_VARIANCE = 16  # fewer than this on a side, and one variance for all records beats one a record
+_MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 
 
@@ -42,7 +42,7 @@ class LiRA(Attack):
     Args:
         mode: ``"online"`` or ``"offline"``.
         variance: ``"record"`` fits σ record by record, ``"global"`` pools the spread around each record's mean into
-            one σ a side; ``"auto"`` takes ``"global"`` where a side has fewer than 16 models.
+            one σ per side; ``"auto"`` uses ``"global"`` if a side has fewer than 16 models.
 
     Example:
         >>> evidence = Evidence(
@@ -77,7 +77,7 @@ class LiRA(Attack):
         )
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its kind of variance settled by the number of models on a side."""
+        """The same attack with its kind of variance chosen by the number of models on a side."""
         if self.variance != "auto":
             return self
         inside = evidence.shadow_members.sum(axis=0)
@@ -90,7 +90,7 @@ class LiRA(Attack):
 
 
 def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -> _Side:
-    """What the in-models or the out-models say of each record's margin."""
+    """Mean and variance of each record's margin over the in-models or the out-models."""
     evidence.require_side(inside=inside, models=2 if own else 1)
     who = evidence.shadow_members if inside else ~evidence.shadow_members
     count, mean, squares = moments(shadows, who)
@@ -101,7 +101,7 @@ def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -
         if freedom == 0:
             raise InputError(
                 f"shadows: LiRA estimates a spread, which needs 2 or more {'in' if inside else 'out'}-models of some "
-                f"record; there is 1 of each. Train 4 shadow models or more."
+                f"record; here each record has 1. Train 4 or more shadow models."
             )
         variance = np.full(evidence.records, squares.sum() / freedom)
     return _Side(mean, np.maximum(variance, _SMALLEST_VARIANCE))

@@ -29,5 +29,5 @@ class LossThreshold(Attack):
         return -evidence.target_loss
 
     def queries(self, evidence: Evidence) -> QueryCount:
-        """The target alone, once a record."""
+        """The target alone, once per record."""
         return QueryCount(1.0)

@@ -1,4 +1,4 @@
-"""The prior λ of a posterior: one number for all records, or one a record."""
+"""The prior λ of a posterior: one number for all records, or one per record."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from glasshouse.errors import InputError
 
 __all__ = ["check_prior", "learned_posterior", "prior_log_odds", "with_prior"]
 
-_SUREST = 36.0  # log-odds; from 37 on a probability is 1, and nothing that was learned is certain
+_SUREST = 36.0  # log-odds; above 37 a probability rounds to 1, and nothing that was learned is certain
 
 
 def check_prior(prior: float | ArrayLike) -> None:
-    """Refuse a prior that is no probability, or that is certain.
+    """Refuse a prior that is not a probability, or that is 0 or 1.
 
     Example:
         >>> check_prior(1.0)
@@ -36,12 +36,12 @@ def prior_log_odds(prior: float | ArrayLike, records: int) -> FloatArray:
     """
     values = np.asarray(prior, dtype=np.float64)
     if values.shape not in ((), (records,)):
-        raise InputError(f"prior: {values.size} numbers for {records} records; give one, or one a record.")
+        raise InputError(f"prior: {values.size} numbers for {records} records; give one, or one per record.")
     return np.asarray(logit(values))
 
 
 def with_prior(odds: FloatArray, *, share: float, prior: float | ArrayLike) -> FloatArray:
-    """Log-odds [N] by the prior that is asked for, of log-odds that were learned where a share of records are members.
+    """Log-odds [N] for the wanted prior, from log-odds that were learned where a given share of records are members.
 
     Example:
         >>> with_prior(np.array([0.0, 2.0]), share=0.5, prior=1 / (1 + np.e)).round(1)
@@ -51,7 +51,7 @@ def with_prior(odds: FloatArray, *, share: float, prior: float | ArrayLike) -> F
 
 
 def learned_posterior(odds: FloatArray) -> FloatArray:
-    """Probabilities of log-odds that were learned, of any shape: never 0 or 1.
+    """Probabilities from log-odds that were learned, of any shape: never 0 or 1.
 
     Example:
         >>> learned_posterior(np.array([0.0, 900.0])) < 1

@@ -1,4 +1,4 @@
-"""How often an attack asks a model: what an attacker pays, and what an owner could notice."""
+"""How often an attack asks a model: this costs the attacker, and the owner of the model could notice it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class QueryCount(NamedTuple):
     """One query is one model asked about one record, or about one node of one graph.
 
     Args:
-        per_record: for each record that is judged, the mean over records; the target and shadow models together.
-        shared: once for all records, such as RMIA's population Z or what a classifier learns from.
+        per_record: queries for each judged record, mean over records; of the target and the shadow models together.
+        shared: queries made once for all records, such as RMIA's population Z or what a classifier learns from.
 
     Example:
         >>> QueryCount(per_record=9.0, shared=100).total(50)
@@ -23,5 +23,5 @@ class QueryCount(NamedTuple):
     shared: int = 0
 
     def total(self, records: int) -> int:
-        """QueryCount to judge so many records."""
+        """Queries needed to judge this many records."""
         return round(self.per_record * records) + self.shared

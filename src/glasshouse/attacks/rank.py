@@ -15,17 +15,17 @@ from glasshouse.numerics import loss_to_margin
 
 __all__ = ["AttackR"]
 
-_WIDEST = 710.0  # margins of finite losses that keep any digits lie within
+_WIDEST = 710.0  # margins of losses that float64 can resolve are within this
 
 
 @register("attack-r")
 @dataclass(frozen=True, kw_only=True)
 class AttackR(Attack):
-    """Share of out-models with a larger loss than the target's, ties counting half. It has no online form.
+    """Share of out-models with a larger loss than the target's, ties count half. It has no online form.
 
-    One less the share estimates the false-positive rate at which a record is called a member. With few out-models it
-    takes few values: of four, the highest is shared by all members of an overfitted model and a fifth of the others.
-    So records of the same share are ordered by the target's loss, which adds less than half a step between shares.
+    1 minus the share estimates the false-positive rate at which a record is called a member. With few out-models it
+    takes few values: with four, all members of an overfitted model and a fifth of the others have the highest value.
+    So records with the same share are ordered by the target's loss, which adds less than half a step between shares.
 
     Example:
         >>> evidence = Evidence(
@@ -41,7 +41,7 @@ class AttackR(Attack):
         larger = (evidence.shadow_loss > evidence.target_loss).mean(axis=0, where=outside)
         equal = (evidence.shadow_loss == evidence.target_loss).mean(axis=0, where=outside)
         margin = np.clip(loss_to_margin(evidence.target_loss), -_WIDEST, _WIDEST)
-        within = 0.5 + 0.499 * margin / _WIDEST  # in (0, 1), linear, so that no two margins become one
+        within = 0.5 + 0.499 * margin / _WIDEST  # in (0, 1), linear, so that different margins stay different
         result: FloatArray = larger + equal / 2 + within / (4 * outside.sum(axis=0))
         return result
 

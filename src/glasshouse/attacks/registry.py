@@ -13,7 +13,7 @@ __all__ = ["attack_names", "create", "find_attack", "register"]
 AttackType = TypeVar("AttackType", bound=type[Attack[Any]])
 _ATTACKS: Registry[type[Attack[Any]]] = Registry("an attack")
 
-# attacks on graphs are imported when the first of them is asked for: their room takes seconds to open
+# attacks on graphs are imported when the first of them is needed: their libraries take seconds to import
 _ON_GRAPHS = {
     "g-base": "glasshouse.graph.attacks.gbase",
     "g-regressed": "glasshouse.graph.attacks.regressed",
@@ -41,7 +41,7 @@ def register(name: str) -> Callable[[AttackType], AttackType]:
 
 
 def find_attack(name: str) -> type[Attack[Any]]:
-    """The class of an attack; an unknown name is refused with what is near and what is known.
+    """The class of an attack; an unknown name is refused, with similar names and all known ones.
 
     Example:
         >>> find_attack("loss").__name__
@@ -51,7 +51,7 @@ def find_attack(name: str) -> type[Attack[Any]]:
 
 
 def attack_names(*, graph: bool = True) -> list[str]:
-    """Names of all attacks in the order in which they were registered, those on graphs last; or without these.
+    """Names of all attacks in the order in which they were registered, those on graphs last or left out.
 
     Example:
         >>> "g-base" in attack_names(), "g-base" in attack_names(graph=False)
@@ -67,8 +67,8 @@ def create(name: str, *, shared: Mapping[str, Any] | None = None, **parameters: 
 
     Args:
         name: a registered name.
-        shared: parameters for whichever attacks have them, such as the audit's ``mode`` and ``prior``.
-        **parameters: this attack's own; an unknown one is refused.
+        shared: parameters for those attacks that have them, such as the audit's ``mode`` and ``prior``.
+        **parameters: parameters of this attack; an unknown one is refused.
 
     Example:
         >>> create("lira", shared={"mode": "offline", "prior": 0.1})

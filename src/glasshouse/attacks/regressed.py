@@ -1,4 +1,4 @@
-"""The regressed likelihood ratio: LiRA whose means are learned from simulated targets instead of plugged in."""
+"""The regressed likelihood ratio: LiRA whose means are learned from simulated targets."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Regressed(Attack):
 
     The margin h of a record given membership m is Gaussian with mean
     :math:`a_m + b_m \mu_{in} + c_m \mu_{out}` and variance :math:`\sigma_m^2`, where :math:`\mu_{in}` and
-    :math:`\mu_{out}` are the record's mean margins over in- and out-models. The eight numbers come by least squares
-    from all simulated targets. Offline there is no :math:`\mu_{in}`, and the six numbers that judge a record come from
-    other records only: an attacker without in-models of a record learns nothing from them.
+    :math:`\mu_{out}` are the record's mean margins over in- and out-models. The eight numbers are fitted by
+    least squares to all simulated targets. Offline there is no :math:`\mu_{in}`, and the six numbers that judge a
+    record come only from other records: an attacker without in-models of a record cannot learn from them.
 
-    Plug-in LiRA believes the means of a few models as they are; here noisy means are shrunk as far as they mislead.
+    LiRA uses the means of a few models as they are. Here noisy means are shrunk as far as they mislead.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
-        prior: λ, the share of members expected before looking at the model: one number, or one a record.
-        folds: in how many groups of records it is fitted offline.
-        seed: of the draw of these groups.
+        prior: λ, the share of members expected before looking at the model: one number, or one per record.
+        folds: number of groups of records for fitting offline.
+        seed: seed of the draw of these groups.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -73,7 +73,7 @@ class Regressed(Attack):
         return np.asarray(expit(self.log_odds(evidence)))
 
     def log_odds(self, evidence: Evidence) -> FloatArray:
-        """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
+        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
         known = prior_log_odds(self.prior, evidence.records)
         fit = self.tuned(evidence).fit_
         assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
@@ -81,10 +81,10 @@ class Regressed(Attack):
         return np.asarray(fit.log_ratio(signals, loss_to_margin(evidence.target_loss)[:, None]) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its numbers fitted to this pool; the target's losses are not looked at.
+        """The same attack with its numbers fitted to this pool; it does not look at the target's losses.
 
-        Thresholds score simulated targets by numbers that they had a part in. Eight numbers from thousands of answers
-        cannot remember one model, so these scores are as good as those of new targets.
+        Thresholds score simulated targets by numbers that were fitted to them too. Eight numbers from thousands of
+        answers cannot remember one model, so these scores are as good as those of new targets.
         """
         if self.fit_ is not None:
             return self
@@ -93,7 +93,7 @@ class Regressed(Attack):
         return dataclasses.replace(self, fit_=fit_sides(self._examples(evidence), folds))
 
     def queries(self, evidence: Evidence) -> QueryCount:
-        """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
+        """As for any attack; offline, in-models are also asked, about other records than the judged one."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
@@ -104,7 +104,7 @@ class Regressed(Attack):
 
 
 def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:
-    """What references say of each record: mean margins [N, 2] over in- and out-models; offline out-models only [N, 1].
+    """Mean margins [N, 2] of each record over in- and out-models; offline over out-models only, [N, 1].
 
     Example:
         >>> evidence = Evidence(

@@ -1,4 +1,4 @@
-"""Gaussians whose means are linear in what the references say, by least squares over all simulated targets."""
+"""Gaussians whose means are linear in signals of the references, by least squares over all simulated targets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Example", "LinearGaussian", "SidesFit", "fit_sides", "record_folds"]
 
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SMALLEST_SIGNAL = 1e-12  # of the largest singular value
-_SMALLEST_SHARE = 1e-9  # of the mean variance: two queries may say the same, and their covariance must stay invertible
+_SMALLEST_SHARE = 1e-9  # of the mean variance: two queries may have equal answers; the covariance must be invertible
 
 
 class Example(NamedTuple):
-    """One simulated target: what references say [N, F], what it answers [N, Q], and who trained it [N]."""
+    """One simulated target: signals of its references [N, F], its own answers [N, Q] and its members [N]."""
 
     signals: FloatArray
     margins: FloatArray
@@ -31,10 +31,10 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinearGaussian:
-    """Answers given signals: Gaussian, with a mean linear in the signals and one covariance.
+    """The distribution of answers given signals: Gaussian, with a mean linear in the signals and one covariance.
 
     Args:
-        coefficients: [1 + F, Q], the constants first.
+        coefficients: [1 + F, Q], constants in the first row.
         covariance: [Q, Q].
 
     Example:
@@ -60,8 +60,8 @@ class SidesFit:
     """A Gaussian of members' answers and one of the others', for each fold of records.
 
     Args:
-        inside: of members; the one at f judges records of fold f.
-        outside: of the others.
+        inside: Gaussians of members; the one at position f judges records of fold f.
+        outside: the same of the others.
         folds: [N] the fold of each record.
 
     Example:
@@ -77,9 +77,9 @@ class SidesFit:
     folds: NDArray[np.intp]
 
     def log_ratio(self, signals: FloatArray, margins: FloatArray) -> FloatArray:
-        """Log-likelihood ratios, [N], members above the others, of answers [N, Q] given signals [N, F]."""
+        """Log-likelihood ratios, [N], of members to others, for answers [N, Q] given signals [N, F]."""
         if len(margins) != len(self.folds):
-            raise InputError(f"evidence: {len(margins)} records, and the attack was fitted to {len(self.folds)}.")
+            raise InputError(f"evidence: {len(margins)} records, but the attack was fitted to {len(self.folds)}.")
         ratio = np.empty(len(margins))
         for fold, (inside, outside) in enumerate(zip(self.inside, self.outside, strict=True)):
             at = self.folds == fold
@@ -96,18 +96,18 @@ def record_folds(records: int, *, folds: int, seed: int) -> NDArray[np.intp]:
         array([3, 2, 2])
     """
     if records < 2 and folds > 1:
-        raise InputError("records: 1 is too few to fit on other records than the one that is judged; give 2 or more.")
+        raise InputError("records: 1 is too few, since a record is judged by a fit on other records; give 2 or more.")
     return np.asarray(generator(seed, "folds").permutation(records) % folds)
 
 
 def fit_sides(examples: Iterable[Example], folds: NDArray[np.intp]) -> SidesFit:
     """Least squares over all simulated targets; with several folds, a record's numbers come from the other folds.
 
-    Rows are folded into one small triangle a fold and side as they come (QR), so that nothing is kept but numbers,
-    and no digits are lost to squares.
+    Rows are added one target at a time to one small triangular matrix per fold and side (QR), so that memory stays
+    small and no digits are lost by squaring.
 
     Args:
-        examples: one a simulated target.
+        examples: one per simulated target.
         folds: [N] the fold of each record; a single fold is fitted on all records and judges them all.
 
     Example:
@@ -140,12 +140,12 @@ def fit_sides(examples: Iterable[Example], folds: NDArray[np.intp]) -> SidesFit:
 
 
 def _solved(triangles: list[FloatArray], rows: int, width: int) -> LinearGaussian:
-    """The regression that triangles of [signals, answers] stand for; its residuals are those of all the rows."""
+    """The regression on all rows behind triangular matrices of [signals, answers]; its residuals are theirs."""
     if rows == 0:
         raise InputError("shadow_members: no simulated target has a member and a non-member to learn from.")
     whole = np.concatenate(triangles)
     signals, answers = whole[:, :width], whole[:, width:]
-    # a signal that is the same for all records but for rounding says nothing; without a limit it would count 1e12 times
+    # a signal that differs between records only by rounding is ignored; without a limit it would count 1e12 times
     coefficients = np.asarray(np.linalg.lstsq(signals, answers, rcond=_SMALLEST_SIGNAL)[0], dtype=np.float64)
     residuals = answers - signals @ coefficients
     covariance = residuals.T @ residuals / max(rows - width, 1)

@@ -1,4 +1,4 @@
-"""An attack tried on made-up losses: whether it can judge by a pool is known before a model of it is trained."""
+"""Try an attack on random losses: this shows whether it can use a pool before any model of the pool is trained."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ __all__ = ["rehearse"]
 
 _LOG = logging.getLogger("glasshouse")
 
-_ANSWERS = 20_000_000  # losses that are made up at most; beyond, some records stand for all
+_ANSWERS = 20_000_000  # at most so many random losses; if there are more, only some records are tried
 _RECORDS = 1000
 
 
 class Rehearsed(Protocol):
-    """What is asked of an attack to try it."""
+    """What an attack needs, to be tried."""
 
     name: ClassVar[str]
 
     def tuned(self, view: Any) -> Self:
-        """Settled for a pool."""
+        """The same attack, tuned for a pool."""
 
     def score(self, view: Any) -> FloatArray:
         """Scores [N]."""
 
 
 def rehearse(attack: Rehearsed, members: BoolArray) -> None:
-    """Let an attack score random losses of models that will be trained by these members; it refuses what it must.
+    """Let an attack score random losses of models that will be trained on these members, so that it can refuse them.
 
-    Of very many records some are tried, those with the fewest in- and out-models among them, since on these an attack
-    may fail. An attack that fails in any other way than by refusing is left to fail with the true losses.
+    If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
+    an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
 
     Args:
-        attack: to try.
-        members: [K, N] who will train which shadow model.
+        attack: the attack to try.
+        members: [K, N] members of each shadow model that will be trained.
 
     Example:
         >>> from glasshouse.attacks import LiRA
@@ -49,7 +49,7 @@ def rehearse(attack: Rehearsed, members: BoolArray) -> None:
         Traceback (most recent call last):
         glasshouse.errors.InputError: shadow_members: record '0' has 0 out-models and this attack needs 1 ...
     """
-    small = members.size <= _ANSWERS or any(np.ndim(value) for value in vars(attack).values())  # a number per record
+    small = members.size <= _ANSWERS or any(np.ndim(value) for value in vars(attack).values())  # one number per record
     chosen = np.arange(members.shape[1]) if small else _extremes(members)
     losses = generator(0, "rehearsal").exponential(size=(len(members) + 1, len(chosen)))
     evidence = Evidence(
@@ -63,7 +63,7 @@ def rehearse(attack: Rehearsed, members: BoolArray) -> None:
         attack.tuned(evidence).score(evidence)
     except InputError:
         raise
-    except Exception as error:  # it may look at what made-up evidence does not have
+    except Exception as error:  # it may need what random evidence does not have
         _LOG.debug("The attack %s could not be tried beforehand: %s", attack.name, error)
 
 

@@ -1,4 +1,4 @@
-"""RMIA: how many other records the target favours less than this one (Zarifzadeh et al., ICML 2024)."""
+"""RMIA: the share of other records that the target favours less than this one (Zarifzadeh et al., ICML 2024)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class RMIA(Attack):
     :math:`\Pr_{z \sim Z}[r(x) / r(z) \ge \gamma]` with :math:`r(x) = p(x|\theta) / p(x)`, and p(x) the mean confidence
     of the shadow models. Offline p(x) is :math:`\frac12((1 + a)\,p_{out}(x) + 1 - a)`.
 
-    Z is sorted once and searched for each record, so the cost is that of BASE and a sort, not N x Z comparisons. With Z
-    the whole population and γ = 1 the ranking is that of BASE (paper, Theorem 2).
+    Z is sorted once and searched for each record: this costs as much as BASE and a sort, not N x Z comparisons. If Z is
+    the whole population and γ = 1, the ranking is that of BASE (paper, Theorem 2).
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
         gamma: γ, by how much a record of Z must be beaten.
-        offline_a: a, which makes up offline for the missing in-models; ``"auto"`` is tuned on simulated targets.
+        offline_a: a, which replaces the missing in-models offline; ``"auto"`` is tuned on simulated targets.
 
     Example:
         >>> evidence = Evidence(
@@ -70,7 +70,7 @@ class RMIA(Attack):
         return np.asarray(beaten / len(others))
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its a settled: 1 online, which leaves p(x) as it is; tuned on the pool offline."""
+        """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""
         if self.mode == "online":
             return dataclasses.replace(self, offline_a=1.0)
         if self.offline_a != "auto":
@@ -78,7 +78,7 @@ class RMIA(Attack):
         return dataclasses.replace(self, offline_a=best_share(evidence, self._statistic, name="offline_a"))
 
     def queries(self, evidence: Evidence) -> QueryCount:
-        """As often as BASE about the record, and as often again about each record of Z, which all records share."""
+        """The queries of BASE about the record, and the same about each record of Z, which all records share."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=round(each * evidence.records))
 

@@ -1,4 +1,4 @@
-"""Shrunk LiRA: each record's in–out shift is drawn towards the shift that records have in common."""
+"""Shrunk LiRA: each record's shift between in- and out-models is shrunk towards the shift common to all records."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 
 @dataclass(frozen=True, kw_only=True)
 class CommonShift:
-    """How much higher margins of members are, over all records.
+    """How much higher margins of members are, estimated from all records.
 
     Args:
         shift: δ, the mean shift.
-        variance: τ², by which records' own shifts differ from it.
-        inside: σ_in², variance of a record's margin over in-models.
-        outside: σ_out², over out-models.
+        variance: τ², the variance of the shifts of single records around it.
+        inside: σ_in², the variance of a record's margin over in-models.
+        outside: σ_out², the same over out-models.
 
     Example:
         >>> common = CommonShift(shift=2.0, variance=0.0, inside=1.0, outside=1.0)
@@ -50,8 +50,8 @@ class CommonShift:
     def predictive(self, within: Moments, outside: Moments, *, inside: bool) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the margin of one more model that trained on the record, or did not; [N] each.
 
-        A side's mean is known twice: from its own models, and from the other side's less or plus the shift. Both are
-        weighed by their precision. Where shifts differ much (τ² large), only a side's own models are left.
+        The mean of a side is estimated twice: from its own models, and from the other side plus or minus the shift.
+        Both are weighted by their precision. If shifts differ much (τ² large), only the side's own models count.
         """
         noise_in, noise_out = self.inside / within.models, self.outside / outside.models
         if inside:
@@ -69,14 +69,14 @@ class ShrunkLiRA(Attack):
     r"""Log-likelihood ratio under Gaussians whose means are empirical-Bayes estimates.
 
     A record's margins are :math:`N(\mu, \sigma_{out}^2)` outside and :math:`N(\mu + \delta_v, \sigma_{in}^2)` inside,
-    its shift :math:`\delta_v \sim N(\delta, \tau^2)`; δ, τ² and one variance a side come from all records by moments.
+    its shift :math:`\delta_v \sim N(\delta, \tau^2)`; δ, τ² and one variance per side come from all records by moments.
     Offline a record has no in-mean: :math:`\delta_v` is δ, and the shift and both variances come from simulated targets
     on other records.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
-        folds: in how many groups of records it is fitted offline.
-        seed: of the draw of these groups.
+        folds: number of groups of records for fitting offline.
+        seed: seed of the draw of these groups.
 
     Example:
         >>> evidence = Evidence(
@@ -114,9 +114,9 @@ class ShrunkLiRA(Attack):
         return np.asarray(densities[0] - densities[1])
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its shift and variances fitted to this pool; the target's losses are not looked at.
+        """The same attack with its shift and variances fitted to this pool; it does not look at the target's losses.
 
-        A handful of numbers from all records remember no model, so simulated targets may share them.
+        A few numbers from all records cannot remember a model, so simulated targets may share them.
         """
         if self.fit_ is not None:
             return self
@@ -129,17 +129,17 @@ class ShrunkLiRA(Attack):
         return dataclasses.replace(self, fit_=fit_sides(_examples(evidence), folds))
 
     def queries(self, evidence: Evidence) -> QueryCount:
-        """As any attack; offline, in-models are asked as well, about other records than the one that is judged."""
+        """As for any attack; offline, in-models are also asked, about other records than the judged one."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
 
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
-    """The shift and its variance under which the records' differences of means have the moments that they have.
+    """The shift and its variance that match the observed moments of the records' differences of means.
 
     Args:
-        within: of all records over in-models.
-        outside: over out-models.
+        within: moments of all records over in-models.
+        outside: the same over out-models.
 
     Example:
         >>> side = Moments(np.full(2, 2.0), np.array([0.0, 1.0]), np.array([2.0, 2.0]))
@@ -151,8 +151,8 @@ def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
         freedom = (side.models - 1).sum()
         if freedom == 0:
             raise InputError(
-                "shadows: shrunk LiRA estimates a spread, which needs 2 or more models on a side of some record; there "
-                "is 1 of each. Train 4 shadow models or more."
+                "shadows: shrunk LiRA estimates a spread, which needs 2 or more models on one side of some record; "
+                "here each side has 1. Train 4 or more shadow models."
             )
         spreads.append(max(float(side.squares.sum() / freedom), _SMALLEST_VARIANCE))
     shifts = within.mean - outside.mean
@@ -177,6 +177,6 @@ def _above_out_mean(evidence: Evidence) -> FloatArray:
 
 
 def _examples(evidence: Evidence) -> Iterator[Example]:
-    nothing = np.empty((evidence.records, 0))  # beside the out-mean, which is subtracted, references say nothing
+    nothing = np.empty((evidence.records, 0))  # the out-mean is already subtracted, and references have no other signal
     for target in evidence.simulated():
         yield Example(nothing, _above_out_mean(target.view), target.members)

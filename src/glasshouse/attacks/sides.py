@@ -1,4 +1,4 @@
-"""What in-models and out-models say of each record: their number, mean margin and spread around it."""
+"""In-models and out-models of each record: their number, mean margin and spread around it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Moments", "moments"]
 
 
 class Moments(NamedTuple):
-    """How many, their mean, and their summed squares around it, [N] each."""
+    """Number of models, mean of their margins, and summed squares around it, [N] each."""
 
     models: FloatArray
     mean: FloatArray

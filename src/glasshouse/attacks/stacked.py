@@ -43,13 +43,13 @@ class StackedFit:
     """What was learned from a pool.
 
     Args:
-        parameters: of the attack, those that enter the learning.
-        plan: simulated targets.
+        parameters: those parameters of the attack that affect the learning.
+        plan: the simulated targets.
         fit: the posterior.
-        share: of members among simulated targets.
+        share: share of members among simulated targets.
         like: how simulated targets answer.
         base: BASE, tuned to the pool.
-        simple: makes log-odds of BASE's scores, where the posterior is hardly better than BASE; None where it is.
+        simple: turns BASE's scores into log-odds, if the posterior is hardly better than BASE; None if it is better.
         held_out: [T, N] log-odds of the simulated targets, learned without them.
     """
 
@@ -66,27 +66,27 @@ class StackedFit:
 @register("stacked")
 @dataclass(frozen=True, kw_only=True)
 class Stacked(StackedParameters, Attack):
-    """Posterior probability of membership, learned from what single attacks say of simulated targets.
+    """Posterior probability of membership, learned from the scores of single attacks on simulated targets.
 
-    Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
+    Each shadow model plays the target, judged by the pool without itself and its complement; its members are known.
     Features of a record: log-confidence and margin, BASE, the ratios of LiRA and BaVarIA, the mean margins of in- and
     out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
-    whichever is best on held-out simulated targets, learn the posterior from them; where that is no better than BASE,
-    by a standard error, the attack is BASE, calibrated. The true target is scored and never learned from. Where it
-    answers unlike all simulated targets (its `unlikeness` is above 5), its margins are matched to theirs, quantile by
-    quantile, and BASE, which learned nothing, has a large part in the order.
+    whichever is best on held-out simulated targets, learn the posterior from them. If that is not better than BASE by
+    a standard error, the attack is BASE, calibrated. The true target is scored and never learned from. If it answers
+    unlike all simulated targets (its `unlikeness` is above 5), its margins are matched to theirs, quantile by quantile,
+    and BASE, which learned nothing, has a large part in the order.
 
     Args:
-        mode: ``"online"``; or ``"offline"``, where no in-model of a record is looked at to judge it: its features
-            come from out-models, and the posterior from other records (except for BASE's scale and the line that makes
-            it a posterior: three numbers from all records together).
+        mode: ``"online"``; or ``"offline"``, where no in-model of a record is used to judge it: its features come
+            from out-models, and the posterior from other records (except for BASE's scale and the line that makes it a
+            posterior: three numbers from all records together).
         prior: λ, the share of members expected before looking at the model: one number, or one per record.
-        targets: at most so many shadow models play the target.
-        folds: in how many groups of records it is learned offline.
+        targets: how many shadow models play the target, at most.
+        folds: number of groups of records for learning offline.
         boosted: the boosted learner; its parameters.
         linear: the linear learner.
         seed: of every random choice.
-        jobs: fits side by side; -1 for as many as there are cores. Scores do not depend on it.
+        jobs: number of fits that run in parallel; -1 for one per core. Scores do not depend on it.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -106,11 +106,11 @@ class Stacked(StackedParameters, Attack):
         return learned_posterior(self.log_odds(evidence))
 
     def log_odds(self, evidence: Evidence) -> FloatArray:
-        """Logits of the posteriors, [N]: they keep apart what rounds to a probability of 1."""
+        """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
-            raise InputError(f"evidence: {evidence.records} records, and the attack learned {len(known.fit.folds)}.")
+            raise InputError(f"evidence: {evidence.records} records, but the attack learned {len(known.fit.folds)}.")
         unlike, seen = self.unlikeness(evidence) > LARGEST_UNLIKENESS, evidence
         if unlike:  # what was learned holds for answers on the pool's scale
             loss = margin_to_loss(known.like.matched(loss_to_margin(evidence.target_loss)))
@@ -126,7 +126,7 @@ class Stacked(StackedParameters, Attack):
         return with_prior(odds, share=known.share, prior=self.prior)
 
     def tuned(self, evidence: Evidence) -> Self:
-        """The same attack with its posterior learned from this pool; the target's losses are not looked at."""
+        """The same attack with its posterior learned from this pool; it does not look at the target's losses."""
         if self.fit_ is not None:
             return self
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed)
@@ -159,14 +159,14 @@ class Stacked(StackedParameters, Attack):
     def unlikeness(self, evidence: Evidence) -> float:
         """How far the target's answers are from those of simulated targets, in standard deviations among these.
 
-        Its margins over all records are looked at, not who trained it. Past 5 the target counts as unlike them.
+        It looks at the margins of all records, not at the members. Above 5 the target counts as unlike them.
         """
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
         return known.like.unlikeness(loss_to_margin(evidence.target_loss))
 
     def warning(self, evidence: Evidence) -> str:
-        """That the target is unlike all simulated ones, where it is."""
+        """A warning if the target is unlike all simulated targets."""
         return unlike_warning(self.name, self.unlikeness(evidence))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
@@ -177,7 +177,7 @@ class Stacked(StackedParameters, Attack):
             yield self._scores(odds, known.share), evidence.shadow_members[k]
 
     def queries(self, evidence: Evidence) -> QueryCount:
-        """As for any attack; offline, in-models are asked as well, about other records than the judged one."""
+        """As for any attack; offline, in-models are also asked, about other records than the judged one."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 

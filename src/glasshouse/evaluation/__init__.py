@@ -1,4 +1,4 @@
-"""Evaluation: ROC, intervals, thresholds and what they say about ε. The only room that sees the target's members."""
+"""Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
 from glasshouse.evaluation.best import Best, Pick
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong

@@ -1,4 +1,4 @@
-"""The best attack for a pool: picked by the members of simulated targets it finds, with no look at the target."""
+"""The best attack for a pool: the one that finds most members of simulated targets. The target is not used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from glasshouse.evidence.simulation import check_simulation
 
 __all__ = ["Best", "Pick", "pick_best"]
 
-_COARSE = 0.1  # the rate to pick by where so few records were audited that no wanted one can be resolved
+_COARSE = 0.1  # the rate to pick by if too few records were audited to resolve any wanted rate
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -31,9 +31,9 @@ class Pick:
     """The attack that did best, and why.
 
     Args:
-        name: of the attack.
-        attack: settled for the pool.
-        simulated: its scores [N] of every simulated target, and who trained that one [N]; thresholds use them too.
+        name: name of the attack.
+        attack: the attack, tuned for the pool.
+        simulated: its scores [N] and the members [N] of every simulated target; thresholds use them too.
         reason: one sentence.
     """
 
@@ -46,19 +46,19 @@ class Pick:
 @register("best")
 @dataclass(frozen=True, kw_only=True)
 class Best(Attack[View]):
-    """Whichever candidate finds most members of simulated targets at the smallest false-positive rate that is wanted.
+    """The candidate that finds most members of simulated targets at the smallest wanted false-positive rate.
 
-    Every shadow model plays the target once, judged by the rest of the pool less its complement; nobody looks at the
-    target, nor at who trained it, so its figures are no better for having had a choice. On a graph, attacks on records
-    (with zero-hop queries) and attacks on graphs compete.
+    Every shadow model plays the target once, judged by the rest of the pool without its complement. The choice uses
+    neither the target nor its members, so it does not make the reported figures too good. On a graph, attacks on
+    records (with zero-hop queries) and attacks on graphs compete.
 
     Args:
         mode: ``"online"`` or ``"offline"``, for all candidates.
         prior: λ, the share of members expected before looking at the model: one number, or one per record (on a graph,
             per node of the graph).
         fprs: wanted false-positive rates; the smallest that simulated targets can resolve decides.
-        candidates: names of the attacks to try; by default those that are worth it, of what the view offers.
-        seed: of every random choice.
+        candidates: names of the attacks to try; by default every ``candidate`` attack that the view offers.
+        seed: seed of every random choice.
 
     Example:
         >>> from glasshouse.evidence import Evidence
@@ -86,11 +86,11 @@ class Best(Attack[View]):
             find_attack(name)
 
     def check(self, members: BoolArray) -> None:
-        """Refuse a pool of too few models to simulate targets; a candidate that cannot run is left out later."""
+        """Refuse a pool with too few models to simulate targets; a candidate that cannot run is left out later."""
         check_simulation(len(members))
 
     def pick(self, view: View) -> Pick:
-        """The best candidate for this pool; the target is not looked at."""
+        """The best candidate for this pool; it does not look at the target."""
         offered = attack_names(graph="graph" in view.offers)
         names = (
             [name for name in offered if find_attack(name).candidate] if self.candidates is None else self.candidates
@@ -112,18 +112,18 @@ class Best(Attack[View]):
         return attack.score(seen_by(attack, view))
 
     def simulated_scores(self, view: View) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Those of the picked attack."""
+        """Scores and members of the simulated targets, by the picked attack."""
         yield from self.pick(view).simulated
 
 
 def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fprs: Sequence[float]) -> Pick:
     """The attack with the largest mean TPR over simulated targets; AUC decides between equals.
 
-    Where ties keep an attack from the rate, it counts with what it finds there if ties are broken at random.
+    If tied scores keep an attack from reaching the rate, it counts with its TPR when ties are broken at random.
 
     Args:
-        trials: by name, what settles an attack and scores the simulated targets with it. One that refuses this pool
-            (too few models, no logits) is left out.
+        trials: functions by name that tune an attack and score the simulated targets with it. An attack that refuses
+            this pool (too few models, no logits) is left out.
         fprs: wanted false-positive rates; the smallest that all simulated targets can resolve decides.
 
     Example:
@@ -168,7 +168,7 @@ def _resolved(fprs: Sequence[float], members: Sequence[BoolArray]) -> float:
 
 
 def _rate(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[float, bool]:
-    """TPR at a rate, and whether a threshold reaches it; where not, the share of the first step that chance leaves."""
+    """TPR at a rate, and whether a threshold reaches it; if not, the TPR there when ties are broken at random."""
     curve = roc(scores, members)
     point = curve.point_at(fpr)
     if point:

@@ -1,4 +1,4 @@
-"""How sure a figure is."""
+"""Confidence intervals of rates and of the AUC."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Interval(NamedTuple):
 
 
 def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) -> Interval:
-    """The exact interval of a rate: it covers the truth at least as often as it says.
+    """The exact interval of a rate: it covers the truth at least as often as its confidence.
 
     Example:
         >>> low, high = clopper_pearson(5, 100)
@@ -49,13 +49,13 @@ def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -
     values, mask = checked(scores, members)
     inside, outside = values[mask], values[~mask]
     ranks = rankdata(values)
-    # how many of the other side each record is above, ties counting half: ranks among all less ranks among its own
+    # how many of the other side each record is above, ties count half: rank among all minus rank among its own side
     above = (ranks[mask] - rankdata(inside)) / len(outside)
     below = 1 - (ranks[~mask] - rankdata(outside)) / len(inside)
     area = float(above.mean())
     spread = sum(float(np.var(part, ddof=1)) / len(part) for part in (above, below) if len(part) > 1)
     if area in (0.0, 1.0) or spread == 0.0:
-        # separation is perfect in the sample: what is known is that no pair of min(n, m) independent ones failed
+        # separation is perfect in the sample: all that is known is that none of min(n, m) independent pairs failed
         pairs = min(len(inside), len(outside))
         return clopper_pearson(round(area * pairs), pairs, confidence=confidence)
     reach = float(norm.ppf((1 + confidence) / 2)) * np.sqrt(spread) / (area * (1 - area))

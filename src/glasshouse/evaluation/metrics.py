@@ -30,9 +30,9 @@ class Rate(NamedTuple):
     """A true-positive rate at a wanted false-positive rate.
 
     ``fpr`` is the largest achievable rate not above ``wanted``; ``threshold`` is where it is reached on the target
-    itself (an evaluator's view: an attacker has to estimate it). Where the highest score is shared by more than
-    ``wanted`` of the non-members, no threshold reaches it: both rates are then 0 because nobody is called a member,
-    which is no measurement, and ``first`` has the rate that can be reached.
+    itself (only an evaluator knows it: an attacker has to estimate it). If more than a share ``wanted`` of the
+    non-members have the highest score, no threshold reaches it: both rates are then 0 because no record is called a
+    member, which is not a measurement, and ``first`` has the first rate that can be reached.
     """
 
     wanted: float
@@ -49,7 +49,7 @@ class Metrics:
 
     Args:
         auc: area under the ROC.
-        auc_interval: its DeLong interval.
+        auc_interval: DeLong interval of the AUC.
         balanced_accuracy: the best mean of true-positive and true-negative rate over all thresholds.
         balanced_accuracy_interval: its exact interval, both rates at once.
         rates: a `Rate` for each wanted FPR.
@@ -73,9 +73,9 @@ def evaluate(
 
     Args:
         scores: higher means member.
-        members: who truly trained the target.
-        fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve. One that it
-            cannot resolve is refused when asked for by name.
+        members: the true members of the target.
+        fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve. A given rate
+            that it cannot resolve is refused.
         confidence: of every interval.
 
     Example:
@@ -99,7 +99,7 @@ def evaluate(
 
 
 def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, ...]:
-    """The false-positive rates to evaluate at; the default ones where None, less those the sample cannot resolve.
+    """The false-positive rates to evaluate at; if None, the default ones that the sample can resolve.
 
     Example:
         >>> resolvable(None, 500)
@@ -113,7 +113,7 @@ def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, .
         if fpr * non_members * (1 + 1e-12) < 1:
             raise InputError(
                 f"fprs: with {non_members} non-members a false-positive rate of {fpr:.4g} is not measurable; the "
-                f"smallest is {1 / non_members:.2g}. Audit {int(np.ceil(1 / fpr))} non-members, or ask for more."
+                f"smallest is {1 / non_members:.2g}. Audit {int(np.ceil(1 / fpr))} non-members, or use a larger rate."
             )
     return tuple(fprs)
 
@@ -160,12 +160,12 @@ def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
         interval = clopper_pearson(round(tpr * curve.members), curve.members, confidence=confidence)
         return float(curve.fpr[place]), tpr, interval
 
-    first = FirstRate(*at(1)) if point == 0 else None  # point 0 calls nobody a member
+    first = FirstRate(*at(1)) if point == 0 else None  # point 0 calls no record a member
     return Rate(fpr, *at(point), float(curve.thresholds[point]), first)
 
 
 def _balanced_interval(curve: ROC, point: int, confidence: float) -> Interval:
-    """Both rates inside their exact intervals at once: each takes half of the allowed error."""
+    """Both rates are inside their exact intervals at once: each gets half of the allowed error."""
     each = (1 + confidence) / 2
     inside, outside = curve.members, curve.non_members
     tpr = clopper_pearson(round(float(curve.tpr[point]) * inside), inside, confidence=each)

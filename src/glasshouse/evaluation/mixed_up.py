@@ -1,4 +1,4 @@
-"""Whether members and others look swapped or mixed up: an auditor would read the figures of such an audit as safe."""
+"""Whether members and others look swapped or mixed up: the figures of such an audit would wrongly look safe."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from glasshouse.evaluation.intervals import delong
 from glasshouse.evaluation.roc import auc
 from glasshouse.evidence import Evidence
 
-__all__ = ["Finding", "shared_losses", "shared_nodes", "shared_records", "swapped_members", "unlike_fit"]
+__all__ = ["Finding", "doubtful_members", "shared_losses", "shared_nodes", "shared_records", "swapped_members"]
 
-_SURE = 0.999  # of an AUC below one half: one audit in two thousand is warned without a cause
-_CLEARLY_BELOW = 0.47  # members may be a little harder than others; this is more
+_SURE = 0.999  # that the AUC is below one half: one audit in two thousand gets a warning without a cause
+_CLEARLY_BELOW = 0.47  # members may be a little harder than others; below this they are clearly harder
 _FAR_LESS_SURE = 0.25
 _CLEAR_GAP = 0.1
-_MANY = 0.01  # of the non-members; fewer that equal a member change no figure that is shown
+_MANY = 0.01  # of the non-members; if fewer equal a member, no reported figure changes
 
 
 class Finding(NamedTuple):
-    """What was found: warnings come first in a report, notes beside the figures."""
+    """What was found: warnings come first in a report, notes next to the figures."""
 
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -31,13 +31,13 @@ class Finding(NamedTuple):
 def swapped_members(
     target_loss: FloatArray, members: BoolArray, train_accuracy: float | None, test_accuracy: float | None
 ) -> tuple[str, ...]:
-    """A warning where the target fits the others clearly better than its members.
+    """A warning if the target fits the others clearly better than its members.
 
     Args:
         target_loss: [N] losses of the target.
-        members: [N] who is said to have trained it.
-        train_accuracy: of the target on these members; None where not known.
-        test_accuracy: on the others.
+        members: [N] its members, as they were given.
+        train_accuracy: accuracy of the target on these members; None if not known.
+        test_accuracy: the same on the others.
 
     Example:
         >>> loss = np.linspace(0, 1, 100)
@@ -55,26 +55,26 @@ def swapped_members(
     return (
         f"Members and others look swapped: the target fits the others better ({told}the loss alone gives AUC "
         f"{area:.3f}). Check the mask (is it inverted?) and the order of the records; the figures below mean nothing "
-        f"until that is right.",
+        f"until this is right.",
     )
 
 
-def unlike_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
-    """A warning where the target does not know its members as every shadow model knows its own.
+def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
+    """A warning if the target does not fit its members, while every shadow model fits its own.
 
-    A model that was given other features than it was trained on, or labels in another order, is far less sure of its
-    members; one whose members are mixed up with others is no surer of them than of the others. An attack then finds
-    nothing, which says nothing about the model.
+    A model that gets other features than it was trained on, or labels in another order, is far less sure of its
+    members. If members are mixed up with others, it is not surer of them than of the others. An attack then finds
+    nothing, but this is not evidence that the model is safe.
 
     Args:
         evidence: losses of the target and of the shadow models.
-        members: [N] who trained the target.
+        members: [N] members of the target.
 
     Example:
         >>> sure = np.full((3, 8), 0.1)
         >>> sure[0] = 2.0
         >>> evidence = Evidence(target_loss=sure[0], shadow_loss=sure[1:], shadow_members=np.ones((2, 8)))
-        >>> unlike_fit(evidence, np.arange(8) < 4)[0].split(",")[0]
+        >>> doubtful_members(evidence, np.arange(8) < 4)[0].split(",")[0]
         'The target gives its members a mean confidence of 14 %'
     """
     inside = evidence.shadow_members
@@ -86,21 +86,21 @@ def unlike_fit(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
     if own > float(others.min()) - _FAR_LESS_SURE:
         return () if inside.all(axis=1).any() else _no_gap(sure, members, others - theirs.mean(axis=1, where=~inside))
     return (
-        f"The target gives its members a mean confidence of {100 * own:.0f} %, and every shadow model gives its own "
+        f"The target gives its members a mean confidence of {100 * own:.0f} %, while every shadow model gives its own "
         f"{100 * float(others.min()):.0f} % or more. Was the target trained on these records, with these features and "
-        f"labels? If not, that an attack finds little says nothing about it.",
+        f"labels? If not, an attack finds little, and this does not show that the target is safe.",
     )
 
 
 def _no_gap(sure: FloatArray, members: BoolArray, gaps: FloatArray) -> tuple[str, ...]:
-    """A warning where the target is no surer of members [N] than of others, and every shadow model [K] clearly is."""
+    """A warning if the target is not surer of members [N] than of others, while every shadow model [K] clearly is."""
     sides = (sure[members], sure[~members])
     gap, least = float(sides[0].mean() - sides[1].mean()), float(gaps.min())
     error = float(np.sqrt(sum(side.var() / len(side) for side in sides)))
     if least < _CLEAR_GAP or gap > least / 4 or gap + 4 * error > least:
         return ()
     return (
-        f"The target is no surer of its members than of the others (mean confidence {100 * gap:+.0f} points), and "
+        f"The target is not surer of its members than of the others (mean confidence {100 * gap:+.0f} points), while "
         f"every shadow model is surer of its own by {100 * least:.0f} points or more. Either members and others are "
         f"mixed up (check the mask and the order of the records), or the target was not trained as the shadow models "
         f"were.",
@@ -108,11 +108,11 @@ def _no_gap(sure: FloatArray, members: BoolArray, gaps: FloatArray) -> tuple[str
 
 
 def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
-    """A finding where non-members equal members.
+    """A finding if non-members equal members.
 
     Args:
-        digests: [N] equal for records that are equal.
-        members: [N] who trained the target.
+        digests: [N] equal if records are equal.
+        members: [N] members of the target.
 
     Example:
         >>> shared_records(np.array(["a", "b", "a", "c"]), np.array([True, True, False, False])).warnings[0][:27]
@@ -125,13 +125,13 @@ def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
 
 
 def shared_nodes(digests: NDArray[Any], members: BoolArray) -> tuple[str, ...]:
-    """A note where nodes outside equal members in features and label, of a graph whose features tell nodes apart.
+    """A note if non-members equal members in features and label, on a graph whose features distinguish nodes.
 
-    Their surroundings differ, so they are not the same record; asked alone they are.
+    Their surroundings differ, so they are not the same record; but a query without edges cannot distinguish them.
 
     Args:
-        digests: [N] equal for nodes of equal features and label.
-        members: [N] who trained the target.
+        digests: [N] equal if nodes have equal features and label.
+        members: [N] members of the target.
 
     Example:
         >>> shared_nodes(np.array(["a", "b", "a", "c"]), np.array([True, True, False, False]))[0][:27]
@@ -141,22 +141,22 @@ def shared_nodes(digests: NDArray[Any], members: BoolArray) -> tuple[str, ...]:
     if equal.sum() < max(1, _MANY * len(equal)) or len(np.unique(digests)) < len(digests) / 2:
         return ()
     return (
-        f"{int(equal.sum())} of {len(equal)} non-members have the same features and label as a member. No query "
-        f"without edges tells them apart; if they are copies of the same nodes, leave them out of the audit.",
+        f"{int(equal.sum())} of {len(equal)} non-members have the same features and label as a member. A query "
+        f"without edges cannot distinguish them. If they are copies of the same nodes, leave them out of the audit.",
     )
 
 
 def shared_losses(evidence: Evidence, members: BoolArray) -> Finding:
-    """The same from losses alone: records that all models answer exactly alike are the same record.
+    """The same from losses alone: records with exactly equal losses under all models are the same record.
 
     Args:
         evidence: losses of the target and of the shadow models.
-        members: [N] who trained the target.
+        members: [N] members of the target.
     """
     losses = np.ascontiguousarray(np.vstack([evidence.target_loss, evidence.shadow_loss]).T)
     keys = np.array([row.tobytes() for row in losses], dtype=object)
     _, counts = np.unique(evidence.target_loss, return_counts=True)
-    if counts.max(initial=1) > 1 + len(members) // 20:  # answers in coarse steps are equal by chance
+    if counts.max(initial=1) > 1 + len(members) // 20:  # answers in coarse steps can be equal by chance
         return Finding()
     inside = set(keys[members].tolist())
     return _said(
@@ -170,7 +170,7 @@ def _said(equal: BoolArray, what: str) -> Finding:
     if not count:
         return Finding()
     line = (
-        f"{count} of {len(equal)} non-members {what}. They count as wrongly accused and hide what leaks: leave records "
+        f"{count} of {len(equal)} non-members {what}. They count as false positives and hide what leaks: leave records "
         f"that are in both groups out of the audit."
     )
     return Finding(warnings=(line,)) if count >= _MANY * len(equal) else Finding(notes=(line,))

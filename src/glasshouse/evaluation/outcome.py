@@ -1,4 +1,4 @@
-"""What came of one attack: its scores, the thresholds it would use, and how well it did where the truth is known."""
+"""The result of one attack: its scores, its thresholds, and its metrics if the true members are known."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class AttackOutcome:
     """One attack against one target.
 
     Args:
-        attack: with its parameters, tuned ones as they were settled.
+        attack: the attack with its parameters, after tuning.
         scores: [N], higher means member.
-        thresholds: from simulated targets, one for each wanted FPR that tied scores let be reached; where they let
-            none, one for the first rate that can be; empty where there are too few shadow models.
-        note: why there are none, why this attack was picked, or why not to believe it; mostly empty.
+        thresholds: from simulated targets, one for each wanted FPR that can be reached despite tied scores; if none
+            can, one for the first rate that can be reached; empty if there are too few shadow models.
+        note: why there are none, why this attack was picked, or why not to believe it; usually empty.
         details: figures that only this attack has, such as a sampler's precision.
-        metrics: against the true members; None where they are not known.
-        seconds: spent on scoring the target, with what is picked, tuned or learned on simulated targets first;
-            thresholds are not counted.
-        queries: how often models were asked for it; None where nobody counted.
+        metrics: against the true members; None if they are not known.
+        seconds: time for scoring the target, with all picking, tuning and learning on simulated targets before it, and
+            without thresholds.
+        queries: how often models were asked; None if this was not counted.
     """
 
     attack: Attack[Any]

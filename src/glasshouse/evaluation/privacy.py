@@ -1,4 +1,4 @@
-"""What an attack says about differential privacy: bounds between ε and what can be told (paper, App. E)."""
+"""What an attack shows about differential privacy: bounds between ε and the success of attacks (paper, App. E)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_EPSILON = 100.0
 
 
 def posterior_bound(epsilon: float, *, prior: float = 0.5) -> float:
-    """σ(ε + log λ/(1−λ)): no ε-private model lets anybody be surer than this that a record is a member.
+    """σ(ε + log λ/(1−λ)): against an ε-private model nobody can be surer than this that a record is a member.
 
     Example:
         >>> round(posterior_bound(1.0), 3), posterior_bound(0.0)
@@ -38,16 +38,16 @@ class Guesses(NamedTuple):
 def epsilon_lower_bound(
     guesses: Guesses, *, records: int, prior: float = 0.5, delta: float = 0.0, confidence: float = 0.95
 ) -> float:
-    """The largest ε that the guesses contradict: with this confidence the true ε is above it; 0 where none is.
+    """The largest ε that the guesses contradict: with this confidence the true ε is above it; 0 if there is none.
 
-    Under (ε, 0)-privacy each guess "member" is right with probability at most `posterior_bound`, whatever the others
-    were, so the number of right ones is at most binomial; δ adds the correction of Steinke, Nasr and Jagielski
+    Under (ε, 0)-privacy each guess "member" is right with probability at most `posterior_bound`, whatever the other
+    guesses were, so the number of right ones is at most binomial; δ adds the correction of Steinke, Nasr and Jagielski
     (*Privacy auditing with one training run*, NeurIPS 2023). Members must have been drawn at random, and the threshold
     behind the guesses must not come from the members themselves (ours comes from simulated targets).
 
     Args:
-        guesses: records called members, and how many were.
-        records: how many were audited in all.
+        guesses: records called members, and how many of them were.
+        records: how many were audited in total.
         prior: share of members among them.
         delta: δ of the guarantee.
         confidence: of the bound.
@@ -57,7 +57,7 @@ def epsilon_lower_bound(
         2.17
     """
     if not 0 <= guesses.correct <= guesses.made <= records:
-        raise InputError(f"guesses: {guesses.correct} right of {guesses.made} made about {records} records cannot be.")
+        raise InputError(f"guesses: {guesses.correct} right of {guesses.made} about {records} records is impossible.")
     if guesses.made == 0:
         return 0.0
 
@@ -73,7 +73,7 @@ def epsilon_lower_bound(
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyClaim:
-    """A guarantee that somebody states for the target: (ε, δ)-differential privacy.
+    """A guarantee that is claimed for the target: (ε, δ)-differential privacy.
 
     Example:
         >>> PrivacyClaim(epsilon=3.0, delta=1e-5)
@@ -85,17 +85,17 @@ class PrivacyClaim:
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0 or not 0 <= self.delta < 1:
-            raise InputError(f"claim: epsilon {self.epsilon}, delta {self.delta}: epsilon ≥ 0 and 0 ≤ delta < 1.")
+            raise InputError(f"claim: epsilon {self.epsilon}, delta {self.delta}; use epsilon ≥ 0 and 0 ≤ delta < 1.")
 
 
 @dataclass(frozen=True)
 class PrivacyVerdict:
-    """What the attacks say about a claim.
+    """What the attacks show about a claim.
 
     Args:
-        claim: what was claimed; None where nothing was.
+        claim: what was claimed; None if there was no claim.
         epsilon: lower bound on the true ε, the largest over all attacks and thresholds.
-        confidence: of the bound, all of them at once.
+        confidence: of the bound, over all attacks and thresholds at once.
         contradicted: whether the bound is above the claim.
     """
 
@@ -124,7 +124,7 @@ def judge_claim(
     prior: float = 0.5,
     confidence: float = 0.95,
 ) -> PrivacyVerdict:
-    """Bound ε by the best of several sets of guesses, each allowed its share of the error (Bonferroni).
+    """Bound ε by the best of several sets of guesses, each with its share of the allowed error (Bonferroni).
 
     Example:
         >>> verdict = judge_claim(PrivacyClaim(epsilon=1.0), [Guesses(95, 100), Guesses(10, 10)], records=1000)

@@ -17,7 +17,7 @@ __all__ = ["ROC", "auc", "checked", "roc", "tpr_at_fpr"]
 
 @dataclass(frozen=True, eq=False)
 class ROC:
-    """Every achievable pair of rates, from "nobody" to "everybody" is called a member.
+    """Every achievable pair of rates, from calling no record a member to calling all of them.
 
     Args:
         fpr: [P] false-positive rates, rising.
@@ -69,7 +69,7 @@ def roc(scores: ArrayLike, members: ArrayLike) -> ROC:
 
 
 def auc(scores: ArrayLike, members: ArrayLike) -> float:
-    """Area under the exact ROC, ties counting half.
+    """Area under the exact ROC; ties count half.
 
     Example:
         >>> auc([1.0, 1.0, 1.0], [1, 0, 1])
@@ -90,10 +90,10 @@ def tpr_at_fpr(scores: ArrayLike, members: ArrayLike, fpr: float) -> float:
 
 
 def checked(scores: ArrayLike, members: ArrayLike) -> tuple[FloatArray, BoolArray]:
-    """Scores and members that can be evaluated: of one length, no NaN, both kinds present."""
+    """Scores and members that can be evaluated: of equal length, without NaN, with both kinds present."""
     given = np.asarray(scores)
     if given.dtype == np.bool_ and np.asarray(members).dtype.kind == "f":
-        raise InputError("scores: booleans where scores belong; the order is (scores, members).")
+        raise InputError("scores: booleans are not scores; give the arguments in the order (scores, members).")
     values = given.astype(np.float64)
     if values.ndim != 1:
         raise InputError(f"scores: shape {values.shape}; expected [N].")

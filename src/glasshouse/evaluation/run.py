@@ -32,17 +32,17 @@ def run_attack(
     progress: bool | None = False,
     simulated: Scored | None = None,
 ) -> AttackOutcome:
-    """Score the target, estimate thresholds from the pool, and evaluate where the members are known.
+    """Score the target, estimate thresholds from the pool, and evaluate if the members are known.
 
     Args:
-        attack: to run; `Best` picks one first, and the outcome is of that one.
-        view: what it looks at: evidence of records, or a scene, of which attacks on records look at the evidence.
+        attack: the attack to run; `Best` picks one first, and the outcome is that of the picked one.
+        view: what it looks at: evidence about records, or a scene, of which attacks on records see only the evidence.
         fprs: wanted false-positive rates.
-        members: [N] which audited records trained the target; reaches no attack.
+        members: [N] which audited records trained the target; no attack sees it.
         policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
         progress: whether to show a bar.
-        simulated: scores of the simulated targets and who trained them, where they are already there.
+        simulated: scores and members of the simulated targets, if they are already known.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -75,7 +75,7 @@ def run_attack(
     scores, note = judgement.scores, judgement.warning
     if not np.isfinite(scores).all():
         record = str(view.ids[~np.isfinite(scores)][0])
-        raise InputError(f"{attack.name}: record {record!r} got a score that is not a number; please report this.")
+        raise InputError(f"{attack.name}: record {record!r} got a score that is not finite; please report this.")
     thresholds: tuple[Threshold, ...] = ()
     if simulated is not None:
         thresholds = thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
@@ -101,15 +101,15 @@ def run_attack(
 
 def _no_threshold(name: str, error: InputError) -> str:
     """Why an attack that could score the target has no threshold."""
-    reason = str(error).split(" Train ")[0].rstrip(".")  # how many to train is said of the pool here
+    reason = str(error).split(" Train ")[0].rstrip(".")  # how many to train is in the next sentence
     return (
         f"{name} has no threshold: {reason}. Simulated targets have two shadow models fewer than the target; train "
-        f"more."
+        f"more shadow models."
     )
 
 
 def _sampler_figures(judgement: Judgement, members: BoolArray | None) -> dict[str, float]:
-    """Which share of the sampled members are members, and which share of the members are sampled; NaN of none."""
+    """Share of the sampled members that are members, and share of the members that are sampled; NaN if none are."""
     if judgement.sampled is None or members is None:
         return {}
     hits = int((judgement.sampled & members).sum())

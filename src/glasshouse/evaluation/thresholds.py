@@ -19,21 +19,21 @@ from glasshouse.progress import track
 __all__ = ["Policy", "Scored", "Threshold", "estimate_thresholds", "threshold_from", "thresholds_from"]
 
 Policy = Literal["mean", "max"]
-Scored = Sequence[tuple[FloatArray, BoolArray]]  # of each simulated target: its scores [N], and who trained it [N]
+Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of each simulated target
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Where to cut an attack's scores to call members, and what that is expected to cost.
+    """From which score on records are called members, and the expected false-positive rate.
 
     Args:
         wanted: the false-positive rate aimed at.
-        value: records scoring at least this are called members.
-        policy: ``"mean"`` of the simulated targets' own thresholds, or their ``"max"`` for the careful.
-        expected_fpr: mean rate over simulated targets, each cut by the threshold of all the others.
+        value: records that score at least this are called members.
+        policy: ``"mean"`` of the simulated targets' own thresholds, or their ``"max"``, which is more careful.
+        expected_fpr: mean rate over simulated targets, each with the threshold of all the others.
         interval: where the rate on one more target is expected to lie (a prediction interval).
         simulated: how many targets were simulated.
-        first: whether it aims at the first rate that can be reached, since tied scores let none of those wanted be.
+        first: whether it aims at the first rate that can be reached, because tied scores prevent all wanted rates.
     """
 
     wanted: float
@@ -45,7 +45,7 @@ class Threshold:
     first: bool = False
 
     def decide(self, scores: FloatArray) -> BoolArray:
-        """Who is called a member, [N]."""
+        """Which records are called members, [N]."""
         return scores >= self.value
 
 
@@ -61,7 +61,7 @@ def estimate_thresholds(
     """Attack every simulated target of the pool once, and derive a threshold for each wanted rate.
 
     A simulated target has two references fewer than the target (itself and its complement are left out), which makes
-    the threshold err to the careful side where shadows are few.
+    the threshold a little too careful if there are few shadow models.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -94,7 +94,7 @@ def thresholds_from(
     policy: Policy = "mean",
     confidence: float = 0.95,
 ) -> tuple[Threshold, ...]:
-    """A threshold for each wanted rate that ties let be reached; where they let none, one for the first that can be.
+    """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
 
     Args:
         scored: simulated targets: pairs of scores [N] and members [N].
@@ -103,12 +103,12 @@ def thresholds_from(
         confidence: of every interval.
 
     Example:
-        >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members share the top
+        >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members have the top score
         >>> [(threshold.wanted, threshold.value, threshold.first) for threshold in thresholds_from([pair] * 2, [0.01])]
         [(0.5, 1.0, True)]
     """
     curves = [roc(scores, members) for scores, members in scored]
-    reached = [fpr for fpr in fprs if any(curve.point_at(fpr) for curve in curves)]  # point 0 calls nobody a member
+    reached = [fpr for fpr in fprs if any(curve.point_at(fpr) for curve in curves)]  # point 0 calls no record a member
     found = [threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in reached]
     if fprs and not reached:
         first = max(float(curve.fpr[1]) for curve in curves)
@@ -147,12 +147,12 @@ def _agreed(thresholds: FloatArray, policy: Policy) -> float:
 
 
 def _largest_cut(scores: FloatArray, members: BoolArray, fpr: float) -> float:
-    """The lowest score that keeps the rate; well above all scores where not even the first record may be called."""
+    """The lowest score that keeps the rate; above all scores if no record can be called a member."""
     curve = roc(scores, members)
     point = curve.point_at(fpr)
     if point:
         return float(curve.thresholds[point])
-    highest, *lower = curve.thresholds[1:3].tolist()  # half a step above: a mean of such cuts must not fall on a score
+    highest, *lower = curve.thresholds[1:3].tolist()  # half a step above: a mean of such values must not equal a score
     return float(highest + (highest - lower[0] if lower else 1.0) / 2)
 
 

@@ -8,14 +8,14 @@ from glasshouse.numerics import loss_to_margin
 
 __all__ = ["unlike_target"]
 
-_MOST = 100_000  # records; more do not tell more about how sure a model is, and take seconds
-_FEWEST = 6  # fewer models do not tell how much models of one kind differ
+_MOST = 100_000  # records; more give no better estimate of how sure a model is, and take seconds
+_FEWEST = 6  # with fewer models it is not known how much models of one kind differ
 
 
 def unlike_target(evidence: Evidence, *, advice: str = "") -> str:
-    """What a reader must know where the target answers unlike all shadow models; empty where it is like them.
+    """What a reader must know if the target answers unlike all shadow models; empty if it is like them.
 
-    Its margins over the records (every other, third … of very many) are looked at, never who trained it.
+    It looks at the margins of the records (of every second, third … if there are very many), never at the members.
 
     Args:
         evidence: losses of the target and of the shadow models.

@@ -1,4 +1,4 @@
-"""Evidence from a target and a shadow pool: each model is asked once and let go."""
+"""Evidence from a target and a shadow pool: each model is asked once and then released."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def collect(
 ) -> tuple[Evidence, Answers]:
     """Evidence about every record, and the target's own answers.
 
-    Where answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1, and
-    ``evidence.notes`` says so. Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C]
-    where ``how`` keeps them).
+    If answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1, and
+    ``evidence.notes`` reports it. Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C]
+    if ``how`` keeps them).
 
     Example:
         >>> from glasshouse.population import Population

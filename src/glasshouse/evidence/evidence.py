@@ -22,16 +22,16 @@ Kind = Literal["records", "graph", "any"]  # what an attack looks at
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Evidence:
-    """What an attack may look at. Who trained the target is not in it.
+    """What an attack may look at. It does not contain the target's members.
 
     Args:
         target_loss: [N] losses of the model under audit.
         shadow_loss: [K, N] losses of the shadow models.
-        shadow_members: [K, N] who trained which shadow model.
+        shadow_members: [K, N] members of each shadow model.
         ids: [N] record ids; positions by default.
-        labels: [N] columns of the true classes, where an attack asks for them.
+        labels: [N] columns of the true classes, for attacks that need them.
         target_logits: [N, C], for attacks that look at all classes.
-        shadow_logits: [K, N, C], likewise.
+        shadow_logits: [K, N, C], the same for shadow models.
         notes: how the models' answers were handled, in sentences for a report.
 
     Example:
@@ -69,11 +69,11 @@ class Evidence:
         target = np.asarray(target_loss, dtype=np.float64)
         shadows = np.asarray(shadow_loss, dtype=np.float64)
         if target.ndim != 1 or not len(target):
-            raise InputError(f"target_loss: shape {target.shape}; expected [N], one loss a record.")
+            raise InputError(f"target_loss: shape {target.shape}; expected [N], one loss per record.")
         if shadows.ndim != 2 or shadows.shape[1] != len(target):
             raise InputError(
                 f"shadow_loss: shape {shadows.shape} does not fit target_loss, which has {len(target)} records; "
-                f"expected [K, {len(target)}], one row a shadow model."
+                f"expected [K, {len(target)}], one row per shadow model."
             )
         names = as_ids(ids, len(target), place="ids")
         raise_faults(_loss_faults("target_loss", target[None, :], names) + _loss_faults("shadow_loss", shadows, names))
@@ -81,7 +81,7 @@ class Evidence:
         codes = None if labels is None else np.asarray(labels, dtype=np.int64)
         if codes is not None and codes.shape != target.shape:
             raise InputError(
-                f"labels: shape {codes.shape} does not fit {len(target)} records; give one label a record."
+                f"labels: shape {codes.shape} does not fit {len(target)} records; give one label per record."
             )
         target_outputs = _as_logits(target_logits, target.shape, "target_logits")
         shadow_outputs = _as_logits(shadow_logits, shadows.shape, "shadow_logits")
@@ -111,7 +111,7 @@ class Evidence:
         return len(self.shadow_loss)
 
     def references(self, mode: Mode) -> BoolArray:
-        """[K, N], which shadow models may speak about which record: all of them online, out-models offline."""
+        """[K, N], which shadow models are used for which record: all of them online, out-models offline."""
         if mode == "offline":
             self.require_side(inside=False)
             return ~self.shadow_members
@@ -119,24 +119,24 @@ class Evidence:
 
     @property
     def evidence(self) -> Evidence:
-        """Itself: what attacks on records look at."""
+        """The evidence itself: what attacks on records look at."""
         return self
 
     @property
     def offers(self) -> tuple[Kind, ...]:
-        """Which attacks can look at it: those on records."""
+        """Which kinds of attack can use it: those on records."""
         return ("records",)
 
     def audited(self, values: ArrayLike) -> NDArray[Any]:
-        """The entries of the audited records, [N], which here are all of them."""
+        """The entries of the audited records, [N]; here all records are audited."""
         return np.asarray(values)
 
     def simulated(self) -> Iterator[SimulatedTarget[Evidence]]:
-        """Each shadow model k in turn as the target, judged by the rest of the pool less k's complement.
+        """Each shadow model k in turn as the target, judged by the rest of the pool without k's complement.
 
-        With the complement among the references, the count of in-models would tell who trained k. Where the pool has no
-        complementary pairs but every record is in equally many models, one model of the opposite side is left out
-        record by record, for the same reason; where training sets were drawn independently, leaving out k is enough.
+        With the complement among the references, the count of in-models would reveal the members of k. If the pool has
+        no complementary pairs but every record is in equally many models, one model of the opposite side is left out
+        for each record, for the same reason. If training sets were drawn independently, leaving out k is enough.
 
         Example:
             >>> evidence = Evidence(
@@ -163,7 +163,7 @@ class Evidence:
             yield SimulatedTarget(view, self.shadow_members[k])
 
     def require_side(self, *, inside: bool, models: int = 1) -> None:
-        """Refuse where a record has fewer than ``models`` in-models (or out-models)."""
+        """Refuse if a record has fewer than ``models`` in-models (or out-models)."""
         counts = (self.shadow_members if inside else ~self.shadow_members).sum(axis=0)
         short = counts < models
         if short.any():
@@ -175,7 +175,7 @@ class Evidence:
 
 
 def _loss_faults(name: str, losses: FloatArray, ids: TextArray) -> list[str]:
-    """One line for each kind of loss that no model gives."""
+    """One line for each kind of invalid loss."""
     faults = []
     for kind, bad in {"NaN": np.isnan(losses), "infinite": np.isinf(losses), "negative": losses < 0}.items():
         if bad.any():

@@ -27,7 +27,7 @@ _KNOWN = {
 
 
 class EvidenceFile(NamedTuple):
-    """What a file held: the evidence, and the target's members [N] where the file tells (for evaluation alone)."""
+    """What a file held: the evidence, and the target's members [N] if the file has them (only for evaluation)."""
 
     evidence: Evidence
     members: BoolArray | None
@@ -38,7 +38,7 @@ def read_evidence(path: Path | str) -> EvidenceFile:
 
     *npz*: ``target_X`` [N, …] and ``shadow_X`` [K, N, …], X one of ``loss``, ``logits``, ``probabilities``;
     ``shadow_members`` [K, N]; ``labels`` [N] (needed for logits and probabilities); optionally ``members`` [N] and
-    ``ids`` [N], or ``target_ids`` and ``shadow_ids`` where the two are in different orders.
+    ``ids`` [N], or ``target_ids`` and ``shadow_ids`` if the two are in different orders.
 
     *csv, parquet*: one row for each model and record: ``model`` (``target`` or any other name), ``id``, ``member``
     (may be empty for the target), ``label``, and ``loss``, or ``logit_0, logit_1, …``, or ``probability_0, …``.
@@ -72,16 +72,16 @@ def read_evidence(path: Path | str) -> EvidenceFile:
 
 
 def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray | None = None) -> Path:
-    """Write evidence as ``.npz`` for `read_evidence`; logits are not kept, losses are all that scores need.
+    """Write evidence as ``.npz`` for `read_evidence`: losses, without logits, which most attacks do not need.
 
     Args:
-        path: where, ending in ``.npz``.
+        path: path of the file, ending in ``.npz``.
         evidence: what to write.
-        members: [N] who trained the target, to let a reader evaluate; left out by default.
+        members: [N] members of the target, so that a reader can evaluate; left out by default.
     """
     path = Path(path)
     if path.suffix != ".npz":
-        raise InputError(f"{path}: evidence is written as .npz.")
+        raise InputError(f"{path}: evidence is written as .npz; use a path that ends in .npz.")
     arrays: Arrays = {
         "target_loss": evidence.target_loss,
         "shadow_loss": evidence.shadow_loss,
@@ -108,7 +108,7 @@ def _read_npz(path: Path) -> Arrays:
         raise
     except ValueError as error:
         if "pickle" in str(error):
-            raise InputError(f"{path}: holds pickled objects; refused. Save plain numbers and strings.") from error
+            raise InputError(f"{path}: pickled objects are refused. Save plain numbers and strings.") from error
         raise InputError(f"{path}: is damaged: {error}.") from error
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise InputError(f"{path}: is not a whole .npz file: {error}.") from error
@@ -119,9 +119,9 @@ def _read_table(path: Path) -> Arrays:
 
 
 def _evidence_of(arrays: Arrays) -> EvidenceFile:
-    """Evidence from named arrays, the shadows' records brought into the target's order by id."""
+    """Evidence from named arrays, with the records of the shadow models brought into the target's order by id."""
     if "shadow_members" not in arrays:
-        raise InputError("shadow_members: missing; say who trained which shadow model, [K, N].")
+        raise InputError("shadow_members: missing; give the members of each shadow model, [K, N].")
     for kind in ("loss", "logits", "probabilities"):
         if f"target_{kind}" in arrays:
             break
@@ -134,10 +134,10 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     if shadow.ndim != target.ndim + 1 or shadow_members.shape != shadow.shape[:2]:
         raise InputError(
             f"shadow_{kind}: shape {shadow.shape} does not fit target_{kind} {target.shape} and shadow_members "
-            f"{shadow_members.shape}; expected [K, N] rows of what the target has [N] of."
+            f"{shadow_members.shape}; expected [K, N, …] for a target [N, …]."
         )
     if ("target_ids" in arrays) != ("shadow_ids" in arrays):
-        raise InputError("target_ids, shadow_ids: give both, or ids alone where the order is the same.")
+        raise InputError("target_ids, shadow_ids: give both, or only ids if the order is the same.")
     ids = as_ids(arrays.get("ids", arrays.get("target_ids")), len(target), place="ids")
     if "shadow_ids" in arrays:
         order = _order(ids, as_ids(arrays["shadow_ids"], shadow.shape[1], place="shadow_ids"))
@@ -156,7 +156,7 @@ def _order(wanted: np.ndarray, given: np.ndarray) -> np.ndarray:
     for first, second, name in ((wanted, given, "shadow_ids"), (given, wanted, "target_ids")):
         lost = ~np.isin(first, second)
         if lost.any():
-            raise InputError(f"{name}: record {str(first[lost][0])!r} is missing ({int(lost.sum())} in all).")
+            raise InputError(f"{name}: record {str(first[lost][0])!r} is missing ({int(lost.sum())} in total).")
     sorting = np.argsort(given)
     found: np.ndarray = sorting[np.searchsorted(given, wanted, sorter=sorting)]
     return found

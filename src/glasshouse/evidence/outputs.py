@@ -1,4 +1,4 @@
-"""From what a file may hold (losses, logits, probabilities) to what an attack wants."""
+"""From what a file may hold (losses, logits, probabilities) to what an attack needs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def outputs_to_losses(
 ) -> dict[str, Any]:
     """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
 
-    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, for all models alike.
+    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, in the same way for all models.
 
     Args:
         kind: ``"loss"``, ``"logits"`` or ``"probabilities"``.
         target: [N] or [N, C].
         shadow: [K, N] or [K, N, C].
-        labels: [N] columns of the true classes; needed for all but losses.
-        ids: [N], to name a record in an error.
+        labels: [N] columns of the true classes; not needed for losses.
+        ids: [N] record ids, to name a record in an error.
 
     Example:
         >>> two = np.array([[0.0, 0.0], [1.0, 1.0]])
@@ -61,7 +61,7 @@ def outputs_to_losses(
     codes = _whole(labels, ids)
     step = None
     if kind == "probabilities":
-        if target.ndim == 1:  # one number a record: the probability of class 1
+        if target.ndim == 1:  # one number per record: the probability of class 1
             target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
         for name, values in (("target_probabilities", target[None]), ("shadow_probabilities", shadow)):
             _check_probabilities(name, values, ids)
@@ -89,7 +89,7 @@ def outputs_to_losses(
 
 
 def _loss_steps(target: NDArray[Any], shadow: NDArray[Any]) -> tuple[float | None, list[float | None]]:
-    """Steps of the confidences behind losses: a loss of exactly 0 is of a model, or a precision, that has some."""
+    """Steps of the confidences behind losses: a loss of exactly 0 shows that the model, or the precision, has steps."""
     found = []
     for loss in (target, *shadow):
         right = np.exp(-np.abs(loss.astype(np.float64)))
@@ -104,21 +104,21 @@ def _looked_at(probabilities: NDArray[Any]) -> StepFinder:
 
 
 def _coded(labels: NDArray[Any] | None) -> bool:
-    """Whether labels are numbers; names say nothing that an attack on losses could use."""
+    """Whether labels are numbers; an attack on losses cannot use names."""
     return labels is not None and labels.dtype.kind in "iufb"
 
 
 def _whole(labels: NDArray[Any] | None, ids: TextArray) -> IntArray:
     values = np.asarray(labels)
     if values.shape != ids.shape:
-        raise InputError(f"labels: shape {values.shape} does not fit {len(ids)} records; give one label a record.")
+        raise InputError(f"labels: shape {values.shape} does not fit {len(ids)} records; give one label per record.")
     if values.dtype.kind not in "iufb" or not np.isfinite(values).all() or (values != np.floor(values)).any():
         raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
     return values.astype(np.int64)
 
 
 def _two_columns(logits: NDArray[Any], records: int, models: int | None = None) -> NDArray[Any]:
-    """One logit z a record becomes [0, z]; anything wider stays."""
+    """One logit z per record becomes [0, z]; anything wider is returned as it is."""
     if logits.size != records:
         return logits
     z = logits.reshape((len(logits),) if models is None else (models, -1))
@@ -126,7 +126,7 @@ def _two_columns(logits: NDArray[Any], records: int, models: int | None = None) 
 
 
 def _check_probabilities(name: str, values: NDArray[Any], ids: TextArray) -> None:
-    """Refuse rows that are not a distribution over the classes."""
+    """Refuse rows that are not distributions over the classes."""
     with np.errstate(invalid="ignore"):
         wrong = ~((values >= 0).all(axis=-1) & (np.abs(values.sum(axis=-1) - 1) < 1e-3))
     if wrong.any():

@@ -16,14 +16,14 @@ V = TypeVar("V")
 
 
 class SimulatedTarget(NamedTuple, Generic[V]):
-    """A shadow model in the target's place: what an attack may look at, and who truly trained the model [N]."""
+    """A shadow model in the target's place: what an attack may look at, and the true members of the model [N]."""
 
     view: V
     members: BoolArray
 
 
 def check_simulation(models: int) -> None:
-    """Refuse a pool of so few models that none can play the target.
+    """Refuse a pool with too few models for one of them to play the target.
 
     Example:
         >>> check_simulation(2)
@@ -35,7 +35,7 @@ def check_simulation(models: int) -> None:
 
 
 def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
-    """Rows of the pool that may speak about simulated target k: [R, 1] for all records alike, or [R, N].
+    """Rows of the pool that simulated target k is compared with: [R, 1] the same for all records, or [R, N].
 
     Example:
         >>> reference_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool), 0).tolist()
@@ -48,7 +48,7 @@ def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
     if len(np.unique(members.sum(axis=0))) != 1:
         return others[:, None]
     opposite = members[others] != members[k]  # [K - 1, N]
-    # the partner moves round the pool with the record, so that no model is left out more often than another
+    # the partner changes from record to record, so that no model is left out more often than another
     turn = (np.arange(len(others))[:, None] + np.arange(members.shape[1])[None, :]) % len(others)
     partner = np.where(opposite, turn, -1).argmax(axis=0)
     keep = np.argsort(np.arange(len(others))[:, None] == partner, axis=0, kind="stable")[:-1]

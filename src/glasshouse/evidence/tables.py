@@ -1,4 +1,4 @@
-"""Tables with one row for each model and record, as people keep them in csv and parquet."""
+"""Tables with one row for each model and record, from csv and parquet files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_columns(path: Path) -> dict[str, TextArray]:
         raise InputError(f"{path}: is not a text table: {error}.") from error
     rows = [row for row in rows if row]
     if len(rows) < 2:
-        raise InputError(f"{path}: holds no rows.")
+        raise InputError(f"{path}: the table has no rows.")
     header = [name.strip() for name in rows[0]]
     for number, row in enumerate(rows[1:], start=2):
         if len(row) != len(header):
@@ -64,12 +64,12 @@ def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
     kind, names = _output_columns(columns, path)
     missing = [name for name in ("model", "id", "member") if name not in columns]
     if missing:
-        raise InputError(f"{path}: the column {missing[0]!r} is missing; needed are model, id, member and {kind}.")
+        raise InputError(f"{path}: the column {missing[0]!r} is missing; the table needs model, id, member and {kind}.")
     outputs = np.stack([_numbers(columns[name], name, path) for name in names], axis=1)
     outputs = outputs[:, 0] if kind == "loss" else outputs
     rows_of = {name: np.flatnonzero(columns["model"] == name) for name in dict.fromkeys(columns["model"].tolist())}
     if "target" not in rows_of:
-        raise InputError(f"{path}: model: no row is named 'target'.")
+        raise InputError(f"{path}: model: no row is named 'target'; give the target's rows this name.")
     target = rows_of.pop("target")
     if not rows_of:
         raise InputError(f"{path}: model: all rows are the target's; give the shadow models' rows too.")
@@ -78,13 +78,13 @@ def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
     member = as_flags(columns["member"], place=f"{path}: member")
     unknown = np.concatenate([rows[member[rows] < 0] for rows in order.values()])
     if len(unknown):
-        raise InputError(f"{path}: member: empty for record {str(ids[unknown[0]])!r} of a shadow model; say 1 or 0.")
+        raise InputError(f"{path}: member: empty for record {str(ids[unknown[0]])!r} of a shadow model; write 1 or 0.")
     arrays: Arrays = {
         f"target_{kind}": outputs[target],
         f"shadow_{kind}": np.stack([outputs[rows] for rows in order.values()]),
         "shadow_members": np.stack([member[rows] == 1 for rows in order.values()]),
         "target_ids": ids[target],
-        "shadow_ids": ids[target],  # every model's rows now stand in the target's order
+        "shadow_ids": ids[target],  # the rows of every model are now in the target's order
     }
     if (member[target] >= 0).all():
         arrays["members"] = member[target] == 1
@@ -95,23 +95,23 @@ def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
 
 
 def _output_columns(columns: dict[str, Any], path: Path) -> tuple[str, list[str]]:
-    """Which kind of output the table holds, and its columns in the order of the classes."""
+    """The kind of output in the table, and its columns in the order of the classes."""
     if "loss" in columns:
         return "loss", ["loss"]
     for kind, stem in (("logits", "logit"), ("probabilities", "probability")):
         found = sorted((int(match[1]), name) for name in columns if (match := re.fullmatch(stem + r"_(\d+)", name)))
         if found:
             if [number for number, _ in found] != list(range(len(found))):
-                raise InputError(f"{path}: the columns {stem}_0, {stem}_1, … have a gap.")
+                raise InputError(f"{path}: the columns {stem}_0, {stem}_1, … have a gap; give one per class.")
             return kind, [name for _, name in found]
-    raise InputError(f"{path}: no column named loss, logit_0, … or probability_0, …")
+    raise InputError(f"{path}: there is no column named loss, logit_0, … or probability_0, …; give one kind.")
 
 
 def _in_order(ids: NDArray[Any], wanted: NDArray[Any], rows: NDArray[Any], model: str, path: Path) -> NDArray[Any]:
     """Rows of one model in the target's order of records."""
     place = dict(zip(ids.tolist(), rows.tolist(), strict=True))
     if len(place) != len(rows):
-        raise InputError(f"{path}: model {model!r} has a record twice; one row for each model and record.")
+        raise InputError(f"{path}: model {model!r} has a record twice; give one row for each model and record.")
     lost = [name for name in wanted.tolist() if name not in place]
     if lost or len(place) != len(set(wanted.tolist())):
         name = lost[0] if lost else next(name for name in place if name not in set(wanted.tolist()))

@@ -83,41 +83,41 @@ def audit(
     known_graph: Data | None = None,
     setting: Setting = "inductive",
 ) -> AuditResult:
-    """Train shadow GNNs, attack the target, and measure which of its training nodes can be told from outside.
+    """Train shadow GNNs, attack the target, and measure which of its training nodes can be recognised.
 
-    `glasshouse.audit` for graphs: what both take has the same name, order and default; the last four are of graphs.
+    `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
 
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others.
-        model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box will do. None trains one on
-            ``members``. A model that is given needs its ``members`` and the ``trainer`` that it was trained by.
-        members: [n] who trained the target, for evaluation alone. Where no model is given, a random half by default.
-        trainer: ``(data, members, seed) -> model``, as the target was trained; where no model is given, `GNNTrainer` by
-            default.
-        shadow_trainer: how the attacker trains, where it does not know how the owner did: another architecture or
+        model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
+            on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
+        members: [n] who trained the target, for evaluation only; by default a random half, if no model is given.
+        trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`, if no model is
+            given.
+        shadow_trainer: how the attacker trains, if it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
         attacks: attacks on records by name (they look at zero-hop queries), attacks on graphs such as ``"g-base"``,
             objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"`` picks one of either kind
-            by simulated targets and says why.
+            by simulated targets and reports why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
-        fprs: wanted false-positive rates; by default 1 % and 0.1 %, those that the sample can resolve.
+        fprs: wanted false-positive rates; by default 1 % and 0.1 %, if the sample can resolve them.
         prior: λ, the share of members that the attacker expects: one number, or one per node.
         claim: a stated (ε, δ) to judge.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
-        fraction: share of nodes that trains a shadow model.
+        fraction: share of the nodes that each shadow model is trained on.
         pool: the shadow pool's folder: models found there are not trained again. None keeps no model.
         compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
         seed: of every random choice.
         title: of the report.
-        about: a sentence on the data, shown beside the figures; by default what ``data.about`` says, where it is there.
+        about: a sentence on the data, shown beside the figures; by default ``data.about``, if it is set.
         progress: whether to show bars; by default on a terminal only.
         nodes: ids of the nodes to audit; all by default.
         ids: [n] names of the nodes; by default ``data.ids``, or their numbers.
         known_graph: the graph as the attacker knows it, such as `noisy_edges` of ``data``; ``data`` by default.
-        setting: how training saw the graph: ``"inductive"``, the members and the edges between them alone; or
+        setting: how training saw the graph: ``"inductive"``, only the members and the edges between them; or
             ``"transductive"``, the whole graph with the members' labels, as in the usual Planetoid script. All queries
-            are then of the whole graph, and attacks that toggle nodes are left out.
+            are then about the whole graph, and attacks that toggle nodes are left out.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -145,7 +145,7 @@ def audit(
     made = {name: with_truth(attack, truth) for name, attack in made.items()}
     made, left_out = _fitting(made, empty)
     plan = ShadowPool.plan(
-        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, store=pool, compute=compute
+        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, folder=pool, compute=compute
     )
     check_attacks(made, plan.members[:, empty.nodes])
     trained = train_shadows(plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress)
@@ -153,7 +153,7 @@ def audit(
     models = list(track(plan, total=len(plan), label="Shadow models", unit="models", show=progress))
     spent = trained.seconds + time.perf_counter() - started
     scene = Scene(seen, trained.target, models, plan.members, nodes=nodes, ids=names, setting=setting)
-    _ = scene.evidence  # before anything is toggled: answers that are not logits are named here
+    _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     labels, population = data.y.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
@@ -191,18 +191,18 @@ def audit(
 
 
 def _fitting(attacks: dict[str, Attack[Any]], scene: Scene) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
-    """The attacks that make sense of a scene, and the reasons of those that do not."""
+    """The attacks that make sense for a scene, and why the others do not."""
     senseless = [name for name, attack in attacks.items() if attack.kind == "graph" and "graph" not in scene.offers]
     if len(senseless) == len(attacks):
         raise InputError(f"attacks: {senseless[0]} is {_NO_TOGGLES}. Name others, such as base, lira or best.")
     kept = {name: attack for name, attack in attacks.items() if name not in senseless}
     if all(attack.knows_truth for attack in kept.values()):
-        raise InputError("attacks: all of them are told who trained the target, a limit only; name one that is not.")
+        raise InputError("attacks: all of them know who trained the target, as a limit; name one that does not.")
     return kept, dict.fromkeys(senseless, _NO_TOGGLES)
 
 
 def _engine(attacks: Mapping[str, Attack[Any]], scene: Scene, *, seed: int) -> str:
-    """How far the fast engine is from the rule as written, where an attack relies on it."""
+    """How far the fast engine is from the rule as written, if an attack relies on it."""
     relying = [attack for attack in attacks.values() if attack.kind == "any" or getattr(attack, "toggles", False)]
     if not relying or "graph" not in scene.offers:
         return "no attack of this audit toggles nodes"
@@ -211,7 +211,7 @@ def _engine(attacks: Mapping[str, Attack[Any]], scene: Scene, *, seed: int) -> s
 
 
 def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Setting) -> Trainer:
-    """The trainer of the target, where what is given belongs together."""
+    """The trainer of the target, if the given options belong together."""
     if trainer is None:
         ours = GNNTrainer(setting=setting)
         if model is not None and not (type(model) is GNN and shape_of(model) == shape_of(ours.untrained(data))):
@@ -223,14 +223,14 @@ def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Se
     check_trainer(trainer)
     if isinstance(trainer, GNNTrainer) and trainer.setting != setting:
         raise InputError(
-            f'setting: the audit says "{setting}", but the trainer trains in the {trainer.setting} setting. Say '
+            f'setting: the audit has "{setting}", but the trainer trains in the {trainer.setting} setting. Pass '
             f'setting="{trainer.setting}" to audit, or GNNTrainer(setting="{setting}").'
         )
     return trainer
 
 
 def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:
-    """Whether models that are not trained by us look as if they had been trained in another setting."""
+    """Warn if models that we did not train look as if they were trained in the other setting."""
     if scene.setting == "transductive" or isinstance(trainer, GNNTrainer):
         return ()
     if not looks_transductive(scene.shadows, scene.data, scene.shadow_members):
@@ -238,12 +238,12 @@ def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:
     return (
         "All shadow models fit their members better in the whole graph than in the graph of the members alone, so they "
         "seem to have been trained on the whole graph with a mask. The audit takes them as inductive, and its figures "
-        'are then wrong: say setting="transductive".',
+        'are then wrong: pass setting="transductive".',
     )
 
 
 def _oddities(data: Data) -> list[str]:
-    """What is unusual about the edges, said once; all of it is handled as PyTorch Geometric's layers do."""
+    """Report once what is unusual about the edges; all of it is handled as PyTorch Geometric's layers do."""
     edges = data.edge_index
     found = []
     if contains_self_loops(edges):

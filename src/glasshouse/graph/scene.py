@@ -35,17 +35,17 @@ _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Scene:
-    """One target on one graph, as an attacker sees it. Who trained the target is not in it.
+    """One target on one graph, as an attacker sees it. It does not hold who trained the target.
 
     Args:
         data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n].
         target: the model under audit, ``(x, edge_index) -> logits``.
         shadows: the K shadow models.
-        shadow_members: [K, n] who trained which.
+        shadow_members: [K, n] which nodes trained which shadow model.
         nodes: ids of the audited nodes; all by default.
         ids: [n] names of the nodes; their numbers by default. Those of the audited nodes are the scene's ``ids``.
-        setting: ``"inductive"``, or ``"transductive"`` where models were trained on the whole graph with the members'
-            labels; models are then asked about the whole graph only.
+        setting: ``"inductive"``, or ``"transductive"`` if models were trained on the whole graph with the members'
+            labels; models are then asked only about the whole graph.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
@@ -105,7 +105,7 @@ class Scene:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was noticed about the models, each thing once."""
+        """What was noticed about the models, each note once."""
         return tuple(dict.fromkeys(note for model in self.models for note in manners_of(model).notes))
 
     @property
@@ -115,30 +115,30 @@ class Scene:
 
     @property
     def offers(self) -> tuple[Kind, ...]:
-        """Which attacks can look at it; those on graphs toggle nodes, which says nothing of a transductive model."""
+        """Which attacks can look at it; those on graphs toggle nodes, which is no signal for a transductive model."""
         return ("records", "graph") if self.setting == "inductive" else ("records",)
 
     def audited(self, values: ArrayLike) -> NDArray[Any]:
-        """The entries of the audited nodes, [N], of an array with one per node of the graph."""
+        """The entries of the audited nodes, [N], from an array with one entry per node of the graph."""
         return np.asarray(values)[self.nodes]
 
     @property
     def evidence(self) -> Evidence:
-        """Evidence about the audited nodes for attacks on records: zero-hop queries, or, transductive, whole-graph."""
+        """Evidence about the audited nodes for attacks on records: zero-hop queries, or whole-graph if transductive."""
         return self.of_nodes(self.zero_hop if self.setting == "inductive" else self.whole_graph)
 
     @cached_property
     def zero_hop(self) -> Evidence:
-        """Evidence about every node from queries without edges: what the i.i.d. attacks look at."""
+        """Evidence about every node from queries without edges: the i.i.d. attacks look at this."""
         return self._evidence(torch.empty((2, 0), dtype=torch.long))
 
     @cached_property
     def whole_graph(self) -> Evidence:
-        """Evidence about every node from queries of the whole graph that the attacker knows."""
+        """Evidence about every node from queries about the whole graph that the attacker knows."""
         return self._evidence(self.data.edge_index)
 
     def of_nodes(self, evidence: Evidence) -> Evidence:
-        """Evidence about the audited nodes alone."""
+        """Evidence about the audited nodes only."""
         at = self.nodes
         logits, shadow_logits = evidence.target_logits, evidence.shadow_logits
         return Evidence(
@@ -154,7 +154,7 @@ class Scene:
     def toggled(self, masks: BoolArray, *, engine: str = "auto", hops: Hops = "model") -> FloatArray:
         """S of eq. (6) under sampled masks [M, n], for target and shadow models, [1 + K, M, nodes].
 
-        The last answers are remembered: attacks of two modes, or with the same sampler, ask the same.
+        The last answers are kept: attacks in both modes, or with the same sampler, ask the same.
         """
         key = (hashlib.sha256(np.packbits(masks).tobytes()).hexdigest(), len(masks), engine, hops)
         if key not in self._answers:
@@ -171,13 +171,13 @@ class Scene:
         return {}
 
     def simulated(self) -> Iterator[SimulatedTarget[Scene]]:
-        """Each shadow model in turn as the target, judged by the rest less its complement; and who trained it."""
+        """Each shadow model in turn as the target, judged by the others without its complement; and who trained it."""
         count = len(self.shadows)
         check_simulation(count)
         for k in range(count):
             rows = reference_rows(self.shadow_members, k)
             if rows.shape[1] != 1:
-                raise InputError("shadow_members: on graphs, shadow models come in complementary pairs or at random.")
+                raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
             others = rows[:, 0].tolist()
             scene = Scene(
                 self.data,

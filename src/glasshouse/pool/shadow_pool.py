@@ -35,7 +35,7 @@ _DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
 class ShadowPool:
     """Shadow models of one population and trainer.
 
-    Without ``store`` each model is trained when it is needed and not kept. With it, every model is trained once, kept
+    Without ``folder`` each model is trained when it is needed and not kept. With it, every model is trained once, kept
     in the folder, found again by later audits of the same data, trainer and seed, and read one at a time.
 
     Args:
@@ -44,7 +44,7 @@ class ShadowPool:
         members: [K, N] which records train which model.
         seed: from which each model's own seed is derived.
         fraction: share of records that trains a model, as planned.
-        store: the pool's folder.
+        folder: where models are kept.
         compute: where training runs; here by default.
         together: models trained at once if the trainer can, always the same ones, whatever is already there. A killed
             run loses these, so use 1 for large models that are trained one by one anyway.
@@ -63,7 +63,7 @@ class ShadowPool:
     members: BoolArray
     seed: int = 0
     fraction: float = 0.5
-    store: Path | None = None
+    folder: Path | None = None
     compute: Compute = field(default_factory=ThisProcess)
     together: int = 8
 
@@ -81,7 +81,7 @@ class ShadowPool:
         shadows: int = 8,
         fraction: float = 0.5,
         seed: int = 0,
-        store: Path | str | None = None,
+        folder: Path | str | None = None,
         compute: Compute | None = None,
     ) -> ShadowPool:
         """A pool by the paper's Algorithm 1; by independent draws if ``fraction`` is not one half."""
@@ -96,7 +96,7 @@ class ShadowPool:
             members=members,
             seed=seed,
             fraction=fraction,
-            store=None if store is None else Path(store),
+            folder=None if folder is None else Path(folder),
             compute=compute or ThisProcess(),
         )
 
@@ -105,11 +105,11 @@ class ShadowPool:
 
     def __iter__(self) -> Iterator[Any]:
         """One model after another: read from the folder if there is one, else trained now."""
-        if self.store is None and isinstance(self.compute, ThisProcess):
+        if self.folder is None and isinstance(self.compute, ThisProcess):
             note_work("Shadow models were being trained; without a pool they are not kept.")
             for group in self._groups():
                 yield from train_group(self.population, self.trainer, group)
-        elif self.store is None:
+        elif self.folder is None:
             note_work("Shadow models were being trained; without a pool they are not kept.")
             models: dict[int, StoredModel] = {}
             for _, batch in self._trained(self._groups()):
@@ -124,16 +124,16 @@ class ShadowPool:
                 try:
                     yield restored(kind, content, self.trainer, self.population)
                 except InputError as error:
-                    raise InputError(*[f"{self.store}: model {index}: {fault}" for fault in error.faults]) from error
+                    raise InputError(*[f"{self.folder}: model {index}: {fault}" for fault in error.faults]) from error
 
     def train(self, *, progress: bool | None = None) -> PoolFolder:
         """Train what is missing in the folder, and nothing else; several processes may do so at once."""
-        if self.store is None:
-            raise InputError("store: this pool has no folder to train into.")
+        if self.folder is None:
+            raise InputError("folder: this pool has no folder to train into.")
         identity = self._identity
-        with contextlib.closing(Claims(self.store / ".claims")) as claims:
+        with contextlib.closing(Claims(self.folder / ".claims")) as claims:
             with claims.claimed(_DESCRIPTION, wait=True):
-                folder = PoolFolder(self.store, identity)
+                folder = PoolFolder(self.folder, identity)
             self._check_members(folder)
             for wait in (False, True):  # first what no process is training, then what others began and may have left
                 self._train_missing(folder, claims, wait=wait, progress=progress)
@@ -171,7 +171,7 @@ class ShadowPool:
                 continue
             if found != members_as_ids(self.members[index], self.population.ids):
                 raise InputError(
-                    f"{self.store}: model {index}: was trained on other records than this pool plans for it. "
+                    f"{self.folder}: model {index}: was trained on other records than this pool plans for it. "
                     f"Choose another folder for this pool."
                 )
 
@@ -187,7 +187,7 @@ class ShadowPool:
             ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
             left = sum(len(group.indices) for group in ours)
             if left:
-                note_work(f"Shadow models that were trained are kept in {self.store}.")
+                note_work(f"Shadow models that were trained are kept in {self.folder}.")
             done = (index for batch in self._saved(folder, ours) for index in batch)
             for _ in track(done, total=left, label=label, unit="models", show=progress):
                 pass

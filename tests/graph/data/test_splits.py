@@ -33,7 +33,7 @@ def test_a_snowball_has_exactly_the_size_asked_for_on_any_graph(
     size = len(case.data.x)
     wanted = round(fraction * size)
     if not 0 < wanted < size:
-        with pytest.raises(InputError, match="nobody"):
+        with pytest.raises(InputError, match="no node inside"):
             snowball_subset(case.data, fraction=fraction, seed=seed, branching=branching)
         return
     inside = snowball_subset(case.data, fraction=fraction, seed=seed, branching=branching)

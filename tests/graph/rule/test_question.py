@@ -39,7 +39,7 @@ FIRST = torch.tensor([0])
         (graph(), torch.ones(2, 4, dtype=torch.bool), FIRST, r"masks: each has 4 entries .* Pass bool \[masks, 3\]"),
         (graph(), EVERYONE, torch.tensor([3]), "nodes: ids outside 0 ... 2"),
         (graph(), EVERYONE, torch.tensor([-1]), "nodes: ids outside 0 ... 2"),
-        (graph(), EVERYONE, torch.tensor([0.5]), "nodes: of type torch.float32"),
+        (graph(), EVERYONE, torch.tensor([0.5]), "nodes: have type torch.float32"),
         (graph(x=torch.tensor([[1.0], [torch.nan], [0.0]])), EVERYONE, FIRST, "data.x: node 1 has a NaN"),
         (graph(edge_index=torch.tensor([[0], [7]])), EVERYONE, FIRST, "data.edge_index: names nodes outside"),
         (graph(y=torch.tensor([0, 1])), EVERYONE, FIRST, r"data.y: has shape \(2,\) for 3 nodes"),

@@ -1,4 +1,4 @@
-"""What the stacked attacks are made of: simulated targets, their features, and a learner that never saw the target."""
+"""What the stacked attacks are made of: simulated targets, their features, and a learner that never sees the target."""
 
 from glasshouse.attacks.stacking.features import record_features
 from glasshouse.attacks.stacking.fitting import ALL, CrossFit, cross_fit

@@ -1,4 +1,4 @@
-"""Features of a record from one query: what single attacks make of the losses of the target and the shadow models."""
+"""Features of a record from one query: signals of single attacks on the losses of the target and the shadow models."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     """Log-confidence, margin, and how both compare with the shadow models', by name, [N] each.
 
-    BASE's log-odds; the mean margin of out-models, the distance to it by one spread for all records and by the record's
-    own (estimated from few models as BaVarIA does), and that spread; online the same of in-models, and the log ratios
-    of LiRA and BaVarIA. Offline no in-model of a record is looked at.
+    They are: BASE's log-odds; the mean margin of out-models, the distance to it in units of one spread for all records
+    and of the record's own spread (estimated from few models as BaVarIA does), and that spread; online the same for
+    in-models, and the log ratios of LiRA and BaVarIA. Offline no in-model of a record is used.
 
     Args:
         evidence: losses of a target and of the shadow models that it is compared with.
@@ -71,14 +71,14 @@ def _side(margins: FloatArray, who: BoolArray, name: str) -> Moments:
 
 
 def _pooled(side: Moments) -> FloatArray:
-    """One variance for all records, []; 1 where each has a single model, which has no spread."""
+    """One variance for all records, []; 1 if each has a single model, which has no spread."""
     freedom = float((side.models - 1).sum())
     variance = side.squares.sum() / freedom if freedom else 1.0
     return np.asarray(max(float(variance), _SMALLEST_VARIANCE))
 
 
 def _own(side: Moments) -> tuple[FloatArray, FloatArray]:
-    """Degrees of freedom and variance of each record, [N] each, drawn towards what is usual."""
+    """Degrees of freedom and variance of each record, [N] each, shrunk towards the usual variance."""
     if not (side.models > 1).any():
         return np.full(len(side.mean), np.inf), np.ones(len(side.mean))
     freedom, variance = fit_variance_prior(side).updated(side)
@@ -86,5 +86,5 @@ def _own(side: Moments) -> tuple[FloatArray, FloatArray]:
 
 
 def _log_density(value: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
-    """Of a Gaussian, without the constant that cancels in every ratio."""
+    """Log-density of a Gaussian, without the constant that cancels in every ratio."""
     return np.asarray(-0.5 * np.log(variance) - 0.5 * (value - mean) ** 2 / variance)

@@ -1,4 +1,4 @@
-"""Fit a posterior on simulated targets, such that nothing is judged by what was learned from it."""
+"""Fit a posterior on simulated targets, so that nothing is judged by what was learned from it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ALL = "all"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CrossFit:
-    """A learned posterior, and what it says of the simulated targets when they are held out.
+    """A learned posterior, and its log-odds of the simulated targets when they are held out.
 
     Args:
-        predictors: of each learner, one per fold of records, learned from the other folds, or from all records where
-            there is a single fold.
+        predictors: for each learner, one per fold of records, learned from the other folds, or from all records if
+            there is only one fold.
         folds: [N] the fold of each record.
         held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
-        learner: which learner is used, the one with the smallest log loss on held-out targets; ``"all"`` is their mean.
-        log_loss: that of every learner.
+        learner: the learner in use, with the smallest log loss on held-out targets; ``"all"`` is the mean of all.
+        log_loss: log loss of every learner.
     """
 
     predictors: Mapping[str, tuple[Predictor, ...]]
@@ -41,7 +41,7 @@ class CrossFit:
 
     @property
     def steady(self) -> str:
-        """The learner for a target unlike the simulated ones: of several the last, trees, which do not extrapolate."""
+        """The learner for a target unlike the simulated ones: the last of several, trees, which do not extrapolate."""
         return list(self.predictors)[-1] if self.learner == ALL else self.learner
 
     def log_odds(self, rows: FloatArray, *, learner: str | None = None) -> FloatArray:
@@ -71,12 +71,12 @@ def cross_fit(
 
     Args:
         rows: [T, N, F] features of the records of each simulated target.
-        members: [T, N] who trained it.
+        members: [T, N] its members.
         groups: [T] simulated targets that are held out together.
-        folds: [N] of the records; a single fold (online) is learned from as well as judged.
-        learners: candidates by name, the one that extrapolates least last.
-        seed: of the learners.
-        jobs: fits side by side; -1 for as many as there are cores. The result does not depend on it.
+        folds: [N] the fold of each record; a single fold (online) is both learned from and judged.
+        learners: candidates by name; the one that extrapolates least comes last.
+        seed: seed of the learners.
+        jobs: number of fits that run in parallel; -1 for one per core. The result does not depend on it.
 
     Example:
         >>> from glasshouse.attacks.stacking.learners import Linear
@@ -131,6 +131,6 @@ def _fits(
             rows[chosen].reshape(-1, rows.shape[2]), members[chosen].reshape(-1), seed=seed_for(seed, group, fold)
         )
 
-    # each fit stays on one core, so that its bits do not depend on how many there are
+    # each fit stays on one core, so that its result does not depend on the number of cores
     with threadpool_limits(1, user_api="blas"):
         return list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(group, fold) for group, fold in parts))

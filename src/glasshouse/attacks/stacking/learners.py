@@ -1,4 +1,4 @@
-"""Learners of a membership posterior from features: boosted trees, and a linear one for where records are few."""
+"""Learners of a membership posterior from features: boosted trees, and a linear one for few records."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from glasshouse.randomness import generator, seed_for
 
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]
 
-_SMALLEST = 1e-7  # boosted probabilities are float64, but no leaf stands for ten million rows
+_SMALLEST = 1e-7  # boosted probabilities are float64, but no leaf holds ten million rows
 
 
 class Predictor(Protocol):
-    """What a learner gives: log-odds [R] of membership from rows [R, F]."""
+    """What a learner returns: it gives log-odds [R] of membership from rows [R, F]."""
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
         """Log-odds, [R]."""
@@ -40,14 +40,14 @@ class Boosted:
     """Histogram gradient boosting: mean log-odds of several fits, with a random share of the features for each split.
 
     Args:
-        rounds: trees of a fit.
-        rate: what each tree adds.
-        leaves: of a tree, at most.
+        rounds: number of trees in a fit.
+        rate: learning rate.
+        leaves: leaves of a tree, at most.
         smallest_leaf: rows of a leaf, at least.
-        penalty: L2, on the leaves' values.
-        share: of the features, looked at for each split.
-        fits: how many are averaged.
-        examples: at most so many rows are learned from, drawn at random.
+        penalty: L2 penalty on the leaves' values.
+        share: share of the features that is tried for each split.
+        fits: how many fits are averaged.
+        examples: how many rows it learns from, at most; drawn at random.
 
     Example:
         >>> rows = np.repeat([[0.0], [1.0]], 100, axis=0)
@@ -83,7 +83,7 @@ class Boosted:
             early_stopping=False,
             random_state=seed % 2**32,
         )
-        # one thread: the order in which several add up is not the same twice, and so the last bits are not
+        # one thread: several add up in an order that changes from run to run, and so do the last bits
         with threadpool_limits(1, user_api="openmp"):
             return made.fit(rows, members)
 
@@ -104,7 +104,7 @@ class Linear:
 
     Args:
         strength: inverse of the penalty.
-        tail: share of rows on either side whose values are drawn in to the last one inside.
+        tail: share of rows at each end whose values are clipped.
 
     Example:
         >>> rows = np.linspace(-3, 3, 200)[:, None]

@@ -1,6 +1,6 @@
-"""Whether a target answers like the simulated targets that were learned from, and what to do where it does not.
+"""Whether a target answers like the simulated targets that were learned from, and what to do if it does not.
 
-A target that answers like none of them is called *unlike*, and how far its answers are from theirs its *unlikeness*.
+A target that answers like none of them is called *unlike*. Its *unlikeness* is how far its answers are from theirs.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from glasshouse.arrays import FloatArray
 
 __all__ = ["LARGEST_UNLIKENESS", "Likeness", "steadied", "unlike_warning"]
 
-LARGEST_UNLIKENESS = 5.0  # targets of the pool's own kind stay under 3, those of another architecture are past 6
-_WEIGHT = 0.75  # of simple attacks; anything from 0.7 to 1 does as well on targets of another architecture
+LARGEST_UNLIKENESS = 5.0  # targets of the pool's own kind stay below 3, those of another architecture are above 6
+_WEIGHT = 0.75  # of simple attacks; values from 0.7 to 1 work equally well on targets of another architecture
 _FURTHEST = 1e6
-_LARGEST = 1e100  # a loss of 1e300 is a number, and its square is not
+_LARGEST = 1e100  # a loss of 1e300 is finite, but its square is not
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Likeness:
-    """How simulated targets answer over all records, without a look at who trained them.
+    """How simulated targets answer over all records, members or not.
 
     Args:
-        quantiles: [levels] of their answers, all together.
+        quantiles: [levels] quantiles of all their answers together.
         centre: [figures] mean over targets of the mean, the spread and some quantiles of a target's answers.
         spread: [figures] standard deviation over targets.
 
@@ -46,9 +46,9 @@ class Likeness:
 
     @classmethod
     def of(cls, answers: FloatArray) -> Likeness:
-        """Of the answers [T, N] of T simulated targets."""
+        """From the answers [T, N] of T simulated targets."""
         figures = np.stack([_figures(row) for row in answers])
-        floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would make everything unlike
+        floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would make every target unlike
         return cls(
             quantiles=np.quantile(answers, _LEVELS),
             centre=figures.mean(axis=0),
@@ -61,9 +61,9 @@ class Likeness:
         return float(np.sqrt(np.mean(apart**2)))
 
     def matched(self, answers: FloatArray) -> FloatArray:
-        """The same answers [N] in the same order, on the scale of the simulated targets'.
+        """The same answers [N] in the same order, on the scale of the simulated targets.
 
-        They are replaced quantile by quantile: the margins of a model that is surer than the pool's become smaller.
+        They are replaced quantile by quantile: the margins of a model that is surer than the pool become smaller.
 
         Example:
             >>> Likeness.of(np.array([[0.0, 1.0], [0.0, 1.0]])).matched(np.array([70.0, 50.0])).round(1)
@@ -75,7 +75,7 @@ class Likeness:
 
 
 def unlike_warning(attack: str, unlikeness: float) -> str:
-    """What a reader must know about the scores of an unlike target; empty for a target like the simulated ones.
+    """What a reader must know about the scores of an unlike target; empty if the target is like the simulated ones.
 
     Example:
         >>> unlike_warning("stacked", 1.2)
@@ -95,9 +95,9 @@ def unlike_warning(attack: str, unlikeness: float) -> str:
 def steadied(odds: FloatArray, *simple: FloatArray) -> FloatArray:
     """Log-odds [N] of an unlike target, put in an order in which attacks that learned nothing have a large part.
 
-    What was learned from other targets may mislead; scores [N] of simple attacks, such as BASE, do not. All are made
-    normal, and their weighted sum (4 for what was learned, 3 for the others' mean) gives the order. The sorted
-    log-odds are then assigned in this order.
+    What was learned from other targets may mislead; scores [N] of simple attacks, such as BASE, do not. The ranks of
+    each are turned into normal quantiles. Their weighted sum (4 for what was learned, 3 for the mean of the others)
+    gives the order in which the sorted log-odds are assigned.
 
     Example:
         >>> steadied(np.array([3.0, 2.0, -4.0, -5.0]), np.array([0.2, 0.9, 0.3, 0.1]))

@@ -25,15 +25,15 @@ class _Fit(Protocol):
 
     @property
     def parameters(self) -> tuple[object, ...]:
-        """The parameters of the attack that enter the learning."""
+        """The parameters of the attack that affect the learning."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackedParameters:
-    """Parameters of `Stacked` and `GStacked`, which explain them.
+    """Parameters of `Stacked` and `GStacked`, where they are explained.
 
-    A copy by `dataclasses.replace` keeps what was learned where only the prior or the number of jobs changes. With
-    another mode, seed or the like it drops it and learns anew, so that nothing stale is used.
+    A copy by `dataclasses.replace` keeps what was learned if only the prior or the number of jobs changes. With another
+    mode or seed, for example, it drops what was learned and learns again, so that nothing outdated is used.
 
     Example:
         >>> StackedParameters(folds=1)
@@ -51,7 +51,7 @@ class StackedParameters:
     boosted: Boosted = field(default_factory=Boosted)
     linear: Linear = field(default_factory=Linear)
     seed: int = 0
-    jobs: int = field(default=1, repr=False, compare=False)  # how, not what
+    jobs: int = field(default=1, repr=False, compare=False)  # changes the time, not the result
     fit_: _Fit | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -59,11 +59,11 @@ class StackedParameters:
         if self.folds < 2 or self.targets < 4:
             raise InputError(f"folds, targets: {self.folds}, {self.targets}; use 2 and 4, or more.")
         if self.fit_ is not None and self.fit_.parameters != self._parameters:
-            object.__setattr__(self, "fit_", None)  # it came with a copy of an attack that learns something else
+            object.__setattr__(self, "fit_", None)  # it was copied from an attack with other parameters
 
     @property
     def _parameters(self) -> tuple[object, ...]:
-        """All that enter the learning; the prior and the number of jobs do not."""
+        """Those that affect the learning; the prior and the number of jobs do not."""
         names = [one.name for one in dataclasses.fields(self) if one.compare and one.name != "prior"]
         return tuple(getattr(self, name) for name in names)
 
@@ -72,14 +72,14 @@ class StackedParameters:
         return {"linear": self.linear, "boosted": self.boosted}
 
     def check(self, members: BoolArray) -> None:
-        """Refuse a pool of too few models to simulate targets, members [K, N]."""
+        """Refuse a pool, members [K, N], with too few models to simulate targets."""
         check_simulation(len(members))
 
     def _fold_of(self, records: int) -> NDArray[np.intp]:
-        """The fold of each record, [N]; a single one online. Offline one record is refused, having no others."""
+        """The fold of each record, [N]; only one fold online. Offline a single record is refused: it has no others."""
         folds = 1 if self.mode == "online" else min(self.folds, max(records, 2))
         return record_folds(records, folds=folds, seed=self.seed)
 
     def _scores(self, odds: FloatArray, share: float) -> FloatArray:
-        """Posteriors [N] by this prior, of log-odds [N] that were learned where a share of records are members."""
+        """Posteriors [N] for this prior, from log-odds [N] that were learned with this share of members."""
         return learned_posterior(with_prior(odds, share=share, prior=self.prior))

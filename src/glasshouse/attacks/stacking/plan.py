@@ -13,7 +13,7 @@ from glasshouse.randomness import generator
 
 __all__ = ["TargetPlan", "plan_targets"]
 
-_GROUPS = 4  # held out in turn; more would fit more often and hardly better
+_GROUPS = 4  # held out in turn; more groups need more fits and are hardly better
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,9 +22,9 @@ class TargetPlan:
 
     Args:
         targets: [T] rows of the pool that play the target.
-        references: for each of them the rows that it may be compared with: [R, 1] the same for all records, or [R, N].
-        groups: [T] a target and its complement share a group, which is held out as one.
-        panels: sets of references for the true target, each as many as a simulated target has; its scores are
+        references: for each target the rows that it may be compared with: [R, 1] the same for all records, or [R, N].
+        groups: [T] a target and its complement share a group, which is held out as a whole.
+        panels: sets of references for the true target, each as large as that of a simulated target; its scores are
             averaged over them, so that what was learned with few references is not used with more.
     """
 
@@ -38,9 +38,9 @@ def plan_targets(members: BoolArray, *, targets: int, seed: int) -> TargetPlan:
     """Choose simulated targets, in pairs where the pool has pairs.
 
     Args:
-        members: [K, N] who trained which shadow model.
-        targets: at most so many play the target; all models of small pools do.
-        seed: of the choice.
+        members: [K, N] members of each shadow model.
+        targets: how many play the target, at most; in small pools all models do.
+        seed: seed of the choice.
 
     Example:
         >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)

@@ -1,4 +1,4 @@
-"""The simple attack, with its scores made probabilities, for where nothing that was learned is better."""
+"""The simple attack, with its scores turned into probabilities, for pools where learning is not better."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from glasshouse.arrays import BoolArray, FloatArray
 
 __all__ = ["Calibrated", "hardly_better", "log_losses"]
 
-_LOOSE = 1e6  # no penalty: two numbers from thousands of answers need none
+_LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none
 _CLEARLY = 5.0  # standard errors
 
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """Scores on a straight line to log-odds of membership (Platt's): their order stays as it is.
+    """A straight line from scores to log-odds of membership (Platt scaling): the order of scores does not change.
 
     Args:
         slope: at least 0.
-        offset: the log-odds where scores are 0.
+        offset: the log-odds of a score of 0.
 
     Example:
         >>> scores = np.random.default_rng(0).normal(size=(1, 10_000))
@@ -42,7 +42,7 @@ class Calibrated:
         return cls(slope=max(float(fitted.coef_[0, 0]), 0.0), offset=float(fitted.intercept_[0]))
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
-        """Log-odds of scores, of any shape."""
+        """Log-odds for scores, of any shape."""
         return np.asarray(self.slope * scores + self.offset)
 
 
@@ -59,8 +59,8 @@ def log_losses(odds: FloatArray, members: BoolArray) -> FloatArray:
 def hardly_better(learned: FloatArray, simple: FloatArray) -> bool:
     """Whether what was learned is not better than a simple attack that finds members, by log losses [T] each.
 
-    Better means: by more than a standard error over simulated targets. And a simple attack finds members where it is
-    far better than a coin; scores that say nothing about the pool's members are not to be trusted either.
+    Better means: by more than a standard error over simulated targets. A simple attack finds members if it is far
+    better than a coin; if it is not, its scores are not to be trusted either.
 
     Example:
         >>> hardly_better(np.array([0.60, 0.62]), np.array([0.61, 0.61]))
@@ -73,7 +73,7 @@ def hardly_better(learned: FloatArray, simple: FloatArray) -> bool:
 
 
 def _gain(before: FloatArray, after: FloatArray) -> float:
-    """By how many standard errors losses [T] fell."""
+    """By how many standard errors the losses [T] became smaller."""
     gain = before - after
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     return float(gain.mean() / error) if error else float(np.sign(gain.mean()) * np.inf if gain.any() else 0.0)

@@ -25,8 +25,8 @@ class GraphAttack(Attack[Scene]):
 
     @property
     def toggles(self) -> bool:
-        """Whether it computes the rule through a fast engine, which an audit then holds against the rule as written."""
+        """Whether it computes the rule by a fast engine, which an audit then compares with the rule as written."""
         return getattr(self, "engine", "reference") != "reference"
 
     def check(self, members: BoolArray) -> None:
-        """Refuse, before anything is trained, a pool [K, nodes] that it cannot judge by; most can by any."""
+        """Refuse a pool [K, nodes] that it cannot use, before anything is trained; most can use any pool."""

@@ -1,4 +1,4 @@
-"""The classifier attack on graphs: a network that sees how a node is answered alone and with its neighbours."""
+"""The classifier attack on graphs: a network that sees the answers about a node alone and with its neighbours."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class GClassifier(GraphAttack):
 
     Args:
         hidden: widths of its hidden layers.
-        examples: at most so many answers are learned from.
+        examples: how many answers it learns from, at most.
         epochs: passes over them.
-        seed: of its weights, batches and draw.
+        seed: seed of its weights, batches and draw.
 
     Example:
         >>> GClassifier().name

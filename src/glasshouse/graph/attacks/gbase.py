@@ -32,19 +32,19 @@ class GBASE(GraphAttack):
     r"""Posterior probability that a node was trained on, averaged over plausible training sets of the others.
 
     :math:`\frac1M \sum_i \sigma(-S_\theta - \log \frac1K \sum_k e^{-S_k} + \log\frac{\lambda}{1-\lambda})`, where
-    :math:`S` is the node's loss and what its presence does to its neighbours' (eq. 6), on the graph of sample i.
+    :math:`S` is the node's loss plus the change of its neighbours' losses by its presence (eq. 6), on sample i's graph.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the node.
         sampler: where the training sets come from: a registered name (``"independent"``, ``"mia"``, ``"metropolis"``,
             ``"gibbs"``, ``"stacked"``), `GroundTruth`, or your own ``(scene, request) -> bool [M, n]``.
-        samples: M, how many of them.
-        prior: λ, the share of members expected before looking: one number, or one per node.
+        samples: M, how many training sets.
+        prior: λ, the share of members expected before looking at the model: one number, or one per node.
         passes: how often a Gibbs chain visits every node.
-        hops: ``"model"`` sums over the L-hop neighbourhood as Theorem 1 says, ``"affected"`` over every node whose
+        hops: ``"model"`` sums over the L-hop neighbourhood as in Theorem 1, ``"affected"`` over every node whose
             prediction changes.
         engine: how S is computed; see `toggle_losses`.
-        seed: of the sampler.
+        seed: seed of the sampler.
 
     Example:
         >>> import torch
@@ -70,7 +70,7 @@ class GBASE(GraphAttack):
     hops: Hops = "model"
     engine: str = "auto"
     seed: int = 0
-    sampler_: Sampler | None = field(default=None, repr=False, compare=False)  # what one learned from the pool
+    sampler_: Sampler | None = field(default=None, repr=False, compare=False)  # after it learned from the pool
 
     def __post_init__(self) -> None:
         if isinstance(self.sampler, str):
@@ -81,16 +81,16 @@ class GBASE(GraphAttack):
 
     @property
     def label(self) -> str:
-        """Its name in tables, which tells samplers apart."""
+        """Its name in tables, which includes the sampler."""
         return f"{self.name}-{self.sampler if isinstance(self.sampler, str) else getattr(self.sampler, 'name', 'own')}"
 
     @property
     def knows_truth(self) -> bool:
-        """Whether its sampler is told who trained the target."""
+        """Whether its sampler is given the target's members."""
         return isinstance(self.sampler, GroundTruth)
 
     def check(self, members: BoolArray) -> None:
-        """Refuse a node that no shadow model is without, where only those speak."""
+        """Refuse, offline, a pool in which some node is in every model: only models without the node are used."""
         lost = members.all(axis=0)
         if self.mode == "offline" and lost.any():
             raise InputError(
@@ -98,7 +98,7 @@ class GBASE(GraphAttack):
             )
 
     def tuned(self, scene: Scene) -> Self:
-        """The same attack with what its sampler learns from this pool, where it learns; the target is not looked at."""
+        """The same attack with what its sampler learns from this pool, if it learns; it does not look at the target."""
         learn = getattr(self._sampler, "tuned", None)
         if learn is None or self.sampler_ is not None:
             return self
@@ -109,7 +109,7 @@ class GBASE(GraphAttack):
         return self.judge(scene).scores
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores [nodes] of each simulated target and who trained it; what a sampler learns, it learns without it."""
+        """Scores and members [nodes] of each simulated target; the sampler learns without this target."""
         for members, target in zip(scene.shadow_members, scene.simulated(), strict=True):
             attack = dataclasses.replace(self, sampler_=None)
             if self.knows_truth:
@@ -117,7 +117,7 @@ class GBASE(GraphAttack):
             yield attack.score(target.view), target.members
 
     def judge(self, scene: Scene) -> Judgement:
-        """Posteriors of the scene's audited nodes, and how its sampler did."""
+        """Posteriors of the scene's audited nodes, and figures of its sampler."""
         asked = None
         if self.mode == "offline":
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
@@ -131,7 +131,7 @@ class GBASE(GraphAttack):
         answering = len(scene.shadows) if asked is None else float(asked.sum(axis=0).mean())
         return Judgement(
             np.asarray(np.mean(posteriors, axis=0)),
-            # with the node, and without it
+            # one query with the node, and one without it
             queries=QueryCount(2 * self.samples * (1 + answering), shared=samples.queries),
             details={} if samples.acceptance is None else {"sampler_acceptance": samples.acceptance},
             sampled=samples.masks[:, scene.nodes],
@@ -157,11 +157,11 @@ class GBASE(GraphAttack):
 
 
 def with_truth(attack: Attack[Any], members: BoolArray) -> Attack[Any]:
-    """The attack itself; where its sampler is the name of the ground truth, with the mask, which no scene holds.
+    """The attack itself; if its sampler is ``"truth"``, with the target's members, which no scene contains.
 
     Args:
-        attack: any.
-        members: [n] who trained the target.
+        attack: any attack.
+        members: [n] members of the target.
 
     Example:
         >>> with_truth(GBASE(sampler="truth"), np.array([True, False])).knows_truth

@@ -1,4 +1,4 @@
-"""The regressed likelihood ratio on graphs: a node asked alone and within the whole graph, both answers at once."""
+"""The regressed likelihood ratio on graphs: a node queried alone and in the whole graph, both answers together."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class GRegressed(GraphAttack):
     r"""Posterior probability of membership from the margins of two queries: the node alone, and in the whole graph.
 
     Given membership, both margins are a bivariate Gaussian whose means are linear in the node's four mean margins, over
-    in- and out-models in either query, with one covariance a side. The sixteen numbers come by least squares from all
-    simulated targets and all nodes of the graph, audited or not. Offline, only the two means over out-models are looked
-    at, and the numbers that judge a node come from other nodes. `glasshouse.attacks.Regressed` is the same with the
-    first query alone.
+    in- and out-models in either query, with one covariance per side. The sixteen numbers are fitted by least squares to
+    all simulated targets and all nodes of the graph, audited or not. Offline, only the two means over out-models are
+    used, and the numbers that judge a node come from other nodes. `glasshouse.attacks.Regressed` is the same with only
+    the first query.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the node.
-        prior: λ, the share of members expected before looking at the model: one number, or one a node of the graph.
-        folds: in how many groups of nodes it is fitted offline.
-        seed: of the draw of these groups.
+        prior: λ, the share of members expected before looking at the model: one number, or one per node of the graph.
+        folds: number of groups of nodes for fitting offline.
+        seed: seed of the draw of these groups.
 
     Example:
         >>> GRegressed(mode="offline")
@@ -64,11 +64,11 @@ class GRegressed(GraphAttack):
             raise InputError(f"folds: {self.folds} is too few; a node's numbers come from other folds. Use 5.")
 
     def check(self, members: BoolArray) -> None:
-        """Refuse a pool of too few models to simulate targets."""
+        """Refuse a pool with too few models to simulate targets."""
         check_simulation(len(members))
 
     def tuned(self, scene: Scene) -> Self:
-        """The same attack with its sixteen numbers learned from this pool; the target is not looked at."""
+        """The same attack with its sixteen numbers learned from this pool; it does not look at the target."""
         return self if self.fit_ is not None else dataclasses.replace(self, fit_=self._fitted(_asked(scene)))
 
     def score(self, scene: Scene) -> FloatArray:
@@ -76,9 +76,10 @@ class GRegressed(GraphAttack):
         return self._posteriors(self._fit(scene), _asked(scene), scene.nodes)
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Posteriors of each simulated target by the numbers that judge the target, and who trained it, [nodes] each.
+        """Posteriors and members, [nodes] each, of each simulated target, by the numbers that also judge the target.
 
-        A simulated target had a part in these numbers; sixteen from many thousands of answers remember no model.
+        These numbers were fitted to the simulated target too. But sixteen numbers from many thousands of answers
+        cannot remember a model.
         """
         fit = self._fit(scene)
         for alone, within in zip(*(one.simulated() for one in _asked(scene)), strict=True):
@@ -101,7 +102,7 @@ class GRegressed(GraphAttack):
             yield Example(signals, margins, targets[0].members)
 
     def _seen(self, asked: tuple[Evidence, ...] | list[Evidence]) -> tuple[FloatArray, FloatArray]:
-        """What references say of every node [n, 4 or 2], and what the target answers [n, 2]."""
+        """Mean margins of the references for every node [n, 4 or 2], and margins of the target [n, 2]."""
         signals = np.concatenate([mean_margins(evidence, self.mode) for evidence in asked], axis=1)
         return signals, np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
 
@@ -110,7 +111,7 @@ class GRegressed(GraphAttack):
         return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))[nodes]
 
     def queries(self, scene: Scene) -> QueryCount:
-        """Twice the target and the references about each audited node; the rest of the answers serve the fit."""
+        """The target and the references twice about each audited node; all other answers are used for the fit."""
         asked = ~scene.shadow_members if self.mode == "offline" else scene.shadow_members | True
         references = int(asked[:, scene.nodes].sum())
         per_record = 2 * (1 + references / len(scene.nodes))
@@ -118,12 +119,12 @@ class GRegressed(GraphAttack):
 
 
 def _asked(scene: Scene) -> tuple[Evidence, ...]:
-    """What is known of all nodes, asked alone and within the whole graph."""
+    """Evidence about all nodes, queried alone and in the whole graph."""
     return tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
 
 
 def _losses(evidence: Evidence) -> Evidence:
-    """The evidence without its logits, which nothing here looks at and simulated targets would copy."""
+    """The evidence without its logits, which are not used here and which simulated targets would copy."""
     return Evidence(
         target_loss=evidence.target_loss, shadow_loss=evidence.shadow_loss, shadow_members=evidence.shadow_members
     )

@@ -24,36 +24,36 @@ __all__ = ["GStacked"]
 class GStacked(StackedParameters, GraphAttack):
     """Posterior probability that a node was trained on, learned from simulated targets.
 
-    Each shadow model plays the target, judged by the pool without itself and its complement; who trained it is known.
-    The signals about a node are: what several attacks say of it, asked alone, in the whole graph and under sampled
-    training sets; what its kin lead to expect of these answers (kin: the nodes with features like the node's own; what
-    a target says of them tells what to expect of it); what its presence does to its neighbours; and what is believed of
-    these. Boosted trees (or a regression, where that is better on held-out simulated targets) make a posterior of them.
-    In every further round the training sets are sampled from the posterior of the round before.
+    Each shadow model plays the target, judged by the pool without itself and its complement; its members are known.
+    The signals about a node are: the scores of several attacks, with the node queried alone, in the whole graph and
+    under sampled training sets; the answers expected from its kin (kin: nodes with features like the node's own; the
+    target's answers about them predict its answer about the node); what its presence changes for its neighbours; and
+    the scores of its neighbours. Boosted trees (or a regression, if that is better on held-out simulated targets) make
+    a posterior of them. In every further round the training sets are sampled from the posterior of the round before.
 
-    The true target is scored and never learned from. Where it answers unlike all simulated targets (the figure
+    The true target is scored and never learned from. If it answers unlike all simulated targets (the figure
     ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs quantile by
     quantile, and BASE or G-BASE, which learned nothing, has a large part in the order; the posterior is then not
     calibrated.
 
-    `tuned` gives a copy that has learned a pool, for any number of targets with the same graph and shadow models.
+    `tuned` gives a copy that has learned from a pool, for any number of targets with the same graph and shadow models.
 
     Args:
-        mode: ``"online"``; or ``"offline"``, where only models without a node are looked at to judge it, and the
-            posterior that judges it is learned from other nodes.
-        prior: λ, the share of members expected before looking: one number, or one per node.
-        samples: training sets in each round; one number is one round.
-        targets: at most so many shadow models play the target.
-        sampled_models: at most so many shadow models are asked about sampled training sets.
-        folds: in how many groups of nodes it is learned offline.
-        without: signals that are left out, to learn what each of them adds: alone, whole, sampled, kin (what a target
-            says of nodes with like features), gain, g-base, neighbours, degree, label and posterior. Without ``kin``
-            graphs with many features take less time.
+        mode: ``"online"``; or ``"offline"``, where only models without a node are used to judge it, and the posterior
+            that judges it is learned from other nodes.
+        prior: λ, the share of members expected before looking at the model: one number, or one per node.
+        samples: number of training sets in each round; one number is one round.
+        targets: how many shadow models play the target, at most.
+        sampled_models: how many shadow models are queried under sampled training sets, at most.
+        folds: number of groups of nodes for learning offline.
+        without: signals that are left out, to see what each of them adds: alone, whole, sampled, kin (answers about
+            nodes with similar features), gain, g-base, neighbours, degree, label and posterior. Without ``kin`` graphs
+            with many features take less time.
         boosted: the boosted learner; its parameters.
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
-        seed: of every random choice.
-        jobs: fits side by side; -1 for as many as there are cores. Scores do not depend on it.
+        seed: seed of every random choice.
+        jobs: number of fits that run in parallel; -1 for one per core. Scores do not depend on it.
 
     Example:
         >>> GStacked(samples=(8,)).name  # one round
@@ -74,12 +74,12 @@ class GStacked(StackedParameters, GraphAttack):
         unknown = [str(name) for name in self.without if name not in SIGNALS]
         if unknown:
             raise InputError(f'without: no signal is called "{unknown[0]}".{did_you_mean(unknown[0], SIGNALS)}')
-        for name in ("samples", "without"):  # a list of the caller's may change later, and what was learned would not
+        for name in ("samples", "without"):  # a list of the caller may change later, but what was learned would not
             object.__setattr__(self, name, tuple(getattr(self, name)))
         super().__post_init__()
 
     def tuned(self, scene: Scene) -> Self:
-        """The same attack with its posterior learned from the scene's pool; the target is not looked at."""
+        """The same attack with its posterior learned from the scene's pool; it does not look at the target."""
         if self.fit_ is not None:
             return self
         pool = ask_pool(
@@ -106,7 +106,7 @@ class GStacked(StackedParameters, GraphAttack):
         return dataclasses.replace(self, fit_=found)
 
     def learned(self, scene: Scene) -> Learned:
-        """What was learned from the scene's pool; refused where the attack learned another pool."""
+        """What was learned from the scene's pool; refused if the attack learned from another pool."""
         known = self.tuned(scene).fit_
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if not known.pool.is_of(scene.data, scene.shadows, scene.shadow_members):
@@ -121,7 +121,7 @@ class GStacked(StackedParameters, GraphAttack):
         known = self.learned(scene)
         odds, unlikeness = known.posterior_of(scene.target)
         scores = self._scores(odds, known.share)[scene.nodes]
-        each, shared = known.queries  # all nodes are asked about, whichever are audited
+        each, shared = known.queries  # all nodes are queried, audited or not
         elsewhere = round(each * (len(odds) - len(scene.nodes)))
         queries = QueryCount(each, shared=shared + elsewhere)
         return Judgement(scores, queries, unlike_warning(self.name, unlikeness), {"unlikeness": unlikeness})
@@ -131,7 +131,7 @@ class GStacked(StackedParameters, GraphAttack):
         return self.judge(scene).scores
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores [nodes] of each simulated target by what was learned without it and its complement; its members."""
+        """Scores [nodes] of each simulated target as learned without it and its complement, and its members."""
         known = self.learned(scene)
         for k, odds in zip(known.pool.plan.targets.tolist(), known.held_out, strict=True):
             yield self._scores(odds, known.share)[scene.nodes], scene.shadow_members[k, scene.nodes]

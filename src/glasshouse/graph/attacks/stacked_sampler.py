@@ -1,4 +1,4 @@
-"""The stacked posterior as the sampling distribution of G-BASE: training sets from all that is known of a target."""
+"""The stacked posterior as the sampling distribution of G-BASE: training sets from all that is known about a target."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["StackedSampler"]
 
 @dataclass(frozen=True)
 class StackedSampler:
-    """Every indicator by itself, by the stacked attack's posterior.
+    """Every membership indicator drawn independently, from the stacked attack's posterior.
 
-    The posterior's own last round samples from the one before, so the draws here are those of one round more.
+    The last round of the attack samples from the posterior of the round before, so this is like one more round.
 
     Args:
-        attack: what learned from the pool; None before `tuned`.
+        attack: the attack that learned from the pool; None before `tuned`.
 
     Example:
         >>> SAMPLERS.find("stacked")
@@ -33,7 +33,7 @@ class StackedSampler:
     attack: GStacked | None = None
 
     def tuned(self, scene: Scene, request: SamplingRequest) -> StackedSampler:
-        """The same sampler after it has learned from the scene's pool; the target is not looked at."""
+        """The same sampler after it has learned from the scene's pool; it does not look at the target."""
         return StackedSampler(_attack(request).tuned(scene))
 
     def __call__(self, scene: Scene, request: SamplingRequest) -> Samples:

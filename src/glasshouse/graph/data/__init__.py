@@ -1,1 +1,1 @@
-"""Graphs: loading, checking, drawing parts of them, and one that is made up."""
+"""Graphs: loading, checking, drawing parts of them, and a synthetic one."""

@@ -1,4 +1,4 @@
-"""The one door for graphs: what is wrong with one, every fault at once."""
+"""The one place where graphs are checked: all faults are reported at once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = 
 
 
 def check_edges(edge_index: Tensor | None, count: int) -> None:
-    """Refuse edges [2, edges] that do not fit so many nodes, where features and labels do not matter.
+    """Refuse edges [2, edges] that do not fit ``count`` nodes; features and labels are not checked.
 
     Example:
         >>> check_edges(torch.tensor([[0], [1]]), 2)
@@ -44,15 +44,15 @@ def check_edges(edge_index: Tensor | None, count: int) -> None:
 def graph_faults(
     data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data."
 ) -> list[str]:
-    """What is wrong with a graph, one line per fault; empty where nothing is.
+    """What is wrong with a graph, one line per fault; empty if it is correct.
 
-    A label below 0 (or NaN) says that a node has none, which training and toggles can work with.
+    A label below 0 (or NaN) means that a node has none; training and toggles can work with that.
 
     Args:
         data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n].
         labelled: whether every node must have a label, of two classes or more, as in an audit.
-        nodes: [n] true for nodes whose features are used; all by default. Training uses those of its members only.
-        place: what the name of a part is put behind: ``"data."``, or a file.
+        nodes: [n] true for nodes whose features are used; all by default. Training uses only those of its members.
+        place: written before the name of a part: ``"data."``, or a file.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -71,7 +71,7 @@ def graph_faults(
         return [f"{place}{name}: is not a torch tensor; make it one with torch.as_tensor." for name in loose]
     x, edge_index, y = (value for value in parts.values() if isinstance(value, Tensor))
     faults = [*_feature_faults(x, nodes, place), *_edge_value_faults(data, place)]
-    if x.ndim:  # else nobody knows how many nodes there are
+    if x.ndim:  # else the number of nodes is unknown
         faults += [*_edge_faults(edge_index, len(x), place), *_label_faults(y, len(x), place, labelled=labelled)]
     return faults
 
@@ -102,10 +102,10 @@ def _edge_faults(edge_index: Tensor, count: int, place: str) -> list[str]:
 
 
 def _edge_value_faults(data: Any, place: str) -> list[str]:
-    """Training, queries and toggles would all leave them out, and the figures would be those of another model."""
+    """Training, queries and toggles would all ignore them, and the figures would belong to another model."""
     return [
         f"{place}{name}: values of edges are not used yet, so a model that needs them would be judged wrongly. "
-        f"Say data.{name} = None if the model was trained without them; otherwise it cannot be audited."
+        f"Set data.{name} = None if the model was trained without them; otherwise it cannot be audited."
         for name in _EDGE_VALUES
         if getattr(data, name, None) is not None
     ]

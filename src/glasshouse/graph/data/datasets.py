@@ -36,7 +36,7 @@ class _Source:
 
     cls: str  # in torch_geometric.datasets
     folder: str  # given to the class as its root
-    subset: str | None = None  # a folder of its own there, and the class's ``name``
+    subset: str | None = None  # its own folder there, and the class's ``name``
     about: str
     files: str = "Download them from the authors, or let PyTorch Geometric do it elsewhere and copy its raw folder."
 
@@ -83,13 +83,13 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
         name_or_path: one of `graph_names`; ``torch_geometric:CLASS`` or ``torch_geometric:CLASS:NAME`` for any other
             data set of one graph that PyTorch Geometric has, such as ``torch_geometric:Coauthor:CS``, from the folder
             CLASS; or the path of an ``.npz`` file with ``edge_index`` [2, E], ``x`` [n, features], ``y`` [n] (-1 where
-            a label is missing), and ``ids`` [n] if you like.
+            a label is missing), and optionally ``ids`` [n].
         root: folder of the data sets; ``GLASSHOUSE_DATA`` by default, else ``data`` in the working folder.
 
     Returns:
         The graph: ``x`` float32 [n, features], ``edge_index`` int64 [2, E], ``y`` int64 [n], -1 where a label is
-        missing; with ``about``, a sentence for readers of figures, which says what in it is made up, and ``ids``, a
-        list of n names, where the file has them. Both are told by audits.
+        missing; with ``about``, a sentence for readers of figures that names what is made up, and ``ids``, a list of
+        n names, if the file has them. Audits report both.
 
     Example:
         >>> data = load_graph("synthetic")
@@ -122,9 +122,9 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
 def _from_pyg(name: str, source: _Source, root: Path) -> Any:
     """The graph as PyTorch Geometric's own class reads it from the raw files.
 
-    The class wants to write what it has processed beside the raw files, which may be read-only, and would read without
-    a question what someone else has left there. So it works in a folder of its own that only points at the raw files
-    and is gone afterwards. (For the Planetoid files it uses pickle, which is their upstream format.)
+    The class writes what it has processed next to the raw files, which may be read-only, and would read without a check
+    what someone else has left there. So it works in a temporary folder that only links to the raw files and is removed
+    afterwards. (For the Planetoid files it uses pickle, which is their upstream format.)
     """
     cls = getattr(pyg_datasets, source.cls, None)
     if not isinstance(cls, type):
@@ -132,7 +132,7 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
         raise InputError(f'"{source.cls}" is not a data set of torch_geometric.{hint}')
     place = root / source.folder
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of old file formats, about which our user can do nothing
+        warnings.simplefilter("ignore")  # about old file formats; the user cannot change them
         _point_at(place, Path(scratch))
         offline = type(source.cls, (cls,), {"download": _refusal(source, place, Path(scratch)), "log": _silent})
         try:
@@ -141,8 +141,8 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
             raise
         except (TypeError, AssertionError) as error:
             raise InputError(
-                f"{name}: cannot be asked for like this ({str(error) or 'no such name'}). "
-                f"A class that has several graphs is asked for as {_ANY_CLASS}{source.cls}:NAME."
+                f"{name}: cannot be loaded like this ({str(error) or 'no such name'}). "
+                f"A class that has several graphs is loaded as {_ANY_CLASS}{source.cls}:NAME."
             ) from error
         except Exception as error:
             raise InputError(f"{place}: torch_geometric cannot read these files ({error!r}).") from error
@@ -152,7 +152,7 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
 
 
 def _point_at(source: Path, target: Path) -> None:
-    """Mirror a folder by links, less what was processed from it."""
+    """Mirror a folder by links, without the processed files."""
     for file in source.rglob("*") if source.is_dir() else ():
         inside = file.relative_to(source)
         if file.is_file() and "processed" not in inside.parts:
@@ -165,7 +165,7 @@ def _point_at(source: Path, target: Path) -> None:
 
 
 def _refusal(source: _Source, place: Path, scratch: Path) -> Callable[[Any], None]:
-    """Stands for a data set's own ``download``: says which files to place where."""
+    """Replaces a data set's own ``download``: it reports which files to place where."""
 
     def download(self: Any) -> None:
         missing = [Path(path).relative_to(scratch) for path in self.raw_paths if not Path(path).exists()]

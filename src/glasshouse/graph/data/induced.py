@@ -1,4 +1,4 @@
-"""The graph that some of the nodes induce: they, and the edges between two of them."""
+"""The graph that some of the nodes induce: these nodes, and the edges between two of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["InducedGraph", "induced"]
 
 
 class InducedGraph(NamedTuple):
-    """Some nodes of a graph, numbered anew, and the edges between them: all that a model may see of it."""
+    """Some nodes of a graph with new numbers, and the edges between them: all that a model may see of it."""
 
     x: Tensor  # [m, features]
     edge_index: Tensor  # [2, edges]
@@ -29,7 +29,7 @@ def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu")
     Args:
         data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n].
         nodes: [n] booleans.
-        device: where its tensors shall be.
+        device: where its tensors are put.
 
     Example:
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))

@@ -1,4 +1,4 @@
-"""A graph as a population: what a shadow pool needs to know of it."""
+"""A graph as a population: what a shadow pool needs to know about it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["GraphPopulation"]
 
 @dataclass(frozen=True, eq=False)
 class GraphPopulation:
-    """The nodes of a graph as records. `glasshouse.population.as_population` makes it of a `Data`.
+    """The nodes of a graph as records. `glasshouse.population.as_population` makes it from a `Data`.
 
     Args:
-        training_data: the graph, which trainers are called with.
+        training_data: the graph that is given to trainers.
 
     Example:
         >>> import torch
@@ -39,19 +39,19 @@ class GraphPopulation:
 
     @functools.cached_property
     def ids(self) -> TextArray:
-        """[n] the graph's own ``ids`` where it has any, else the numbers of the nodes."""
+        """[n] the graph's own ``ids`` if it has any, else the numbers of the nodes."""
         return as_ids(getattr(self.training_data, "ids", None), len(self), place="data.ids")
 
     @property
     def independent(self) -> bool:
-        """No: what a model answers about a node depends on the nodes around it, and audits ask with other edges."""
+        """False: an answer about a node depends on the nodes around it, and audits ask with other edges."""
         return False
 
     def fingerprint(self) -> str:
         """A short hash of all that the graph holds.
 
-        Edge weights, masks and the like may steer a user's own trainer; a graph without them is known by its features,
-        edges and labels alone. Names of nodes and a sentence about the graph steer nothing.
+        Edge weights, masks and other fields may change what a user's own trainer does, so they are part of it. Names of
+        nodes and the sentence about the graph are not: they change nothing.
 
         Example:
             >>> import torch
@@ -70,7 +70,7 @@ class GraphPopulation:
         return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:16]
 
     def digests(self) -> NDArray[np.bytes_]:
-        """[n] a short hash of each node's features and label: equal nodes have equal ones."""
+        """[n] a short hash of each node's features and label: equal nodes have equal hashes."""
         return row_digests(self.training_data.x, self.training_data.y.cpu().numpy())
 
 

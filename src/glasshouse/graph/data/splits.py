@@ -26,8 +26,8 @@ def node_subsets(data: Data, *, models: int, fraction: float, seed: int, draw: D
         data: the graph.
         models: how many sets.
         fraction: share of the nodes in each.
-        seed: of the draws; each set has a stream of its own.
-        draw: ``"random"`` takes every node alike, ``"snowball"`` connected ones (`snowball_subset`).
+        seed: of the draws; each set has its own random stream.
+        draw: ``"random"`` takes every node with the same chance, ``"snowball"`` connected ones (`snowball_subset`).
 
     Example:
         >>> ring = Data(edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), num_nodes=4)
@@ -45,7 +45,7 @@ def node_subsets(data: Data, *, models: int, fraction: float, seed: int, draw: D
 def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | None = None) -> BoolArray:
     """Connected pieces of a graph that make up a share of its nodes, [n]: exactly ``round(fraction * n)`` of them.
 
-    From a random node, wave by wave: each node of a wave brings in its neighbours, along edges in either direction.
+    It grows from a random node, wave by wave: each node of a wave adds its neighbours, along edges in either direction.
     When a snowball cannot grow any more, a new one starts at a random node that is still outside. The last wave is
     cut at random to the size.
 
@@ -53,7 +53,7 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         data: the graph.
         fraction: share of the nodes.
         seed: of the draw.
-        branching: how many neighbours a node brings in at most, chosen at random; all of them by default.
+        branching: how many neighbours a node adds at most, chosen at random; all of them by default.
 
     Example:
         >>> path = Data(edge_index=torch.tensor([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]]), num_nodes=6)
@@ -67,7 +67,7 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         )
     wanted = round(fraction * count)
     if not 0 < wanted < count:
-        raise InputError(f"fraction: {fraction} of {count} nodes leaves nobody inside or nobody outside.")
+        raise InputError(f"fraction: {fraction} of {count} nodes leaves no node inside or no node outside.")
     if branching is not None and branching < 1:
         raise InputError(f"branching: {branching} is too small; use 1 or more, or None for all neighbours.")
     random = generator(seed, "snowball")
@@ -95,7 +95,7 @@ def _next_wave(
     branching: int | None,
     random: np.random.Generator,
 ) -> IntArray:
-    """The nodes outside that the wave brings in, each once."""
+    """The nodes outside that the wave adds, each once."""
     in_wave = np.zeros(len(inside), dtype=np.bool_)
     in_wave[wave] = True
     new = np.flatnonzero(in_wave[sources] & ~inside[targets])  # edges that lead out
@@ -108,16 +108,16 @@ def _next_wave(
 
 
 def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -> Data:
-    """The graph as an adversary knows it who misses some edges and believes in others that are not there.
+    """The graph as seen by an adversary who misses some edges and assumes others that do not exist.
 
-    Where every edge runs both ways, pairs are dropped and added as a whole and the result runs both ways too; otherwise
-    each direction is an edge of its own. Self-loops stay. What was said of single edges (their weights, for one) is
-    left out of the result.
+    If every edge runs both ways, pairs are dropped and added as a whole and the result runs both ways too; otherwise
+    each direction is a separate edge. Self-loops stay. Values of single edges, such as weights, are left out of the
+    result.
 
     Args:
         data: the graph; not changed.
         drop: share of the edges that are missed.
-        add: as many edges, by the same measure, between random nodes that the graph does not join.
+        add: edges to add between random nodes that the graph does not join, as a share of its edges.
         seed: of the draw.
 
     Example:
@@ -135,7 +135,7 @@ def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -
     count = _size(data)
     random = generator(seed, "noisy edges")
     sources, targets = _edge_array(data)
-    keys = np.unique(sources * count + targets)  # one number an edge; repeated ones are one
+    keys = np.unique(sources * count + targets)  # one number per edge; repeated edges have the same
     loops = keys[keys // count == keys % count]
     keys = np.setdiff1d(keys, loops)
     symmetric = np.array_equal(keys, np.unique(_turned(keys, count)))
@@ -156,7 +156,7 @@ def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -
 
 
 def _absent(keys: IntArray, count: int, *, wanted: int, symmetric: bool, random: np.random.Generator) -> IntArray:
-    """[wanted] keys of edges that are not there, each once."""
+    """[wanted] keys of edges that do not exist, each once."""
     possible = count * (count - 1) // (2 if symmetric else 1)
     if len(keys) + wanted > possible:
         raise InputError(f"add: {wanted} more edges do not fit; {count} nodes leave room for {possible - len(keys)}.")
@@ -176,7 +176,7 @@ def _turned(keys: IntArray, count: int) -> IntArray:
 
 def _size(data: Data) -> int:
     if data.num_nodes is None:
-        raise InputError("data: has neither x nor num_nodes, so nobody knows how many nodes there are.")
+        raise InputError("data: has neither x nor num_nodes, so the number of nodes is unknown.")
     return int(data.num_nodes)
 
 

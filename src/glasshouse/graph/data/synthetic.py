@@ -1,4 +1,4 @@
-"""A citation-like graph from a seeded generator: the embedded default of graph audits."""
+"""A citation-like graph from a seeded generator: the built-in default of graph audits."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def citation_graph(
     topic_words: int = 150,
     seed: int = 0,
 ) -> Data:
-    """Papers that cite each other, made up: ``x`` [n, words] of 0 and 1, ``edge_index`` both ways, ``y`` [n].
+    """Made-up papers that cite each other: ``x`` [n, words] of 0 and 1, ``edge_index`` both ways, ``y`` [n].
 
     Degree-corrected blocks: a paper's weight follows a power law, each edge starts and ends at papers drawn by weight,
     and within one class with probability ``homophily``. Every paper has an edge. Words are common or rare as in Zipf's
     law, and a share of a paper's words comes from its class's own topic; some papers stray far from their field, and
-    those are the ones that a model learns by heart. Sizes are close to Cora's (2 708 papers, 1 433 words, 18 a paper,
+    these are the ones that a model memorises. Sizes are close to Cora's (2 708 papers, 1 433 words, 18 per paper,
     mean degree 3.9, homophily 0.81).
 
     Call it synthetic wherever a figure of it is shown. A GCN of width 64 (dropout 0.5, 50 epochs of Adam at 0.01) is
@@ -41,12 +41,12 @@ def citation_graph(
         nodes: papers.
         classes: research fields, of unequal sizes.
         words: size of the vocabulary.
-        mean_degree: edges at a paper, on average.
+        mean_degree: edges per paper, on average.
         homophily: share of edges within a class.
-        words_a_node: words drawn for a paper, on average; those drawn twice count once.
-        on_topic: share of the words drawn from the class's topic, on average; the lower, the harder to classify.
-        topic_words: words of a topic; topics overlap.
-        seed: the same gives the same graph, byte for byte.
+        words_a_node: words drawn per paper, on average; a word drawn twice counts once.
+        on_topic: share of the words drawn from the class's topic, on average; a lower share is harder to classify.
+        topic_words: words per topic; topics overlap.
+        seed: the same seed gives the same graph, byte for byte.
 
     Example:
         >>> data = citation_graph(nodes=300)
@@ -86,14 +86,14 @@ def citation_graph(
 
 
 def _labels(nodes: int, classes: int, *, random: np.random.Generator) -> IntArray:
-    """[n]: class sizes falling by steps, the largest twice the smallest, in random order."""
+    """[n]: class sizes decrease in steps, the largest is twice the smallest; in random order."""
     shares = np.linspace(2.0, 1.0, classes)
     ends = np.round(np.cumsum(shares) / shares.sum() * nodes)
     return random.permutation(np.searchsorted(ends, np.arange(nodes), side="right")).astype(np.int64)
 
 
 def _edges(labels: IntArray, *, count: int, homophily: float, random: np.random.Generator) -> IntArray:
-    """[2, count] pairs of different nodes, lower first, none twice; every node is in one."""
+    """[2, count] pairs of different nodes, lower first, each pair once; every node is in a pair."""
     nodes = len(labels)
     # density ~ w^-2.5; the cap keeps the largest hub near 1 in 20 papers (Cora's has 168 neighbours of 2 708)
     weights = np.minimum((1.0 - random.random(nodes)) ** (-1 / 1.5), nodes**0.6)
@@ -105,7 +105,7 @@ def _edges(labels: IntArray, *, count: int, homophily: float, random: np.random.
         keys = (low * nodes + high)[low != high]
         everything = np.concatenate([found, keys])
         _, first = np.unique(everything, return_index=True)
-        found = everything[np.sort(first)]  # in order of drawing, so that cutting off the surplus favours nobody
+        found = everything[np.sort(first)]  # in order of drawing, so that cutting off the surplus favours no node
         alone = np.setdiff1d(np.arange(nodes), np.concatenate([found // nodes, found % nodes]))
         sources = alone if len(alone) else random.choice(nodes, size=count, p=weights / weights.sum())
     return np.stack([found[:count] // nodes, found[:count] % nodes])
@@ -140,7 +140,7 @@ def _features(
     popularity = 1.0 / (10.0 + np.arange(words))  # Zipf's law with its flat top
     topics = np.stack([random.permutation(words)[:topic_words] for _ in range(classes)])  # [C, T]
     lengths = 1 + random.poisson(words_a_node - 1.0, size=nodes)
-    writer = np.repeat(np.arange(nodes), lengths)  # [W], one entry a word drawn
+    writer = np.repeat(np.arange(nodes), lengths)  # [W], one entry per word drawn
     word = random.choice(words, size=len(writer), p=popularity / popularity.sum())
     share = random.beta(4.0 * on_topic, 4.0 * (1.0 - on_topic), size=nodes)  # [n]
     topical = random.random(len(writer)) < share[writer]

@@ -50,7 +50,7 @@ def _batched(layer: GATConv, graph: BatchedGraph) -> Layer:
 
 
 def _plain(layer: GATConv) -> bool:
-    """One linear map for both ends, no values of edges, nothing beside the attention."""
+    """One linear map for both ends, no edge values, and only attention."""
     return layer.aggr == "add" and layer.lin is not None and layer.lin_edge is None and layer.res is None
 
 

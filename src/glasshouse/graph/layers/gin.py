@@ -19,14 +19,14 @@ __all__: list[str] = []
 
 
 def _known(layer: GINConv) -> bool:
-    """Whether it sums, and its perceptron is linear maps and ReLUs, a linear map first."""
+    """Whether it sums, and its perceptron has only linear maps and ReLUs, a linear map first."""
     parts = list(layer.nn.children())
     plain = type(layer.nn) is nn.Sequential and all(type(part) in (nn.Linear, nn.ReLU) for part in parts)
     return layer.aggr == "add" and plain and bool(parts) and type(parts[0]) is nn.Linear
 
 
 def _toggled(layers: Sequence[GINConv]) -> list[Summed]:
-    """The first linear map commutes with the sum; what follows it finishes each row."""
+    """The first linear map commutes with the sum; the steps after it are applied to each finished row."""
     weight = batched_maps([layer.nn[0] for layer in layers])
     bias = batched_vectors([layer.nn[0].bias for layer in layers])
     eps = torch.stack([torch.as_tensor(layer.eps).detach().reshape(()).to(weight) for layer in layers])

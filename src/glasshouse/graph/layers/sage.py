@@ -1,4 +1,4 @@
-"""GraphSAGE's convolution: the neighbours' mean or maximum, and a node's own values past it."""
+"""GraphSAGE's convolution: the neighbours' mean or maximum, plus a node's own values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _toggled(layers: Sequence[SAGEConv]) -> list[Summed | Maximum]:
 
 
 def _batched(layer: SAGEConv, graph: BatchedGraph) -> Layer:
-    """Neighbours first, as in PyG: a maximum cannot change places, and over the constant features it is taken once."""
+    """Neighbours first, as in PyG: a maximum cannot be swapped with the map; that of the features is taken once."""
     means = _means(graph) if layer.aggr == "mean" else None
     over_features: list[SparseMatrix | Tensor] = []
 
@@ -39,7 +39,7 @@ def _batched(layer: SAGEConv, graph: BatchedGraph) -> Layer:
             if not over_features:
                 over_features.append(_features_of_neighbours(graph, means))
             return over_features[0]
-        assert isinstance(x, Tensor)  # noqa: S101  # only features are sparse
+        assert isinstance(x, Tensor)  # noqa: S101  # only the features are sparse
         return graph.spread(means, x) if means else _largest(x, graph)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
@@ -57,14 +57,14 @@ def _means(graph: BatchedGraph) -> SparseMatrix:
 
 
 def _largest(hidden: Tensor, graph: BatchedGraph) -> Tensor:
-    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share a gradient, as in PyG."""
+    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG."""
     source, target = graph.edge_index
     largest: Tensor = scatter(hidden.flatten(0, 1)[source], target, dim=0, dim_size=graph.nodes, reduce="max")
     return graph.by_graph(largest)
 
 
 def _features_of_neighbours(graph: BatchedGraph, means: SparseMatrix | None) -> SparseMatrix | Tensor:
-    """The neighbours' features, averaged or their maximum, in the layout of the features."""
+    """The mean or maximum of the neighbours' features, in the layout of the features."""
     if isinstance(graph.x, Tensor):
         return graph.spread(means, graph.x) if means else _largest(graph.x, graph)
     found = []

@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 def _toggled(layers: Sequence[SGConv]) -> list[Summed]:
-    """Averaging and the linear map commute: map first, so that the K averages are as narrow as the classes."""
+    """Averaging and the linear map commute: map first, so that the K averages have one column per class only."""
     weight = batched_maps([layer.lin for layer in layers])
     bias = batched_vectors([layer.lin.bias for layer in layers])
     first = Summed.of(weight=weight, bias=bias if layers[0].K == 1 else None, normalisation="symmetric")

@@ -1,1 +1,1 @@
-"""Networks by name, and the one door to anybody's model: how it is asked, and how far it sees."""
+"""Networks by name, and the one place where any model is asked: how it is called, and how far it sees."""

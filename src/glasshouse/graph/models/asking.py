@@ -18,12 +18,12 @@ from glasshouse.errors import InputError
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.models.probe import Reach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.models.probe import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
 from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 
 __all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]
 
-_UNKNOWN_HOPS = 2  # of a callable that says nothing and was not measured
+_UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,15 +31,15 @@ class Manners:
     """How a model wants to be asked, and what its answers are.
 
     Args:
-        hops: L, from how many steps along the edges a change arrives at an answer.
+        hops: L, how many steps along the edges a change can travel to an answer.
         everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
-        takes_data: whether it is called with one `Data` in place of ``x`` and ``edge_index``.
-        probabilities: whether it gives probabilities in place of logits.
-        measured: whether ``hops`` and ``everywhere`` were measured; not where only whole graphs are asked about.
+        takes_data: whether it is called with one `Data` instead of ``x`` and ``edge_index``.
+        probabilities: whether it gives probabilities instead of logits.
+        measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
         notes: what a reader of the report should know about this.
 
     Example:
-        >>> manners_of(lambda x, edge_index: x).hops  # of a callable that was not measured
+        >>> manners_of(lambda x, edge_index: x).hops  # a callable that was not measured
         2
     """
 
@@ -56,7 +56,7 @@ _KNOWN: dict[int, tuple[Callable[[], Any], Manners]] = {}
 
 
 def manners_of(model: Model) -> Manners:
-    """What is known of a model; what it says of itself where it was not measured (`meet`)."""
+    """What is known about a model; if it was not measured (`meet`), what it states itself."""
     place, manners = _KNOWN.get(id(model), (None, None))
     if manners is not None and place is not None and place() is model:
         return manners
@@ -66,13 +66,13 @@ def manners_of(model: Model) -> Manners:
 def meet(models: Sequence[Model], x: Tensor, edge_index: Tensor, *, parts: bool = True) -> None:
     """Measure every model that is not one of ours and was not met before; afterwards `manners_of` knows it.
 
-    Models of one shape get one reach, the largest, so that target and shadow models are asked the same.
+    Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
 
     Args:
         models: the target and its shadow models.
         x: [n, features].
         edge_index: [2, edges].
-        parts: whether models will be asked about parts of the graph; where not, their reach does not matter.
+        parts: whether models will be asked about parts of the graph; if not, their reach does not matter.
 
     Example:
         >>> from torch_geometric.nn import GCN
@@ -102,7 +102,7 @@ def meet(models: Sequence[Model], x: Tensor, edge_index: Tensor, *, parts: bool 
 
 
 def refuse_caches(models: Sequence[Model]) -> None:
-    """Refuse layers that keep the first edges that they saw, where models are asked with other edges.
+    """Refuse layers that keep the first edges that they saw, since models are asked with other edges.
 
     Example:
         >>> from torch_geometric.nn import GCNConv
@@ -115,13 +115,13 @@ def refuse_caches(models: Sequence[Model]) -> None:
             if getattr(layer, "cached", False) is True:
                 raise InputError(
                     f"model: {name or 'it'} is a {type(layer).__name__} with cached=True, which answers every query "
-                    f'with the edges that it saw first. Set cached=False; or say setting="transductive" if the model '
+                    f'with the edges that it saw first. Set cached=False; or pass setting="transductive" if the model '
                     f"was trained on the whole graph."
                 )
 
 
 def ask_model(model: Model, x: Tensor, edge_index: Tensor) -> Tensor:
-    """Logits [n, classes] of any model, by its manners.
+    """Logits [n, classes] of any model, asked as its manners describe.
 
     Example:
         >>> ask_model(lambda x, edge_index: {"logits": x}, torch.eye(2), torch.empty(2, 0)).shape
@@ -149,7 +149,7 @@ def quiet(models: Sequence[Model]) -> Iterator[None]:
 def _measured(
     model: Model, manners: Manners, x: Tensor, edge_index: Tensor, *, both_ways: bool, first: bool
 ) -> Manners:
-    """The manners with the reach; the first of a group is asked about the graph itself too."""
+    """The manners with the reach; the first model of a group is also asked about the graph itself."""
 
     def ask(features: Tensor, edges: Tensor) -> Tensor:
         try:
@@ -158,7 +158,7 @@ def _measured(
             raise
         except Exception as error:
             raise InputError(
-                f"model: it cannot be asked about a part of the graph ({_first_line(error)}). Say "
+                f"model: it cannot be asked about a part of the graph ({_first_line(error)}). Pass "
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
@@ -167,9 +167,9 @@ def _measured(
     reach = reach_on_path(ask, x, both_ways=both_ways, expected=expected)
     if first and not reach.everywhere:
         reach = reach_on_graph(ask, x, edge_index, hops=reach.hops)
-    attribute = getattr(model, "hops", 0)  # a user may know of paths that the trained weights leave unused
+    attribute = getattr(model, "hops", 0)  # a user may know about paths that the trained weights do not use
     stated = attribute if isinstance(attribute, int) else 0
-    reach = Reach(max(reach.hops, stated), reach.everywhere)
+    reach = ModelReach(max(reach.hops, stated), reach.everywhere)
     return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
 
 
@@ -196,7 +196,7 @@ def _called(model: Any, x: Tensor, edge_index: Tensor, *, takes_data: bool) -> T
         answer = torch.as_tensor(answer, device=x.device)
     if not answer.is_floating_point():
         raise InputError(
-            f"model: it answered with whole numbers ({answer.dtype}), which say nothing of how sure it is. Give logits "
+            f"model: it answered with whole numbers ({answer.dtype}), which do not show how sure it is. Give logits "
             f"or probabilities of all classes."
         )
     if answer.ndim != 2 or len(answer) != len(x):
@@ -208,7 +208,7 @@ def _called(model: Any, x: Tensor, edge_index: Tensor, *, takes_data: bool) -> T
 
 
 def _log(probabilities: Tensor) -> Tensor:
-    """Logits of probabilities; an exact 0 says no more than the precision that it is written in."""
+    """Logits from probabilities; an exact 0 is taken as the machine epsilon of its type."""
     return probabilities.clamp(min=torch.finfo(probabilities.dtype).eps).log()
 
 
@@ -233,7 +233,7 @@ def _with_notes(model: Model, manners: Manners) -> Manners:
 
 
 def _stated(model: Model) -> int:
-    """The reach that a model states: an attribute ``hops``, else its message-passing layers; 0 where neither is."""
+    """The reach that a model states: an attribute ``hops``, else its message-passing layers; 0 if it has neither."""
     attribute = getattr(model, "hops", None)
     if isinstance(attribute, int):
         return attribute
@@ -241,7 +241,7 @@ def _stated(model: Model) -> int:
 
 
 def _is_ours(model: Model) -> bool:
-    """Whether it is our own network of layers that we know, in which nothing needs to be measured."""
+    """Whether it is our own network of known layers, so that nothing needs to be measured."""
     return type(model) is GNN and all(
         type(layer) in LAYER_TYPES and not getattr(layer, "cached", False) and layer.flow == "source_to_target"
         for layer in model.convolutions
@@ -249,7 +249,7 @@ def _is_ours(model: Model) -> bool:
 
 
 def _shape(model: Model) -> object:
-    """What must agree for two black boxes to be of one kind."""
+    """What must be equal for two black boxes to be of one kind."""
     if isinstance(model, nn.Module):
         return type(model), tuple((name, tuple(value.shape)) for name, value in model.state_dict().items())
     return type(model), getattr(model, "__qualname__", None)

@@ -1,4 +1,4 @@
-"""The convolutions whose inside is known: how many models of one are toggled row by row, and trained in one pass.
+"""The convolutions whose inner steps are known: how several models are toggled row by row and trained in one pass.
 
 A layer of another type works too. It is then measured, asked as a black box, and trained one model at a time.
 """
@@ -24,14 +24,14 @@ def _refuse(*_: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerType:
-    """What is known of one type of convolution; a form that is left out is done without.
+    """What is known about one type of convolution; each form may be left out.
 
     Args:
-        convolution: the class; a subclass may compute something else, and is not meant.
+        convolution: the class itself; subclasses are not included, since they may compute something else.
         can_toggle: whether the toggle engine understands a layer's options.
         toggled: the same layer of K models, as `glasshouse.graph.rule.toggle.layers.base.Layer` with all their weights;
             one per step of message passing.
-        options: attributes that must agree for two layers to be toggled together, beyond shapes and ``repr``.
+        options: attributes that must be equal for two layers to be toggled together, beyond shapes and ``repr``.
         can_batch: whether batched training understands a layer's options.
         batched: a layer on the graphs of K models (`glasshouse.graph.training.batched.graphs.BatchedGraph`), as
             `glasshouse.graph.training.batched.layers.Layer`.
@@ -54,7 +54,7 @@ LAYER_TYPES: dict[type[nn.Module], LayerType] = {}
 
 
 def register_layer_type(layer_type: LayerType) -> None:
-    """Make a layer type known; a second one of a class replaces the first.
+    """Make a layer type known; a second one for the same class replaces the first.
 
     How far such a layer sees is then read off the layer (`glasshouse.graph.models.probe.counted_layers`), not measured.
 

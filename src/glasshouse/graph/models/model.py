@@ -19,7 +19,7 @@ class Model(Protocol):
 
 
 def model_device(models: Sequence[Model]) -> torch.device | None:
-    """Where the first model with parameters lives; None when all are black boxes.
+    """Where the first model with parameters lives; None if all are black boxes.
 
     Example:
         >>> model_device([torch.nn.Linear(1, 1)])

@@ -1,4 +1,4 @@
-"""The networks that can be asked for by name: each is one function that makes the convolutions."""
+"""The networks by name: each is one function that makes the convolutions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NETWORKS: Registry[Network] = Registry("a network")
 def register_network(name: str) -> Callable[[Network], Network]:
     """Function decorator: add a network under a name, for `build_gnn`, `GNNTrainer` and audit files.
 
-    Any PyG layers called as ``layer(x, edge_index)`` will do. Those without a layer type
+    Any PyG layers called as ``layer(x, edge_index)`` work. Those without a layer type
     (`glasshouse.graph.models.layer_types`) are trained one model at a time and toggled as black boxes.
 
     Example:

@@ -1,4 +1,4 @@
-"""What models answer about every node of a graph, asked with some edges: logits, and losses."""
+"""What models answer about every node of a graph, for given edges: logits, and losses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["node_logits", "node_losses"]
 
 
 def node_logits(models: Sequence[Model], data: Data, edge_index: Tensor) -> Iterator[FloatArray]:
-    """Logits of one model after another, float64 [n, C]; a model that knows too few classes is refused.
+    """Logits of one model after another, float64 [n, C]; a model with too few classes is refused.
 
     Args:
         models: to ask.
         data: the graph, of which ``x`` and ``y`` are used.
-        edge_index: [2, edges] that the models are shown.
+        edge_index: [2, edges] that the models are given.
 
     Example:
         >>> import torch

@@ -11,29 +11,29 @@ from torch_geometric.nn import MessagePassing
 
 from glasshouse.errors import InputError
 
-__all__ = ["Reach", "counted_layers", "reach_on_graph", "reach_on_path", "rounding"]
+__all__ = ["ModelReach", "counted_layers", "reach_on_graph", "reach_on_path", "rounding"]
 
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
 
 _TRIALS = 4
 _LONGEST = 200  # nodes of the path; a model that sees further is asked about the whole graph
 _ASIDE = 6  # nodes beside the path that no edge connects to it: five in a row, and one alone
-_ROUNDING = {torch.float64: 1e-11}  # of the largest answer; a smaller change is no change
+_ROUNDING = {torch.float64: 1e-11}  # of the largest answer; a smaller change does not count
 _ROUNDING_ELSE = 2e-6
-_UNSTEADY = 1e-3  # of the largest answer: two answers to one query that differ by more differ not by rounding
-_STEPS = ("K", "num_layers")  # what PyTorch Geometric's layers of several steps call their number
+_UNSTEADY = 1e-3  # of the largest answer: if two answers to one query differ by more, it is not rounding
+_STEPS = ("K", "num_layers")  # how PyTorch Geometric's layers of several steps name their number
 
 
 @dataclass(frozen=True)
-class Reach:
+class ModelReach:
     """What a node's answer depends on.
 
     Args:
-        hops: from so many steps along the edges a change arrives: L of the paper.
-        everywhere: whether a change arrives where no path leads, as through GraphNorm or a virtual node.
+        hops: how many steps along the edges a change can travel: L of the paper.
+        everywhere: whether a change also arrives without a path, as through GraphNorm or a virtual node.
 
     Example:
-        >>> Reach(hops=2, everywhere=False).hops
+        >>> ModelReach(hops=2, everywhere=False).hops
         2
     """
 
@@ -42,7 +42,7 @@ class Reach:
 
 
 def counted_layers(module: nn.Module) -> int:
-    """Steps of all message-passing layers of a module; a layer that is used twice counts once.
+    """Steps of all message-passing layers of a module; a layer that is used twice is counted once.
 
     Example:
         >>> from torch_geometric.nn import GCN, SGConv
@@ -57,15 +57,15 @@ def counted_layers(module: nn.Module) -> int:
     return max([step for step in steps if isinstance(step, int) and step > 0], default=1)
 
 
-def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> Reach:
-    """The reach of a model on a long path made of the graph's own feature rows, where distances are plain.
+def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> ModelReach:
+    """The reach of a model on a long path made of the graph's own feature rows, where distances are known.
 
-    One node's features are replaced, then one edge is removed. Beside the path stand nodes that no edge connects to it:
-    where their answers change, the model looks at the whole graph.
+    One node's features are replaced, then one edge is removed. There are also nodes that no edge connects to the path:
+    if their answers change, the model looks at the whole graph.
 
     Args:
         ask: the model.
-        x: [n, features] rows that the path is made of.
+        x: [n, features] rows for the nodes of the path.
         both_ways: whether the edges of the graph go both ways.
         expected: a first guess of the reach, which decides how long the path is.
         seed: of the rows.
@@ -74,7 +74,7 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         >>> from torch_geometric.nn import SGConv
         >>> layer = SGConv(3, 2, K=4)
         >>> reach_on_path(lambda x, edges: layer(x, edges).detach(), torch.randn(9, 3), both_ways=True, expected=1)
-        Reach(hops=4, everywhere=False)
+        ModelReach(hops=4, everywhere=False)
     """
     source = torch.Generator().manual_seed(seed)
     length = 2 * expected + 10
@@ -85,36 +85,36 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         if everywhere or hops < length - 4:
             break
         if length >= _LONGEST:
-            return Reach(hops, everywhere=True)
+            return ModelReach(hops, everywhere=True)
         length = min(4 * length, _LONGEST)
     if hops and not any(trial.edges_matter for trial in trials):
         raise InputError(
             "model: its answers depend on neighbours but do not change when an edge is removed. A layer with "
             "cached=True answers every query with the edges that it saw first; set cached=False."
         )
-    return Reach(hops, everywhere)
+    return ModelReach(hops, everywhere)
 
 
 def reach_on_graph(
     ask: Ask, x: Tensor, edge_index: Tensor, *, hops: int, base: Tensor | None = None, seed: int = 0
-) -> Reach:
+) -> ModelReach:
     """The reach on the graph itself, where a few nodes get other features and an edge is removed.
 
-    It confirms ``hops`` or finds more: models that treat this graph in a special way show it here only.
+    It confirms ``hops`` or finds more: a model that treats this graph in a special way shows it only here.
 
     Args:
         ask: the model.
         x: [n, features].
         edge_index: [2, edges].
-        hops: what is believed so far.
-        base: [n, classes] the model's answers on this graph, where they are already there.
+        hops: the reach found so far.
+        base: [n, classes] the model's answers on this graph, if they are already known.
         seed: of the choice of nodes.
 
     Example:
         >>> from torch_geometric.nn import SGConv
         >>> layer, edges = SGConv(3, 2, K=2), torch.tensor([[0, 1, 2], [1, 2, 3]])
         >>> reach_on_graph(lambda x, edges: layer(x, edges).detach(), torch.randn(5, 3), edges, hops=1)
-        Reach(hops=2, everywhere=False)
+        ModelReach(hops=2, everywhere=False)
     """
     source = torch.Generator().manual_seed(seed)
     base = ask(x, edge_index) if base is None else base
@@ -128,11 +128,11 @@ def reach_on_graph(
         ends = edge_index[:, place].tolist()
         changed = _differs(ask(x, _without(edge_index, ends)), base, limit)
         found.append(_farthest(edge_index, ends, changed))
-    return Reach(max(found), everywhere=min(found) < 0)
+    return ModelReach(max(found), everywhere=min(found) < 0)
 
 
 class _Path:
-    """A path of ``length`` nodes, from node 0, beside others that it does not touch."""
+    """A path of ``length`` nodes, from node 0, and some nodes that are not connected to it."""
 
     def __init__(self, x: Tensor, length: int, both_ways: bool, source: torch.Generator) -> None:
         rows = torch.randint(len(x), (length + _ASIDE,), generator=source)
@@ -143,10 +143,10 @@ class _Path:
         self.source = source
         self.edges_matter = False
 
-    def reach(self, ask: Ask) -> Reach:
+    def reach(self, ask: Ask) -> ModelReach:
         """How far the change of node 1, and of the edge between nodes 2 and 3, can be seen.
 
-        Not of node 0: where edges go one way it receives nothing, and a layer may then silence it altogether.
+        Node 0 is not used: if edges go one way it receives nothing, and a layer may then set it to zero.
         """
         base = ask(self.x, self.edges)
         limit = rounding(ask, self.x, self.edges, base)
@@ -156,13 +156,13 @@ class _Path:
         self.edges_matter = bool(unlinked.any())
         features, edges = _farthest(self.edges, [1], moved), _farthest(self.edges, [2, 3], unlinked)
         if min(features, edges) < 0:
-            return Reach(max(features, edges, 0), everywhere=True)
-        if features == 0 and self.edges_matter:  # it looks at edges alone: a node's own are the first step
+            return ModelReach(max(features, edges, 0), everywhere=True)
+        if features == 0 and self.edges_matter:  # it looks only at edges: a node's own edges are the first step
             edges += 1
-        return Reach(max(features, edges))
+        return ModelReach(max(features, edges))
 
     def _check_order(self, ask: Ask, base: Tensor, limit: float) -> None:
-        """Refuse a model that knows nodes by their places: a part of the graph, numbered anew, means nothing to it."""
+        """Refuse a model that knows nodes by their position: it cannot use a part of the graph with new numbers."""
         order = torch.randperm(len(self.x), generator=self.source).to(self.x.device)
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order), device=order.device)
@@ -170,7 +170,7 @@ class _Path:
         if float(apart) > max(limit, _UNSTEADY * float(base.abs().max())):
             raise InputError(
                 "model: its answers depend on the order of the nodes or edges, as with one parameter per node, so it "
-                'cannot be asked about a part of the graph. Say setting="transductive" if it was trained on this graph.'
+                'cannot be asked about a part of the graph. Use setting="transductive" if it was trained on this graph.'
             )
 
 
@@ -198,15 +198,15 @@ def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
 
 
 def _differs(answers: Tensor, base: Tensor, limit: float) -> Tensor:
-    """Bool [n], whose answers changed."""
+    """Bool [n], true for nodes whose answers changed."""
     return (answers - base).abs().amax(dim=1) > limit
 
 
 def _replaced(x: Tensor, node: int, source: torch.Generator) -> Tensor:
-    """The features with one row replaced by another that is unlike it."""
+    """The features with one row replaced by a different one."""
     other = x.clone()
     row = x[int(torch.randint(len(x), (1,), generator=source))]
-    if not x.is_floating_point():  # names or codes: only those that occur
+    if not x.is_floating_point():  # categories or codes: only values that occur
         unlike = (x != x[node]).any(dim=1).nonzero()
         other[node] = x[int(unlike[0])] if len(unlike) else row
         return other
@@ -217,13 +217,13 @@ def _replaced(x: Tensor, node: int, source: torch.Generator) -> Tensor:
 
 
 def _without(edge_index: Tensor, ends: list[int]) -> Tensor:
-    """The edges but those between two nodes, in either direction."""
+    """The edges except those between two given nodes, in either direction."""
     link = edge_index.new_tensor(ends).unsqueeze(1)
     return edge_index[:, ~((edge_index == link).all(0) | (edge_index.flip(0) == link).all(0))]
 
 
 def _farthest(edge_index: Tensor, starts: list[int], changed: Tensor) -> int:
-    """Steps from the starts to the farthest changed node; -1 where a changed node cannot be reached."""
+    """Steps from the starts to the farthest changed node; -1 if a changed node cannot be reached."""
     reached = torch.zeros_like(changed)
     reached[starts] = True
     left, steps = changed & ~reached, 0

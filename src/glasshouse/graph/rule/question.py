@@ -1,4 +1,4 @@
-"""What is asked of the rule: a graph, sampled membership masks and target nodes, checked once at the door."""
+"""What is asked of the rule: a graph, sampled membership masks and target nodes, checked once."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Question:
 
     Args:
         x: node features [n, features].
-        edge_index: edges [2, edges], source first, as PyTorch Geometric has them.
-        labels: class of every node [n]; at least 0 wherever a mask or a target needs it.
+        edge_index: edges [2, edges], source first, as in PyTorch Geometric.
+        labels: class of every node [n]; at least 0 for every node in a mask or a target.
         masks: sampled members, bool [masks, n].
         nodes: the target nodes, int64 [targets].
         hops: ``"model"`` sums over N_L(v), ``"affected"`` over every member whose prediction changes.
@@ -51,7 +51,7 @@ class Question:
 def ask(
     data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model", device: torch.device | None = None
 ) -> Question:
-    """Check a request and put it on one device; `InputError` names every fault at once.
+    """Check a request and put it on one device; `InputError` lists all faults at once.
 
     Args:
         data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``.
@@ -102,14 +102,14 @@ def _faults(masks: Tensor, nodes: Tensor, n: int) -> list[str]:
         if nodes.numel() != n:
             faults.append(f"nodes: a bool mask of {nodes.numel()} for {n} nodes. Pass node ids or bool [{n}].")
     elif nodes.is_floating_point():
-        faults.append(f"nodes: of type {nodes.dtype}. Pass whole numbers.")
+        faults.append(f"nodes: have type {nodes.dtype}. Pass whole numbers.")
     elif nodes.numel() and not (int(nodes.min()) >= 0 and int(nodes.max()) < n):
         faults.append(f"nodes: ids outside 0 ... {n - 1}. Pass nodes of this graph.")
     return faults
 
 
 def check_width(logits: Tensor, question: Question) -> Tensor:
-    """The logits [..., classes] themselves, once they are known to have a column for every label in use."""
+    """The logits [..., classes], after a check that they have a column for every label in use."""
     needed = question.masks.any(0)
     needed[question.nodes] = True
     classes = int(question.labels[needed].max()) + 1 if bool(needed.any()) else 0

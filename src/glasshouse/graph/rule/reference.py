@@ -1,4 +1,4 @@
-"""The signal of the paper's Theorem 1, eq. (6)-(7), as written: one node and one mask at a time, slow and obvious."""
+"""The signal of the paper's Theorem 1, eq. (6)-(7), as written: one node and one mask at a time, slow and simple."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def ego_losses(
     hops: Hops = "model",
     radius: int | None = None,
 ) -> Tensor:
-    """The same numbers from a loop over ego-nets, [models, masks, nodes]: how the paper's own program works.
+    """The same numbers from a loop over ego-nets, [models, masks, nodes]: the way the paper's program works.
 
     Each ego-net is just large enough to be exact: L hops to the nodes that are summed over, L more to what those
-    see, and one more where a layer divides by degrees. With ``radius`` L it is cheaper and no longer exact at the rim.
+    see, and one more if a layer divides by degrees. With ``radius`` L it is cheaper but not exact near its border.
     Both are baselines of ``benchmarks/toggle.py``.
 
     Example:
@@ -98,7 +98,7 @@ def ego_losses(
 
 
 def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Tensor:
-    """Bool [size]: the nodes that see ``node`` within so many hops along the edges, itself left out."""
+    """Bool [size]: the nodes that see ``node`` within this many hops along the edges, without the node itself."""
     reached = torch.zeros(size, dtype=torch.bool, device=edge_index.device)
     reached[node] = True
     for _ in range(hops):
@@ -124,8 +124,8 @@ def _signal(model: Model, question: Question, mask: Tensor, node: int) -> float:
 def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tensor, Tensor]:
     """Losses [n] and edges of the graph induced by the present nodes.
 
-    Those absent stay as isolated nodes, which no answer depends on; where a model looks at the whole graph they are
-    taken out, and their losses are 0.
+    Absent nodes stay as isolated nodes, which no answer depends on; if a model looks at the whole graph, they are
+    removed and their losses are 0.
     """
     edges = question.edge_index[:, present[question.edge_index].all(0)]
     if manners_of(model).everywhere:
@@ -135,7 +135,7 @@ def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tenso
 
 
 def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
-    """Losses [n] on the graph that holds the present nodes alone, numbered anew; 0 for the others."""
+    """Losses [n] on the graph that holds only the present nodes, with new numbers; 0 for the others."""
     position = present.long().cumsum(0) - 1
     edges = position[question.edge_index[:, present[question.edge_index].all(0)]]
     logits = check_width(ask_model(model, question.x[present], edges), question)
@@ -145,7 +145,7 @@ def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
 
 
 def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
-    """The question on the subgraph of the kept nodes, and where the node is in it."""
+    """The question on the subgraph of the kept nodes, and the node's position in it."""
     position = torch.full((question.size,), -1, dtype=torch.long, device=kept.device)
     position[kept] = torch.arange(len(kept), device=kept.device)
     edges = position[question.edge_index]
@@ -162,7 +162,7 @@ def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
 
 
 def _radius(model: Model, hops: Hops) -> int:
-    """How far from v an ego-net must reach so that every summed loss is the full graph's own."""
+    """How far from v an ego-net must reach so that every summed loss equals that on the full graph."""
     reach = manners_of(model).hops
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     divides_by_degree = not modules or any(isinstance(module, GCNConv | SGConv) for module in modules)

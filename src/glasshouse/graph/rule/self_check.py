@@ -1,4 +1,4 @@
-"""The fast engine held against the rule as written, on the user's own models and graph."""
+"""Compare the fast engine with the rule as written, on the user's own models and graph."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from glasshouse.randomness import generator
 __all__ = ["EngineCheck", "check_engine"]
 
 _TRIPLES = 8
-_TOLERANCE = 1e-3  # of S, or of 1 where S is smaller: float32 stays a hundred times below, a wrong reach goes far above
+_TOLERANCE = 1e-3  # of S, or of 1 if S is smaller: float32 stays a hundred times below, a wrong reach is far above
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class EngineCheck:
 def check_engine(
     models: Sequence[Model], data: Data, *, nodes: IntArray, share: float, seed: int, triples: int = _TRIPLES
 ) -> EngineCheck:
-    """Compare a few signals of an audit with eq. (6) as it is written; raise where they differ.
+    """Compare a few signals of an audit with eq. (6) as it is written; raise if they differ.
 
     Args:
         models: the audit's target and shadow models.
         data: its graph.
-        nodes: the audited ones.
-        share: of the nodes that are members in a drawn mask.
+        nodes: the audited nodes.
+        share: share of the nodes that are members in a drawn mask.
         seed: of the choice of models, masks and nodes.
         triples: how many signals.
     """

@@ -1,4 +1,4 @@
-"""Samplers of plausible training sets, over which G-BASE averages; ``chains/`` holds those that walk."""
+"""Samplers of plausible training sets, over which G-BASE averages; ``chains/`` holds the Markov chains."""
 
 from glasshouse.graph.sampling import (
     chain_samplers,  # noqa: F401

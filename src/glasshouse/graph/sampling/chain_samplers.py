@@ -21,11 +21,9 @@ _BURN_IN, _THINNING = 2000, 200  # steps of Metropolis-Hastings before the first
 
 @register_sampler("metropolis")
 def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
-    """Metropolis-Hastings over whole masks; it weighs all shadow models at once, so it has no offline form."""
+    """Metropolis-Hastings over whole masks; it uses all shadow models at once, so it has no offline form."""
     if request.mode == "offline":
-        raise InputError(
-            "sampler: metropolis weighs whole training sets, which no shadow model is outside of. Use gibbs."
-        )
+        raise InputError("sampler: metropolis judges whole training sets, so it has no offline form. Use gibbs.")
     masks, info = metropolis_masks(
         _on_cpu(scene.models),
         copy.copy(scene.data).cpu(),
@@ -51,12 +49,12 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
         asked=None if request.mode == "online" else ~scene.shadow_members,
         seed=seed_for(request.seed, "gibbs"),
     )
-    visits = request.samples * request.passes  # of every node, each with and without it
+    visits = request.samples * request.passes  # of every node, each asked with and without it
     return Samples(masks, info.acceptance_rate, queries=2 * visits * one_query_each(scene))
 
 
 def _on_cpu(models: Sequence[Model]) -> list[Model]:
-    """The models where the compiled chains run; modules on a GPU are copied, black boxes stay as they are."""
+    """The models on the CPU, where the chains run; modules on a GPU are copied, black boxes stay as they are."""
     return [
         copy.deepcopy(model).cpu()
         if isinstance(model, nn.Module) and any(part.is_cuda for part in model.parameters())

@@ -1,4 +1,4 @@
-"""The target's own training set as the only sample: the limit that no attacker reaches, for comparison."""
+"""The target's own training set as the only sample: a limit for comparison that no attacker reaches."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["GroundTruth"]
 
 @dataclass(frozen=True, eq=False)
 class GroundTruth:
-    """Gives who trained the target, as it was told; G-BASE with it is never the strongest attack.
+    """Returns the given members of the target; G-BASE with it is never the strongest attack.
 
     Args:
-        members: [n] who trained the target. A scene does not know it.
+        members: [n] who trained the target. A scene does not hold it.
 
     Example:
         >>> GroundTruth([True, False]).name
@@ -40,7 +40,7 @@ class GroundTruth:
 
 @register_sampler("truth")
 def _untold(scene: Scene, request: SamplingRequest) -> NoReturn:
-    """The name that audits replace by `GroundTruth`, since they know the members."""
+    """The name that audits replace by `GroundTruth`, because they know the members."""
     raise InputError(
-        "sampler: truth needs the target's members, which an attack does not know. Say sampler=GroundTruth(members)."
+        "sampler: truth needs the target's members, which an attack does not know. Pass sampler=GroundTruth(members)."
     )

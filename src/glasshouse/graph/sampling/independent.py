@@ -1,4 +1,4 @@
-"""The samplers that draw every node by itself."""
+"""The samplers that draw every node independently."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["base_samples", "prior_samples"]
 
 @register_sampler("independent")
 def prior_samples(scene: Scene, request: SamplingRequest) -> Samples:
-    """Every indicator by itself, by the prior: P(M | θ, G) taken as P(M | G)."""
+    """Draw every indicator from the prior: P(M | θ, G) is taken as P(M | G)."""
     return Samples(bernoulli(request.prior, request, purpose="independent"))
 
 
 @register_sampler("mia")
 def base_samples(scene: Scene, request: SamplingRequest) -> Samples:
-    """Every indicator by itself, by BASE's posterior from zero-hop queries."""
+    """Draw every indicator from BASE's posterior, by zero-hop queries."""
     posterior = BASE(mode=request.mode, prior=request.prior).score(scene.zero_hop)
     return Samples(bernoulli(posterior, request, purpose="mia"), queries=one_query_each(scene))

@@ -34,7 +34,7 @@ class SamplingRequest:
     Args:
         samples: M, how many membership masks.
         prior: [n] λ of each node.
-        mode: ``"online"``, or ``"offline"`` where only models without a node may speak about it.
+        mode: ``"online"``, or ``"offline"``, where only models that were not trained on a node are used for it.
         passes: how often a Gibbs chain visits every node.
         seed: of the draws.
     """
@@ -52,8 +52,8 @@ class Samples:
 
     Args:
         masks: who is a member in each sample.
-        acceptance: share of proposals that a chain took; None where nothing is proposed.
-        queries: how often models were asked about a node, to draw them.
+        acceptance: share of proposals that a chain accepted; None if nothing is proposed.
+        queries: how often models were asked about a node in order to draw them.
     """
 
     masks: BoolArray
@@ -61,7 +61,7 @@ class Samples:
     queries: int = 0
 
 
-# one that learns from the pool first also has ``tuned(scene, request) -> Sampler``, which never looks at the target
+# one that first learns from the pool also has ``tuned(scene, request) -> Sampler``, which never looks at the target
 Sampler = Callable[[Scene, SamplingRequest], Samples | BoolArray]
 SAMPLERS: Registry[Sampler] = Registry("a sampler")
 SamplerType = TypeVar("SamplerType", bound=Sampler)
@@ -83,12 +83,12 @@ def register_sampler(name: str) -> Callable[[SamplerType], SamplerType]:
 
 
 def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
-    """Draw masks by a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``.
+    """Draw masks with a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``.
 
     Args:
         sampler: draws them.
         scene: the target, its shadow models and the graph.
-        request: how many, and by what prior.
+        request: how many, and with which prior.
     """
     found = sampler(scene, request)
     if isinstance(found, Samples):
@@ -97,7 +97,7 @@ def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
 
 
 def bernoulli(probability: FloatArray, request: SamplingRequest, *, purpose: str) -> BoolArray:
-    """Masks [M, n] in which every node is drawn by itself.
+    """Masks [M, n] in which every node is drawn independently.
 
     Args:
         probability: [n] of being a member.

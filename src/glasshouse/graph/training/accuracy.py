@@ -15,14 +15,14 @@ __all__ = ["node_accuracy"]
 
 
 def node_accuracy(model: Model, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> float:
-    """Accuracy on some nodes; NaN where there are none.
+    """Accuracy on some nodes; NaN if there are none.
 
     Args:
         model: to ask.
         data: the graph.
-        nodes: [n] which nodes count.
-        setting: inductive, a model is asked about the graph that these nodes induce: members as they were trained on,
-            others as a graph that no member is part of. Transductive, it is asked about the whole graph.
+        nodes: [n] which nodes are counted.
+        setting: if inductive, the model is asked about the graph that these nodes induce: members as in training,
+            others without any member. If transductive, it is asked about the whole graph.
 
     Example:
         >>> import torch

@@ -1,4 +1,4 @@
-"""Hyper-parameters by grid search, among models that have learned some of their members by heart (paper, App. A)."""
+"""Hyper-parameters by grid search, among models that memorise some of their members (paper, App. A)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class GridSearch:
     """What a grid search found.
 
     Args:
-        best: the trainer of the best test accuracy among those that reach the gap.
-        table: one row a trial, in the grid's order: its setting, mean ``train_accuracy`` and ``test_accuracy``, their
+        best: the trainer with the best test accuracy among those that reach the gap.
+        table: one row per trial, in the grid's order: its setting, mean ``train_accuracy`` and ``test_accuracy``, their
             difference ``gap``, and whether it ``reaches_gap``.
     """
 
@@ -62,23 +62,23 @@ def grid_search(
     seed: int = 0,
     progress: bool | None = None,
 ) -> GridSearch:
-    """The trainer of the best test accuracy among those whose generalisation gap is large enough to be worth an audit.
+    """The trainer with the best test accuracy among those whose generalisation gap is large enough for an audit.
 
     Every trial is trained on the same random halves of the nodes. Train accuracy is measured on the graph induced by
-    the members, test accuracy on the graph induced by the non-members, each with the edges inside it alone: the model
-    is inductive, and meets new nodes as a graph of their own. Trials that differ in ``epochs`` only are stations of one
-    run, so the longest of them costs what all of them cost.
+    the members, test accuracy on the graph induced by the non-members, each with only the edges inside it: the model is
+    inductive, and new nodes are a separate graph. Trials that differ only in ``epochs`` are measured in one run, so all
+    of them together cost as much as the longest.
 
     Args:
         data: the graph.
         grid: what to try, by name: ``architecture``, ``learning_rate``, ``weight_decay``, ``dropout``, ``hidden``,
             ``epochs``; `PAPER_GRID` holds the paper's values.
-        base: everything that the grid does not name. Its optimizer takes ``lr`` and ``weight_decay`` as keywords where
-            the grid names those, as torch's do.
-        minimum_gap: least mean difference of train and test accuracy.
+        base: everything that the grid does not name. If the grid names the learning rate or the weight decay, its
+            optimizer must take ``lr`` and ``weight_decay`` as keywords, as torch's do.
+        minimum_gap: smallest mean difference of train and test accuracy that is accepted.
         splits: halves to average over.
         seed: of the halves and of the models.
-        progress: show a bar; where None, only on a terminal.
+        progress: whether to show a bar; by default only on a terminal.
 
     Example:
         >>> from glasshouse.graph.data.synthetic import citation_graph
@@ -119,7 +119,7 @@ def grid_search(
     table = _table(grid, settings, means, minimum_gap)
     if not table["reaches_gap"].any():
         raise InputError(
-            f"minimum_gap: no setting reaches {minimum_gap:g}; the largest gap seen is {table['gap'].max():.3f}. "
+            f"minimum_gap: no setting reaches {minimum_gap:g}; the largest gap is {table['gap'].max():.3f}. "
             "Lower it, or try more epochs, less weight decay or wider layers."
         )
     best = int(np.argmax(np.where(table["reaches_gap"], table["test_accuracy"], -np.inf)))
@@ -169,7 +169,7 @@ def _check(grid: Mapping[str, Sequence[Any]], base: GNNTrainer, splits: int) -> 
     if splits < 1:
         faults.append(f"splits: {splits} is too small; use 1 or more.")
     raise_faults(faults)
-    for values in itertools.product(*grid.values()):  # a value out of range is said now, not after hours
+    for values in itertools.product(*grid.values()):  # a value out of range is reported now, not after hours
         trainer = _configured(base, dict(zip(grid, values, strict=True)))
     try:
         trainer.optimizer([nn.Parameter(torch.zeros(1))])
@@ -192,6 +192,6 @@ def _table(
             "train_accuracy": train,
             "test_accuracy": test,
             "gap": gap,
-            "reaches_gap": gap >= minimum_gap - 1e-12,  # a gap of exactly the minimum counts, whatever its last digit
+            "reaches_gap": gap >= minimum_gap - 1e-12,  # a gap of exactly the minimum counts in spite of rounding
         }
     )

@@ -1,4 +1,4 @@
-"""How training saw the graph: the members alone (inductive), or all of it with the members' labels (transductive)."""
+"""How training saw the graph: only the members (inductive), or all of it with the members' labels (transductive)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Setting", "check_setting", "looks_transductive"]
 Setting = Literal["inductive", "transductive"]
 
 _CLEARLY = 0.7  # of the loss on the members' own graph; the lowest of 62 inductive models on Cora had 0.73
-_FEW = 1e-3  # losses as small as this say nothing about which graph a model knows
+_FEW = 1e-3  # losses as small as this do not show which graph a model knows
 
 
 def check_setting(setting: str) -> None:
@@ -36,14 +36,14 @@ def check_setting(setting: str) -> None:
 
 
 def looks_transductive(models: Sequence[Model], data: Data, members: BoolArray) -> bool:
-    """Whether all models fit their members clearly better in the whole graph than in the graph of the members alone.
+    """Whether all models fit their members clearly better in the whole graph than in the graph of the members.
 
-    A model fits the graph that it was trained on best. Trained inductively, that is the graph of its members.
+    A model fits best the graph that it was trained on. For inductive training this is the graph of its members.
 
     Args:
         models: K models that were trained by one trainer.
         data: the graph.
-        members: [K, n] who trained which.
+        members: [K, n] which nodes trained which model.
     """
     whole, alone = [], []
     everybody = np.ones(members.shape[1], dtype=np.bool_)

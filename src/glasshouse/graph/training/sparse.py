@@ -36,7 +36,7 @@ class SparseMatrix:
 
     @classmethod
     def of_edges(cls, edge_index: Tensor, weight: Tensor, *, nodes: int) -> SparseMatrix:
-        """The matrix [nodes, nodes] that adds up what comes in over edges [2, E] with weights [E]."""
+        """The matrix [nodes, nodes] that sums over incoming edges [2, E] with weights [E]."""
         source, target = edge_index.cpu().numpy()
         values = weight.detach().cpu().numpy().astype(np.float32)
         matrix = scipy.sparse.coo_matrix((values, (target, source)), shape=(nodes, nodes))
@@ -49,7 +49,7 @@ class SparseMatrix:
 
 
 class _Product(torch.autograd.Function):
-    """Torch's own backward of a sparse product builds the transpose anew in each step."""
+    """A product that keeps the transpose; torch's own backward pass builds it again in each step."""
 
     @staticmethod
     def forward(context: Any, rows: Tensor, columns: Tensor, dense: Tensor) -> Tensor:
@@ -63,14 +63,14 @@ class _Product(torch.autograd.Function):
 
 def _product(matrix: Tensor, dense: Tensor) -> Tensor:
     result = dense.new_empty(matrix.shape[0], dense.shape[1])
-    return torch.addmm(result, matrix, dense, beta=0, out=result)  # into its own place: a plain product copies it once
+    return torch.addmm(result, matrix, dense, beta=0, out=result)  # in place: a plain product copies it once
 
 
 def _csr(matrix: Any, device: torch.device | str) -> Tensor:
     _hear_once_that_csr_is_new()
     matrix.sort_indices()
     return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr.astype(np.int32)),  # what MKL reads; wider ones it would convert in each step
+        torch.from_numpy(matrix.indptr.astype(np.int32)),  # MKL reads this type and would convert others each time
         torch.from_numpy(matrix.indices.astype(np.int32)),
         torch.from_numpy(matrix.data.astype(np.float32)),
         size=matrix.shape,
@@ -80,7 +80,7 @@ def _csr(matrix: Any, device: torch.device | str) -> Tensor:
 
 @functools.cache
 def _hear_once_that_csr_is_new() -> None:
-    """Torch warns at the first CSR tensor of a process that they may change."""
+    """Hide torch's warning, at the first CSR tensor of a process, that their interface may change."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.sparse_csr_tensor(torch.tensor([0, 0]), torch.tensor([], dtype=torch.int64), torch.tensor([]), (1, 1))

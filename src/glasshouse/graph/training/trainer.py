@@ -55,23 +55,24 @@ _ADAM = adam()
 
 @dataclass(frozen=True, kw_only=True)
 class GNNTrainer:
-    """Trains a fresh GNN on the graph of the members, in full batches; same seed, same weights.
+    """Trains a fresh GNN on the graph of the members, in full batches; the same seed gives the same weights.
 
-    Inductive, the model sees the members, their features, their labels and the edges between two members, and nothing
-    else of the graph but the number of its features and classes. Transductive, it sees the whole graph, and of the
-    labels only the members'. Members without a label (below 0) pass on their features but have no loss.
+    In the inductive setting, the model sees the members, their features, their labels and the edges between two
+    members; of the rest of the graph only the number of features and classes. In the transductive setting, it sees
+    the whole graph but only the members' labels. Members without a label (below 0) pass on their features but have no
+    loss.
 
     Args:
         architecture: a registered network, such as ``"gcn"``, ``"sage"`` or ``"gat"``; see `register_network`.
         model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C]
-            (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then stands for
+            (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then replaces
             ``architecture``, ``hidden``, ``layers`` and ``dropout``.
         hidden: width of the hidden layers.
         layers: number of graph convolutions.
         dropout: share of hidden values dropped while training.
         epochs: steps, each over all members.
         optimizer: makes an optimizer from parameters, such as `adam` or `sgd` with its settings.
-        device: where to train; the GPU where there is one.
+        device: where to train; by default the GPU, if there is one.
         setting: ``"inductive"`` or ``"transductive"``.
 
     Example:
@@ -94,7 +95,7 @@ class GNNTrainer:
     optimizer: OptimizerFactory = _ADAM
     device: str | None = None
     setting: Setting = "inductive"
-    # found once: workers need not know a plug-in by its name, and a pool notices when its code changes
+    # looked up once: workers need not know a plug-in by its name, and a pool notices when its code changes
     network: Network = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,7 +122,7 @@ class GNNTrainer:
         return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
 
     def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module:
-        """A trained module in evaluation mode: a `GNN`, or your own where ``model`` is given."""
+        """A trained module in evaluation mode: a `GNN`, or your own if ``model`` is given."""
         return self.train(data, members, seed)
 
     def train(
@@ -132,7 +133,7 @@ class GNNTrainer:
         *,
         after_epoch: Callable[[int, nn.Module], None] | None = None,
     ) -> nn.Module:
-        """Like a plain call, and ``after_epoch(epochs so far, model)`` is told after each step.
+        """Like a plain call, but ``after_epoch(epochs so far, model)`` is called after each step.
 
         It may ask the model in evaluation mode; it must not draw from torch's random stream.
         """
@@ -143,13 +144,13 @@ class GNNTrainer:
             labelled &= torch.from_numpy(members).to(self.place)
         if not bool(labelled.any()):
             raise InputError("members: no member has a label, so there is nothing to train on.")
-        with torch.random.fork_rng():  # weights and dropout follow our seed, and the user's own stream stays as it was
+        with torch.random.fork_rng():  # weights and dropout use our seed, and the user's random stream stays unchanged
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.untrained(data).to(self.place)
             read = logits_of(model, graph.x, graph.edge_index, classes=int(data.y.max()) + 1)
             optimizer = self.optimizer(model.parameters())
-            # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights say whether it
-            # is worth a second thread. Gathering messages is too quick to share: threads would wait at each of them.
+            # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights show whether it
+            # is worth a second thread. Gathering messages is too short to share: threads would wait at each of them.
             with fitting_threads(model, graph.x, batch_size=len(graph.x)):
                 for epoch in range(1, self.epochs + 1):
                     model.train()
@@ -173,7 +174,7 @@ class GNNTrainer:
         return {name: node_accuracy(model, data, who, setting=self.setting) for name, who in sides.items() if who.any()}
 
     def train_many(self, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
-        """Like one call for each row of ``members`` [K, n] with its seed, in a fraction of the time.
+        """Like one call per row of ``members`` [K, n] with its seed, in a fraction of the time.
 
         Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
         Architectures or optimizers that cannot be batched are trained one at a time; the log ``glasshouse`` says why.
@@ -182,7 +183,7 @@ class GNNTrainer:
         return train_batched(self, data, masks, seeds)
 
     def untrained(self, data: Data) -> nn.Module:
-        """A fresh module for this graph, from torch's random stream as it stands."""
+        """A fresh module for this graph, from torch's current random stream."""
         if self.model is not None:
             return self.model()
         features, classes = int(data.x.shape[1]), int(data.y.max()) + 1

@@ -21,8 +21,8 @@ class PlainAnswers(NamedTuple):
     """Losses of K models on every node.
 
     Args:
-        alone: [K, n], asked about each node without edges.
-        whole: [K, n], asked about the whole graph.
+        alone: [K, n], each node queried without edges.
+        whole: [K, n], each node queried in the whole graph.
     """
 
     alone: FloatArray
@@ -34,7 +34,7 @@ class SampledAnswers(NamedTuple):
 
     Args:
         own: [K, M, n] the node's loss among the sampled members.
-        signal: [K, M, n] S of the paper's eq. (6): that loss, and what the node's presence does to its neighbours'
+        signal: [K, M, n] S of the paper's eq. (6): that loss, plus what the node's presence changes in its neighbours'
             losses.
     """
 
@@ -43,7 +43,7 @@ class SampledAnswers(NamedTuple):
 
     @property
     def gain(self) -> FloatArray:
-        """What the node's presence does for its neighbours' log-confidence, [K, n], the mean over samples."""
+        """What the node's presence adds to its neighbours' log-confidence, [K, n], mean over samples."""
         return np.asarray((self.own - self.signal).mean(axis=1))
 
     def of(self, rows: Sequence[int]) -> SampledAnswers:
@@ -66,8 +66,8 @@ def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, en
     """Ask every model about every node under every mask [M, n].
 
     The node's own loss is read from one pass per mask over the edges that leave sampled members. For a sampled node
-    that is exact. For another node, its neighbours get no message from it, which changes its loss in the second layer
-    only and in the same way for target and references.
+    this is exact. For another node, its neighbours get no message from it. This changes its loss only in the second
+    layer, and in the same way for target and references.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))

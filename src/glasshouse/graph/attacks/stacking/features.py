@@ -1,7 +1,6 @@
 """Features of every node of one target: single attacks on three queries, G-BASE's signal, neighbours and kin.
 
-Kin of a node: the nodes with features like its own. What a target answers about them tells what to expect of its answer
-about the node.
+Kin of a node: the nodes with features like its own. The target's answers about them predict its answer about the node.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ from glasshouse.numerics import log_mean_exp
 
 __all__ = ["SIGNALS", "GraphContext", "TargetSignals", "gbase_odds", "node_features", "without_signals"]
 
-# what may be left out, to learn what it adds: a feature is left out with any word of its name
+# what may be left out, to see what it adds: a feature is left out if any word of its name is
 SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")
 
 
 @dataclass(frozen=True, eq=False)
 class GraphContext:
-    """Neighbours, labels and kin of every node: what the graph tells without a model.
+    """Neighbours, labels and kin of every node: what is known from the graph without a model.
 
     Args:
         adjacency: [n, n] sparse, 1 for each neighbour.
         degree: [n] number of neighbours.
         labels: [n] classes.
-        kin: of each query that does not depend on a sample. Nodes asked about alone are alike by their features, and
-            in the whole graph by their neighbours' mean features as well. Empty where kin is left out.
+        kin: for each query that does not depend on a sample. Nodes queried alone are compared by their features, and
+            in the whole graph also by their neighbours' mean features. Empty if kin is left out.
 
     Example:
         >>> import torch
@@ -54,7 +53,7 @@ class GraphContext:
 
     @classmethod
     def of(cls, data: Data, *, kin: bool = True) -> GraphContext:
-        """Of a graph; an edge counts once, and a node is not its own neighbour."""
+        """From a graph; an edge counts once, and a node is not its own neighbour."""
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
         apart = source != receiver
@@ -70,21 +69,21 @@ class GraphContext:
         return cls(adjacency, degree, labels, {"alone": Kin.of(features, labels), "whole": Kin.of(both, labels)})
 
     def mean(self, values: FloatArray, *, alone: float) -> FloatArray:
-        """Mean [n] over each node's neighbours; ``alone`` where it has none."""
+        """Mean [n] over each node's neighbours; ``alone`` if it has none."""
         summed = self.adjacency @ values
         return np.asarray(np.where(self.degree > 0, summed / np.maximum(self.degree, 1), alone))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetSignals:
-    """All that is looked at to judge one target: answers of the target and of its references about every node.
+    """All that is used to judge one target: answers of the target and of its references about every node.
 
     Args:
         alone: losses without edges, of the target [n] and of its R references [R, n].
         whole: the same in the whole graph.
         target: the target's answers under sampled training sets, [1, M, n].
-        references: those of the S references that were asked about these sets, [S, M, n].
-        members: [S, n] who trained these S.
+        references: the same for the S references that were queried under these sets, [S, M, n].
+        members: [S, n] members of these S references.
         posterior: [n] log-odds from the round before; None in the first.
     """
 
@@ -97,7 +96,7 @@ class TargetSignals:
 
 
 def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) -> Features:
-    """Features by name, [n] each; offline, only out-models of a node are looked at."""
+    """Features by name, [n] each; offline, only out-models of a node are used."""
     sampled = Evidence(
         target_loss=signals.target.own.mean(axis=1)[0],
         shadow_loss=signals.references.own.mean(axis=1),
@@ -111,7 +110,7 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
             surprise = np.mean([single[name] for name in ("from_outside", "from_inside") if name in single], axis=0)
             expected = context.kin[query].expected(surprise)
             found[f"{query} kin"] = expected
-            found[f"{query} beyond kin"] = surprise - expected  # trees need many splits to find a difference
+            found[f"{query} beyond kin"] = surprise - expected  # trees would need many splits for a difference
     gain, gains = signals.target.gain[0], signals.references.gain
     found["gain"] = gain
     found["gain over outside"] = gain - moments(gains, ~signals.members).mean
@@ -130,7 +129,7 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
 
 
 def without_signals(features: Features, left_out: Collection[str]) -> Features:
-    """The features in which no left-out signal has a part.
+    """The features that use none of the left-out signals.
 
     Example:
         >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
@@ -149,5 +148,5 @@ def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:
 
 
 def _of_length_one(rows: FloatArray) -> FloatArray:
-    """Rows [n, D] on one scale, on which their mean square length is 1."""
+    """Rows [n, D], scaled so that their mean squared length is 1."""
     return np.asarray(rows / max(float(np.sqrt((rows**2).sum(axis=1).mean())), 1e-12))

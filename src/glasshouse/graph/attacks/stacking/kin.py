@@ -1,8 +1,8 @@
-"""What a target answers about a node's kin: the other nodes, weighed by how like their features are to the node's.
+"""What a target answers about a node's kin: the other nodes, weighted by how similar their features are to the node's.
 
-A model answers better about a node that it was trained on, and also about nodes like one that it was trained on. And
-every model happens to be surer in some regions than other models. Both show in its answers about the node's kin, and
-neither is the node's own membership. So what the kin lead to expect can be taken off.
+A model answers better about a node that it was trained on, and also about nodes similar to it. Besides, every model
+happens to be surer in some regions than other models. Both show in its answers about the node's kin, and neither is the
+node's own membership. So the answer that the kin predict can be subtracted.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from glasshouse.arrays import FloatArray, IntArray
 
 __all__ = ["Kin"]
 
-_PENALTY = 0.3  # of the ridge; anything from 0.1 to 1 does as well on simulated targets
-_CONSTANT = 0.3  # what nodes have in common whatever their features
-_FURTHEST = 10.0  # a surprise beyond this many standard deviations counts as so many
-_ROOM = 100_000_000  # numbers kept, 0.8 GB: all pairs of 10 000 nodes, or 2 600 columns for each of GitHub's
-_COMPONENTS = 1024  # of the features, where there is no room for all: more would take many minutes
+_PENALTY = 0.3  # of the ridge; values from 0.1 to 1 work equally well on simulated targets
+_CONSTANT = 0.3  # what all nodes have in common, whatever their features
+_FURTHEST = 10.0  # a surprise of more standard deviations counts as this many
+_ROOM = 100_000_000  # numbers kept, 0.8 GB: all pairs of 10 000 nodes, or 2 600 columns for the nodes of GitHub
+_COMPONENTS = 1024  # of the features, if there is no memory for all: more would take many minutes
 _LEAST = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Kin:
-    """Ridge regression on the features of nodes, one slope per class, ready for any target's answers.
+    """Ridge regression on the features of nodes, one slope per class, prepared for the answers of any target.
 
-    Confidence in a class is doubt in the others: what lifts the margins of a node of one class lowers those of a node
-    like it of another. So the product of two nodes' features counts in full where their labels agree, and -1 / (C - 1)
-    times where they do not.
+    Confidence in one class is doubt in the others: what raises the margin of a node of one class lowers that of a
+    similar node of another class. So the product of two nodes' features counts in full if their labels agree, and
+    -1 / (C - 1) times if they do not.
 
     Args:
-        fit: matrices whose product [n, n] takes answers to what the regression fits for them.
-        own: [n] the weight of a node's own answer in that.
+        fit: matrices whose product [n, n] maps answers to the fitted values of the regression.
+        own: [n] the weight of a node's own answer in its fitted value.
 
     Example:
-        >>> features, labels = np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1])
-        >>> Kin.of(features, labels).expected(np.array([1.0, 0.0, 0.0, 0.0])).round(2)[:2]  # without node 0's own
+        >>> kin = Kin.of(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1]))
+        >>> kin.expected(np.array([1.0, 0.0, 0.0, 0.0])).round(2)[:2]  # node 0's own answer is left out
         array([0.  , 0.76])
     """
 
@@ -49,21 +49,21 @@ class Kin:
 
     @classmethod
     def of(cls, features: FloatArray, labels: IntArray) -> Kin:
-        """Of the features [n, D] and labels [n] of all nodes."""
+        """From the features [n, D] and labels [n] of all nodes."""
         centred = features - features.mean(axis=0)
         centred = centred / max(float(np.sqrt((centred**2).sum(axis=1).mean())), _LEAST)
         codes = _codes(int(labels.max()) + 1)[labels]
         count, width = len(centred), (centred.shape[1] + 1) * codes.shape[1]
-        with threadpool_limits(1, user_api="blas"):  # so that bits do not depend on how many cores there are
+        with threadpool_limits(1, user_api="blas"):  # so that the result does not depend on the number of cores
             if count <= width and count**2 <= _ROOM:
                 return _by_pairs(centred, codes)
             return _by_columns(_columns(centred, codes, most=min(width, _ROOM // count)))
 
     def expected(self, surprise: FloatArray) -> FloatArray:
-        """What each node's kin lead to expect of the answer about it, [n], without that answer itself.
+        """The surprise that each node's kin predict for it, [n]; the node's own answer is left out.
 
         Args:
-            surprise: [n] by how many standard deviations a target is surer of each node than its references are.
+            surprise: [n] how much surer the target is of each node than its references, in standard deviations.
         """
         surprise = np.clip(surprise, -_FURTHEST, _FURTHEST)
         fitted = surprise
@@ -74,7 +74,7 @@ class Kin:
 
 
 def _by_pairs(centred: FloatArray, codes: FloatArray) -> Kin:
-    """Where nodes are fewer than columns."""
+    """For fewer nodes than columns."""
     alike = (centred @ centred.T + _CONSTANT) * (codes @ codes.T)
     alike[np.diag_indices_from(alike)] += _PENALTY
     fit = -_PENALTY * cho_solve(cho_factor(alike, overwrite_a=True), np.eye(len(alike)), overwrite_b=True)
@@ -83,7 +83,7 @@ def _by_pairs(centred: FloatArray, codes: FloatArray) -> Kin:
 
 
 def _by_columns(columns: FloatArray) -> Kin:
-    """Where columns are fewer, or pairs of nodes too many."""
+    """For fewer columns than nodes, or too many pairs of nodes."""
     products = columns.T @ columns
     products[np.diag_indices_from(products)] += _PENALTY
     half = solve_triangular(np.linalg.cholesky(products), columns.T, lower=True)
@@ -91,7 +91,7 @@ def _by_columns(columns: FloatArray) -> Kin:
 
 
 def _codes(classes: int) -> FloatArray:
-    """Vectors [C, C - 1] of length 1, of which any two have the product -1 / (C - 1); [[1]] of a single class."""
+    """Vectors [C, C - 1] of length 1; any two have the product -1 / (C - 1). For a single class [[1]]."""
     if classes == 1:
         return np.ones((1, 1))
     corners = np.sqrt(classes / (classes - 1)) * (np.eye(classes) - 1 / classes)
@@ -99,7 +99,7 @@ def _codes(classes: int) -> FloatArray:
 
 
 def _columns(centred: FloatArray, codes: FloatArray, *, most: int) -> FloatArray:
-    """Columns [n, r] whose products are those of features times those of codes, as near as so many can be."""
+    """Columns [n, r], at most so many, whose products approximate those of features times those of codes."""
     features = max(most // codes.shape[1] - 1, 1)
     if centred.shape[1] > features:
         left, size, _ = randomized_svd(centred, min(features, _COMPONENTS), n_iter=2, random_state=0)

@@ -33,7 +33,7 @@ class Round(NamedTuple):
 
 
 class TargetPosterior(NamedTuple):
-    """What is believed of a target.
+    """The posterior about a target.
 
     Args:
         odds: [n] log-odds of membership.
@@ -56,10 +56,10 @@ class Learned:
     """What was learned from a pool; any number of targets are scored with it.
 
     Args:
-        parameters: of the attack, those that enter the learning.
+        parameters: those parameters of the attack that affect the learning.
         pool: what the pool answers on its graph.
         samples: training sets drawn in each round after the first, from the posterior of the round before.
-        seed: of these draws.
+        seed: seed of these draws.
         like: how simulated targets answer.
         rounds: the posterior of each round.
     """
@@ -78,7 +78,7 @@ class Learned:
 
     @cached_property
     def untrained(self) -> Untrained:
-        """What steadies the scores of a target unlike the simulated ones; chosen when the first such target comes."""
+        """The simple attack that orders a target unlike the simulated ones; chosen when the first such target comes."""
         return best_untrained(self.pool)
 
     @property
@@ -88,9 +88,9 @@ class Learned:
 
     @property
     def queries(self) -> QueryCount:
-        """All models about each node, alone, whole, and under samples (in, out, and the own loss); and what is shared.
+        """Queries of all models per node: alone, whole, and under samples (in, out, and the own loss).
 
-        Shared is what simulated targets are asked under training sets of their own.
+        Shared queries are those of simulated targets under their own training sets.
         """
         pool, drawn = self.pool, len(self.pool.masks) + sum(self.samples)
         each = 2 * (1 + len(pool.shadows)) + 3 * drawn * (1 + len(pool.sampled_models))
@@ -98,9 +98,9 @@ class Learned:
         return QueryCount(float(each), shared=3 * sum(self.samples) * int(asked) * pool.members.shape[1])
 
     def posterior_of(self, target: Model) -> TargetPosterior:
-        """What is believed of every node after the last round, the mean over panels of references.
+        """The posterior of every node after the last round, the mean over panels of references.
 
-        A target that is unlike all simulated ones is judged in the first round; see `_unlike`.
+        A target unlike all simulated ones is judged by the first round only; see `_unlike`.
         """
         pool = self.pool
         plain, sampled = pool.of_target(target)
@@ -123,8 +123,8 @@ class Learned:
         """Log-odds [n] of a target that is unlike all simulated ones.
 
         What was learned holds for answers on the pool's scale, so the target's answers are matched to it. The learner
-        that does not extrapolate judges. And an attack that learned nothing has a large part in the order, once by the
-        answers as they are and once by the matched ones.
+        that does not extrapolate judges it. An attack that learned nothing has a large part in the order, once by the
+        original answers and once by the matched ones.
         """
         pool, (fit, like) = self.pool, self.rounds[0]
         matched = self.like.matched(plain), sampled._replace(target=like.matched(sampled.target))
@@ -172,12 +172,12 @@ def learn(
 
     Args:
         pool: what the pool answers on its graph.
-        parameters: of the attack, those that enter the learning.
+        parameters: those parameters of the attack that affect the learning.
         samples: training sets in each round after the first; empty for a single round.
         learners: candidates by name.
-        folds: [n] of the nodes; a single one online.
-        seed: of every random choice.
-        jobs: threads that learn side by side.
+        folds: [n] the fold of each node; only one fold online.
+        seed: seed of every random choice.
+        jobs: number of threads that learn in parallel.
     """
     targets = pool.plan.targets
     like = PlainLikeness.of(PlainAnswers(pool.plain.alone[targets], pool.plain.whole[targets]))

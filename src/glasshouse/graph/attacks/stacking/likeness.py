@@ -17,7 +17,7 @@ __all__ = ["PlainLikeness", "SampledLikeness"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlainLikeness:
-    """How simulated targets answer when asked about nodes alone and about the whole graph.
+    """How simulated targets answer about nodes alone and in the whole graph.
 
     Example:
         >>> losses = np.random.default_rng(0).exponential(size=(4, 500))
@@ -31,7 +31,7 @@ class PlainLikeness:
 
     @classmethod
     def of(cls, plain: PlainAnswers) -> PlainLikeness:
-        """Of the losses of T simulated targets, [T, n] each."""
+        """From the losses of T simulated targets, [T, n] each."""
         return cls(alone=Likeness.of(loss_to_margin(plain.alone)), whole=Likeness.of(loss_to_margin(plain.whole)))
 
     def unlikeness(self, plain: PlainAnswers) -> float:
@@ -54,7 +54,7 @@ class SampledLikeness:
 
     @classmethod
     def of(cls, targets: Sequence[SampledAnswers]) -> SampledLikeness:
-        """Of the answers of simulated targets, [1, M, n] each."""
+        """From the answers of simulated targets, [1, M, n] each."""
         own = np.stack([loss_to_margin(one.own).ravel() for one in targets])
         return cls(own=Likeness.of(own), gain=Likeness.of(np.stack([_gains(one).ravel() for one in targets])))
 

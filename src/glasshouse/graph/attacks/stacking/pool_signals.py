@@ -1,4 +1,4 @@
-"""All that a pool answers on its graph before any target is looked at, and the features of a target beside it."""
+"""All answers of a pool on its graph that do not depend on a target, and the features of a target next to them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class SampledSignals(NamedTuple):
     """Answers of a target and of some shadow models under the same M sampled training sets.
 
     Args:
-        target: of the target alone, [1, M, n].
-        rows: [S] rows of the pool, the shadow models that were asked.
-        references: of these, [S, M, n].
+        target: answers of the target alone, [1, M, n].
+        rows: [S] rows of the pool: the shadow models that were queried.
+        references: answers of these shadow models, [S, M, n].
     """
 
     target: SampledAnswers
@@ -38,17 +38,17 @@ class SampledSignals(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PoolSignals:
-    """All that a pool answers before any target is looked at.
+    """All answers of a pool that do not depend on a target.
 
     Args:
         data: the graph of n nodes.
         shadows: the pool's K models.
-        members: [K, n] who trained them.
-        context: what the graph tells without a model.
+        members: [K, n] their members.
+        context: what is known from the graph without a model.
         plan: which shadow models play the target.
-        sampled_models: [S] rows of the pool, the shadow models that are asked about sampled training sets.
+        sampled_models: [S] rows of the pool: the shadow models that are queried under sampled training sets.
         plain: the pool's losses without edges and in the whole graph, [K, n] each.
-        masks: [M, n] training sets drawn without looking at any model; they serve all targets.
+        masks: [M, n] training sets drawn without looking at any model; they are used for all targets.
         sampled: the answers of the sampled models under these masks, [S, M, n] each.
         mode: ``"online"`` or ``"offline"``.
         engine: see `toggle_losses`.
@@ -69,13 +69,13 @@ class PoolSignals:
     without: tuple[str, ...]
 
     def is_of(self, data: Data, shadows: Sequence[Model], members: BoolArray) -> bool:
-        """Whether these very models were asked on this very graph."""
+        """Whether exactly these models were queried on exactly this graph."""
         pairs = zip(self.shadows, shadows, strict=False)
         same = len(self.shadows) == len(shadows) and all(mine is other for mine, other in pairs)
         return self.data is data and same and np.array_equal(self.members, members)
 
     def of_target(self, target: Model) -> tuple[PlainAnswers, SampledSignals]:
-        """Ask a target what the pool was asked, under the masks that serve all targets."""
+        """Ask a target what the pool was asked, under the masks that are used for all targets."""
         plain = plain_answers([target], self.data)
         answers = sampled_answers([target], self.data, self.masks, engine=self.engine)
         return plain, SampledSignals(answers, self.sampled_models, self.sampled)
@@ -100,7 +100,7 @@ class PoolSignals:
         references: NDArray[np.intp],
         odds: FloatArray | None = None,
     ) -> TargetSignals:
-        """All that is looked at to judge a target.
+        """All that is used to judge a target.
 
         Args:
             plain: its losses, [1, n] each.
@@ -147,20 +147,20 @@ def ask_pool(
     Args:
         data: the graph.
         shadows: K models.
-        members: [K, n] who trained them.
+        members: [K, n] their members.
         mode: ``"online"`` or ``"offline"``.
         samples: M, how many training sets.
-        targets: at most so many shadow models play the target.
-        sampled_models: at most so many shadow models are asked about sampled training sets.
+        targets: how many shadow models play the target, at most.
+        sampled_models: how many shadow models are queried under sampled training sets, at most.
         engine: see `toggle_losses`.
-        seed: of every random choice.
+        seed: seed of every random choice.
         without: signals that are left out.
     """
     plan = plan_targets(members, targets=targets, seed=seed)
     if any(rows.shape[1] != 1 for rows in plan.references):
-        raise InputError("shadow_members: on graphs, shadow models come in complementary pairs or at random.")
+        raise InputError("shadow_members: on graphs, train shadow models in complementary pairs or on random sets.")
     chosen = np.arange(len(members))
-    if len(members) > sampled_models:  # the simulated targets and some more, in whole pairs where the pool has pairs
+    if len(members) > sampled_models:  # the simulated targets and some more, in whole pairs if the pool has pairs
         more = plan_targets(members, targets=sampled_models, seed=seed).targets
         chosen = np.union1d(plan.targets, more)
     masks = generator(seed, "masks").random((samples, members.shape[1])) < members.mean()

@@ -1,4 +1,4 @@
-"""An attack that learned nothing; it steadies what was learned where a target is unlike the simulated ones."""
+"""An attack that learned nothing; it has a part in the order if a target is unlike the simulated ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Untrained", "best_untrained"]
 
 @dataclass(frozen=True, kw_only=True)
 class Untrained:
-    """BASE of the node alone, or G-BASE under the masks that serve all targets.
+    """BASE of the node alone, or G-BASE under the masks that are used for all targets.
 
     Args:
         base: BASE, its scale tuned to the pool.
@@ -36,8 +36,8 @@ class Untrained:
 
 
 def best_untrained(pool: PoolSignals) -> Untrained:
-    """The one of the two that is better on simulated targets, by mean AUC."""
-    losses = pool.plain.alone  # tuning looks at the pool alone, so that any target does
+    """The better one of the two on simulated targets, by mean AUC."""
+    losses = pool.plain.alone  # tuning looks only at the pool, so any target can be given
     evidence = Evidence(target_loss=losses[0], shadow_loss=losses, shadow_members=pool.members)
     base = BASE(mode=pool.mode).tuned(evidence)
     found = [Untrained(base=base), Untrained(base=base, neighbours=True)]

@@ -1,7 +1,7 @@
 """Which rows change when a node is toggled: nested balls around the targets, and the paths between them.
 
 For a target v, ball k holds v and every member that v reaches in at most k hops through members. The rows that a
-layer changes, and the messages that change them, are the same for all models, so one set of index arrays serves all.
+layer changes, and the messages that change them, are the same for all models, so all share one set of index arrays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Ball:
     target: Tensor  # [rows], index into the targets
     node: Tensor  # [rows], node in the union of masks
     centre: Tensor  # [targets], the row of each target itself
-    degree_change: Tensor  # [rows], by how much the toggle changes the number of messages that the node receives
+    degree_change: Tensor  # [rows], how much the toggle changes the number of messages that the node receives
 
     def only(self, rows: Tensor) -> Ball:
         """The ball without some rows, bool [rows]; every target's own row must stay."""
@@ -69,14 +69,14 @@ class Paths:
 
 @dataclass(frozen=True, kw_only=True)
 class Rings:
-    """Everything about where changes go, for a chunk of targets.
+    """Where changes go, for a chunk of targets.
 
     Args:
         targets: target nodes in the union, [targets].
         removes: True where the target is a member, so that toggling removes it, bool [targets].
         balls: ball 0 (the target alone) to ball R.
         outward: paths from ball k to ball k + 1.
-        around: paths from ball R to itself, where a layer needs them.
+        around: paths from ball R to itself, if a layer needs them.
     """
 
     targets: Tensor
@@ -128,7 +128,7 @@ def target_ball(graph: MaskedGraph, targets: Tensor) -> Ball:
 
 
 def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, first: bool) -> tuple[Ball, Paths]:
-    """The next ball, and the paths into it; ``first`` where the ball is ball 0.
+    """The next ball, and the paths into it; ``first`` if the ball is ball 0.
 
     One sort gives both the distinct rows and the order of the paths.
     """
@@ -136,7 +136,7 @@ def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, fi
     entry, source = expand(graph.receivers.start[ball.node], graph.receivers.count[ball.node])
     keys = ball.target[source] * size + graph.receivers.other[entry]
     weight = graph.receivers.weight[entry]
-    if not first:  # an added target also receives, though it is no member
+    if not first:  # an added target also receives, although it is not a member
         back_key, back_source, back_weight = _paths_to_added(graph, ball, targets, removes)
         keys, source = torch.cat([keys, back_key]), torch.cat([source, back_source])
         weight = torch.cat([weight, back_weight])
@@ -190,7 +190,7 @@ def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list
     entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
     source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
     source, row, weight = source[found], row[found], graph.sources.weight[entry[found]]
-    # An added target is no member, so no list of sources names it: its own messages come from ball 0's paths.
+    # An added target is not a member, so no list of sources contains it: its own messages come from ball 0's paths.
     own = outward[0]
     added = (~removes[own.source]).nonzero().squeeze(1)
     own_row, own_weight = own.receiver[added], own.weight[added]

@@ -45,7 +45,7 @@ class Front:
     first: bool = False
 
     def part(self, targets: slice, size: int) -> tuple[Front, slice]:
-        """The front of consecutive targets, in a union of ``size`` nodes, and where its rows are in this one."""
+        """The front of consecutive targets, in a union of ``size`` nodes, and where its rows are in this front."""
         bounds = torch.tensor([targets.start, targets.stop], device=self.targets.device)
         first, last = torch.searchsorted(self.ball.target, bounds).tolist()
         rows = slice(first, last)
@@ -68,10 +68,10 @@ def growth_costs(graph: MaskedGraph, front: Front, stage: LayerStep, *, shared: 
 
     Args:
         graph: the union of masks.
-        front: from where it grows.
+        front: where it grows from.
         stage: the layer that is toggled.
         shared: whether its inputs are the features, the same for all models.
-        logits: logits of one node over all models where this is the last layer, else 0.
+        logits: logits of one node over all models if this is the last layer, else 0.
     """
     sent = graph.receivers.count[front.ball.node].double().unsqueeze(1)
     starts = starts_of(front.ball.target, len(front.targets))

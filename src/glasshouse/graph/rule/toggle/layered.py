@@ -1,4 +1,4 @@
-"""The layer-by-layer engine: one kept forward pass a mask, then only the rows that a toggle changes."""
+"""The layer-by-layer engine: one kept forward pass per mask, then only the rows that a toggle changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Layered"]
 
 @register_engine("layered", rank=10)
 class Layered:
-    """Our GNNs of any depth and every architecture, on the CPU or a GPU.
+    """Our GNNs of any depth and architecture, on the CPU or a GPU.
 
     Example:
         >>> from glasshouse.graph.models.gnn import build_gnn
@@ -82,7 +82,7 @@ def reaches(stages: Sequence[LayerStep], hops: Hops) -> list[tuple[int, int]]:
     steps, reach = [], 0
     radius = len(stages) if hops == "model" else None
     for stage in stages:
-        inner = max(reach, 1) if stage.layer.divides_by_degree else reach  # a degree changes one hop away, at once
+        inner = max(reach, 1) if stage.layer.divides_by_degree else reach  # a degree changes one hop away at once
         reach = inner + 1 if radius is None else min(inner + 1, radius)
         steps.append((inner, reach))
     return steps
@@ -153,15 +153,15 @@ def _toggle(steps: Sequence[_Step], graph: MaskedGraph, targets: Tensor, ends: _
 def _toggle_outward(
     steps: Sequence[_Step], graph: MaskedGraph, front: Front, values: Tensor | None, ends: _Ends, *, limit: int
 ) -> Tensor:
-    """S of the front's targets, [targets, models], ball by ball: what does not change is not followed further.
+    """S of the front's targets, [targets, models], ball by ball: rows that do not change are not followed further.
 
-    Each ball is drawn, and the work split to fit into memory, only when it is known from where changes go on.
+    Each ball is drawn, and the work split to fit into memory, only when the changed rows are known.
 
     Args:
-        steps: the layers still to come.
+        steps: the remaining layers.
         graph: the union of masks.
         front: targets, and the rows around them that have changed so far.
-        values: those rows' new inputs [rows, models, width]; None for the features, which do not change.
+        values: new inputs of these rows [rows, models, width]; None for the features, which do not change.
         ends: what turns logits into signals.
         limit: bytes that temporary arrays may take.
     """

@@ -1,4 +1,4 @@
-"""``toggle_losses``: the signal of Theorem 1 for all models, masks and nodes, by whichever engine fits."""
+"""``toggle_losses``: the signal of Theorem 1 for all models, masks and nodes, by the first engine that fits."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def toggle_losses(
         models: modules or callables ``(x, edge_index) -> logits``. How far a model that is not ours sees along the
             edges is measured; one that looks at the whole graph is asked about whole graphs.
         data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``. Directed and duplicated edges and
-            self-loops mean what they mean to PyTorch Geometric's layers.
+            self-loops mean the same as for PyTorch Geometric's layers.
         masks: sampled members, bool [masks, n].
         nodes: target node ids [nodes].
         engine: ``"auto"`` takes the fastest that supports the models, ``"toggle"`` the same but never black-box
-            queries, ``"packed"`` always those, ``"reference"`` the rule as written; or a registered engine's name.
-        hops: ``"model"`` sums over N_L(v) as the theorem says, ``"affected"`` over every member whose prediction
-            changes (one hop further where a layer divides by degrees).
+            queries, ``"packed"`` only these, ``"reference"`` the rule as written; or a registered engine's name.
+        hops: ``"model"`` sums over N_L(v) as in the theorem, ``"affected"`` over every member whose prediction
+            changes (one hop further if a layer divides by degrees).
         memory: bytes that the work may take; by default 1 GiB on the CPU; on a GPU 16 GiB or two
             fifths of what is free.
 
@@ -77,7 +77,7 @@ def toggle_losses(
 
 
 def _signals(models: Sequence[Model], question: Question, *, engine: str, memory: int) -> Tensor:
-    """The answer of the first engine that may and can."""
+    """The answer of the first engine that is allowed and supports the models."""
     known = engines()
     if engine in known:
         chosen = [engine]

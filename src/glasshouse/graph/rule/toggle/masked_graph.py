@@ -14,7 +14,7 @@ __all__ = ["Adjacency", "Edges", "MaskedGraph", "coalesce", "mask_graph"]
 
 @dataclass(frozen=True, kw_only=True)
 class Edges:
-    """The distinct edges of the whole graph, apart from self-loops, in both orders; duplicates became weights.
+    """The distinct edges of the whole graph, without self-loops, in both orders; duplicates are counted as weights.
 
     Example:
         >>> edges = coalesce(torch.tensor([[0, 0, 1], [1, 1, 1]]), 2, torch.float32)
@@ -55,7 +55,7 @@ def coalesce(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
 
 @dataclass(frozen=True, kw_only=True)
 class Adjacency:
-    """For each node a list of others: those of node x lie at ``start[x] ... start[x + 1] - 1``.
+    """For each node a list of other nodes: those of node x are at ``start[x] ... start[x + 1] - 1``.
 
     Example:
         >>> Adjacency(start=torch.tensor([0, 2, 2]), other=torch.tensor([0, 1]), weight=torch.ones(2)).count
@@ -76,7 +76,7 @@ class Adjacency:
 class MaskedGraph:
     """The union of the masks' graphs, N = masks * n nodes.
 
-    Rows exist for non-members too: such a row is the one the node would have if it alone were added. Self-loops
+    Non-members have rows too: such a row is the one that the node would have if only it were added. Self-loops
     are kept apart because layers differ in what they do with them.
 
     Example:
@@ -87,8 +87,8 @@ class MaskedGraph:
 
     size: int  # n, nodes under one mask
     members: Tensor  # bool [N]
-    sources: Adjacency  # of any node: the members that send to it
-    receivers: Adjacency  # of any node: the members that it sends to
+    sources: Adjacency  # for any node: the members that send to it
+    receivers: Adjacency  # for any node: the members that it sends to
     loops: Tensor  # [N], self-loops of each node
     degree: Tensor  # [N], messages from members, counted with duplicates, without self-loops
 
@@ -119,7 +119,7 @@ def mask_graph(edges: Edges, masks: Tensor) -> MaskedGraph:
 
 
 def _adjacency(node: Tensor, other: Tensor, weight: Tensor, present: Tensor, *, nodes: int) -> Adjacency:
-    """Lists of the present edges, bool [masks, edges], in the union; edges come sorted by node."""
+    """Lists of the present edges, bool [masks, edges], in the union; the edges must be sorted by node."""
     copy, edge = present.nonzero(as_tuple=True)
     return Adjacency(
         start=starts_of(copy * nodes + node[edge], present.shape[0] * nodes),

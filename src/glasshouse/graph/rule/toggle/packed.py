@@ -1,7 +1,7 @@
-"""The engine for black boxes: the ego-nets of many toggles packed into one disjoint union, few large queries.
+"""The engine for black boxes: the ego-nets of many toggles packed into one disjoint union, for few large queries.
 
-The model is asked once a mask for the graph as it is, and then only for the toggled side of each pair (v, mask), on
-an ego-net just large enough to be exact for any layer, degree-normalised ones included.
+The model is asked once per mask about the graph as it is, and then only about the toggled side of each pair (v, mask),
+on an ego-net just large enough to be exact for any layer, also for degree-normalised ones.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from glasshouse.progress import open_bar
 __all__ = ["Packed"]
 
 _INDEX_BYTES = 200  # index arrays for each row or edge of a net
-_HIDDEN = 256  # what we suppose a black box to be wide inside, for the estimate of its memory
+_HIDDEN = 256  # assumed width inside a black box, to estimate its memory
 
 
 @register_engine("packed", rank=90)
@@ -123,7 +123,7 @@ def _draw_nets(graph: MaskedGraph, rings: Rings, wanted: Tensor, *, hops: int) -
     size, sources, device = graph.size, graph.sources, wanted.device
     removed = rings.removes.nonzero().squeeze(1) * size + rings.targets[rings.removes]  # sorted keys of absent rows
     added = (~rings.removes[rings.outward[0].source]).nonzero().squeeze(1)
-    added_source = rings.outward[0].source[added]  # messages of added targets, which no list of senders names
+    added_source = rings.outward[0].source[added]  # messages of added targets, which no list of senders contains
     added_from = added_source * size + rings.targets[added_source]
     added_to = rings.balls[1].keys[rings.outward[0].receiver[added]]
     added_weight = rings.outward[0].weight[added]
@@ -136,7 +136,7 @@ def _draw_nets(graph: MaskedGraph, rings: Rings, wanted: Tensor, *, hops: int) -
         present = (~absent).nonzero().squeeze(1)
         sender, receiver, weight = sender[present], inner[owner[present]], sources.weight[entry[present]]
         keys = distinct(torch.cat([inner, sender]))
-    # the last round's messages are all that the net needs: those into the outermost senders change nothing
+    # the net needs no more messages than those of the last round: those into the outermost senders change nothing
     _, seen = lookup(inner, added_to)
     looped = inner[graph.loops[inner % size] > 0]
     sender = torch.cat([sender, added_from[seen], looped])
@@ -154,7 +154,7 @@ def _draw_nets(graph: MaskedGraph, rings: Rings, wanted: Tensor, *, hops: int) -
 
 
 def _queries(nets: _Nets, question: Question, targets: int, limit: float) -> Iterator[tuple[slice, slice]]:
-    """Rows and edges of each query: whole nets, as many as fit."""
+    """Rows and edges of each query: as many whole nets as fit."""
     row_start, edge_start = starts_of(nets.target, targets), starts_of(nets.edge_target, targets)
     width = 4 * (question.x.shape[1] + _HIDDEN)
     cost = row_start.diff() * (2 * width) + edge_start.diff() * (2 * width)

@@ -16,7 +16,7 @@ from glasshouse.graph.rule.toggle.segments import bag_sum
 __all__ = ["PATH_BYTES", "ROW_BYTES", "WorkPlan", "default_memory", "loss_bytes", "make_plan", "target_costs"]
 
 _KEPT_SHARE = 0.4  # of the memory for kept state; the rest is for the rows being toggled
-_MOST_TEMPORARY = 2**34  # arrays stay below 2^31 entries, beyond which some operations of torch stop
+_MOST_TEMPORARY = 2**34  # arrays stay below 2^31 entries, beyond which some operations of torch fail
 _EDGE_BYTES = 64  # index arrays for each edge and mask
 PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
 ROW_BYTES = 80  # likewise for each row
@@ -38,7 +38,7 @@ class WorkPlan:
 
 
 def default_memory(device: torch.device) -> int:
-    """Bytes to use when nobody says: 1 GiB on the CPU; on a GPU 16 GiB or two fifths of what is free.
+    """Bytes to use by default: 1 GiB on the CPU; on a GPU 16 GiB or two fifths of what is free.
 
     Example:
         >>> default_memory(torch.device("cpu")) == 2**30
@@ -51,7 +51,7 @@ def default_memory(device: torch.device) -> int:
 
 
 def make_plan(stages: Sequence[LayerStep], question: Question, *, memory: int) -> WorkPlan:
-    """As many models and masks at once as fit; at least one of each, which is the least that can be asked for.
+    """As many models and masks at once as fit; at least one of each.
 
     Args:
         stages: the stages of one model.

@@ -1,4 +1,4 @@
-"""The engines that can compute the rule, in the order in which they are asked."""
+"""The engines that can compute the rule, in the order in which they are tried."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Engine(Protocol):
         """Whether it can answer for these models, which all have the same shape."""
 
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
-        """S, float64 [models, masks, nodes], within about so many bytes."""
+        """S, float64 [models, masks, nodes], within about ``memory`` bytes."""
 
 
 E = TypeVar("E", bound=Engine)
@@ -28,7 +28,7 @@ _ENGINES: dict[str, tuple[int, Engine]] = {}
 
 
 def register_engine(name: str, *, rank: int) -> Callable[[type[E]], type[E]]:
-    """Class decorator: add an engine under a name; those of lower rank are asked first.
+    """Class decorator: add an engine under a name; lower ranks are tried first.
 
     Example:
         >>> @register_engine("never", rank=99)

@@ -11,7 +11,7 @@ __all__ = ["bag_sum", "distinct", "expand", "lookup", "segment_sum", "slices_wit
 
 
 def expand(start: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """All positions of the ranges ``start[i] ... start[i] + count[i] - 1``, and the range i that each belongs to.
+    """All positions of the ranges ``start[i] ... start[i] + count[i] - 1``, and the range i of each position.
 
     Example:
         >>> expand(torch.tensor([5, 0]), torch.tensor([2, 1]))
@@ -35,7 +35,7 @@ def starts_of(owner: Tensor, segments: int) -> Tensor:
 def bag_sum(table: Tensor, index: Tensor, start: Tensor, weight: Tensor | None = None) -> Tensor:
     """``out[i] = sum of weight[j] * table[index[j]] for j in start[i] ... start[i + 1] - 1``, [segments, width].
 
-    Gather, weigh and sum are one pass: the gathered rows never lie in memory.
+    Gather, weigh and sum are one pass: the gathered rows are never stored.
 
     Example:
         >>> bag_sum(torch.eye(2), torch.tensor([0, 1, 1]), torch.tensor([0, 1, 3]), torch.tensor([1.0, 2.0, 3.0]))
@@ -74,7 +74,7 @@ def lookup(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def distinct(values: Tensor) -> Tensor:
-    """The different values of a list, ascending.
+    """The distinct values of a list, ascending.
 
     Example:
         >>> distinct(torch.tensor([3, 1, 3]))
@@ -87,7 +87,7 @@ def distinct(values: Tensor) -> Tensor:
 
 
 def slices_within(cost: Tensor, limit: float) -> Iterator[slice]:
-    """Consecutive slices whose costs add up to about the limit at most; an item above it goes alone.
+    """Consecutive slices whose costs add up to about the limit at most; an item above it is a slice of its own.
 
     Example:
         >>> list(slices_within(torch.tensor([1.0, 1.0, 5.0, 1.0]), 2.0))

@@ -24,9 +24,9 @@ _WORTH_SAYING = 5.0  # seconds
 
 @register_engine("whole", rank=80)
 class Whole:
-    """Models with GraphNorm, a virtual node or attention over all nodes: nothing less than a whole graph will do.
+    """Models with GraphNorm, a virtual node or attention over all nodes: they need a whole graph.
 
-    The graph of a mask is asked about once; each node then costs one more query, with the node added or taken out.
+    There is one query per mask for its graph, and one more per node, with the node added or removed.
 
     Example:
         >>> Whole().supports([lambda x, edge_index: x], None)
@@ -38,7 +38,7 @@ class Whole:
         return any(manners_of(model).everywhere for model in models)
 
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
-        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`; a query takes what the model takes."""
+        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`; it does not use ``memory``."""
         shape = (len(models), len(question.masks), len(question.nodes))
         signal = torch.empty(shape, dtype=torch.float64, device=question.x.device)
         self._say_cost(models, question)
@@ -50,7 +50,7 @@ class Whole:
         return signal
 
     def _say_cost(self, models: Sequence[Model], question: Question) -> None:
-        """Say before the work how long it will take, where that is long."""
+        """Report before the work how long it will take, if that is long."""
         queries = len(models) * len(question.masks) * (len(question.nodes) + 1)
         started = time.perf_counter()
         induced_losses(models[0], question, question.masks[0])

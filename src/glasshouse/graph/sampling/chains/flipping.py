@@ -30,7 +30,7 @@ def propose_all(
     state: Any,
     scratch: Any,
 ) -> int:
-    """Take or undo each proposal; ``totals`` [K] are the members' summed losses. Returns how many were taken."""
+    """Accept or undo each proposal; ``totals`` [K] are the members' summed losses. Returns how many were accepted."""
     taken = 0
     for step in range(len(block.log_uniform)):
         first, last = block.start[step], block.start[step + 1]
@@ -51,7 +51,7 @@ def propose_all(
 
 @dataclass(kw_only=True)
 class CompiledFlipper:
-    """A chain on the kept rows of a compiled problem; each step costs what the rows that it changes cost."""
+    """A chain on the kept rows of a compiled problem; a step costs as much as the rows that it changes."""
 
     problem: Problem
     prior_logit: npt.NDArray[np.float64]
@@ -68,7 +68,7 @@ class CompiledFlipper:
         self.totals = self._state.loss[self._graph.member].sum(axis=0)
 
     def steps(self, block: Block) -> int:
-        """Propose every set of the block in turn; how many were taken."""
+        """Propose every set of the block in turn; return how many were accepted."""
         kept = (self._graph, self._state, self._scratch)
         return propose_all(self.problem.weights, block, self.prior_logit, self.totals, *kept)
 
@@ -91,7 +91,7 @@ class GroupFlipper:
         self.groups.begin(mask)
 
     def steps(self, block: Block) -> int:
-        """Propose every set of the block in turn; how many were taken."""
+        """Propose every set of the block in turn; return how many were accepted."""
         taken, value = 0, log_ratio(self.groups.totals())
         for first, last, bar in zip(block.start[:-1], block.start[1:], block.log_uniform, strict=True):
             nodes = block.nodes[first:last]
@@ -129,7 +129,7 @@ class PlainFlipper:
         return log_ratio(self.losses(mask)[:, mask].sum(axis=1)) + float(self.prior_logit[free].sum())
 
     def steps(self, block: Block) -> int:
-        """Propose every set of the block in turn; how many were taken."""
+        """Propose every set of the block in turn; return how many were accepted."""
         taken = 0
         for first, last, bar in zip(block.start[:-1], block.start[1:], block.log_uniform, strict=True):
             proposed = self._mask.copy()

@@ -1,4 +1,4 @@
-"""Gibbs sampling of who was a member: each indicator drawn anew from the Bayes-optimal rule given all others."""
+"""Gibbs sampling of the members: each indicator is drawn from the Bayes-optimal rule, given all others."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def gibbs_masks(
     Args:
         models: the target first, then the shadow models.
         data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
-        chains: how many, each giving one configuration.
+        chains: how many; each gives one configuration.
         passes: how often every node is visited.
-        prior: λ, one number or one a node.
+        prior: λ, one number or one per node.
         seed: the same seed gives the same masks on any number of threads.
         start: bool [n] or [chains, n]; by default drawn from the prior.
         signal: ``(mask, node) -> S [models]`` to use instead of the kernels.
-        asked: bool [shadow models, n], which shadow models may speak about which node; all by default.
+        asked: bool [shadow models, n], which shadow models are used for which node; all by default.
         threads: cores to use; all by default.
 
     Returns:
@@ -85,7 +85,7 @@ def gibbs_masks(
     everyone = np.ones((n, len(models) - 1), np.bool_)
     heard = everyone if asked is None else np.ascontiguousarray(asked.T)
     if heard.shape != everyone.shape or not heard.any(axis=1).all():
-        raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
+        raise InputError(f"asked: each of {n} nodes needs at least one shadow model. Pass bool [models, {n}].")
     cores = threads or available_cores()
     with open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
         rest = (masks, sources, logits, heard, done)
@@ -111,7 +111,7 @@ def sweep(
     state: Any,
     scratch: Any,
 ) -> int:
-    """Visit the nodes in ``order`` [n] with one uniform number each, and say how many flipped."""
+    """Visit the nodes in ``order`` [n] with one uniform number each; return how many flipped."""
     flips = 0
     for i in range(len(order)):
         v = order[i]
@@ -167,7 +167,7 @@ def _grouped(
     passes: int,
     threads: int,
 ) -> int:
-    """The same chains over models of several shapes, or of one that has no kernels."""
+    """The same chains over models of several shapes, or of one shape that has no kernels."""
     new_groups, side_by_side = groups_maker(models, data, threads=threads)
     flips = np.zeros(len(masks), np.int64)
 
@@ -179,7 +179,7 @@ def _grouped(
 
         flips[chain] = _plain(signal, masks, sources, logits, asked, done, chain, passes=passes, flip=groups.flip)
 
-    # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+    # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
     with quiet(models), open_workers(min(threads, len(masks)) if side_by_side else 1, new_groups) as workers:
         workers.each(run, range(len(masks)))
     return int(flips.sum())
@@ -197,7 +197,7 @@ def _plain(
     passes: int,
     flip: Callable[[npt.NDArray[np.int64]], None] | None = None,
 ) -> int:
-    """One chain's sweeps in Python, for any models; it draws the same numbers in the same order as the kernel."""
+    """The passes of one chain in Python, for any models, with the same numbers in the same order as the kernel."""
     flips, mask, source = 0, masks[chain], sources[chain]
     for _ in range(passes):
         order, uniform = source.permutation(len(logits)), source.random(len(logits))

@@ -29,7 +29,7 @@ _FIRST = np.zeros(1, np.int64)
 
 
 class Group(Protocol):
-    """Models of one shape at one configuration, which moves by flips."""
+    """Models of one shape at one configuration, which flips change."""
 
     def begin(self, mask: npt.NDArray[np.bool_]) -> None:
         """Start from a configuration [n]."""
@@ -38,10 +38,10 @@ class Group(Protocol):
         """S of node v at the current configuration, [models of the group]."""
 
     def flip(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Let each of these nodes come or go."""
+        """Flip the membership of each of these nodes."""
 
     def undo(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Take back the last flip, which was of these nodes."""
+        """Undo the last flip, which was of these nodes."""
 
     def totals(self) -> npt.NDArray[np.float64]:
         """Losses summed over the members, [models of the group]."""
@@ -63,7 +63,7 @@ def move_all(
 
 @dataclass(kw_only=True)
 class CompiledGroup:
-    """A group whose rows are kept; a flip costs what the rows that it changes cost."""
+    """A group whose rows are kept; a flip costs as much as the rows that it changes."""
 
     problem: Problem
     _graph: Graph = field(init=False)
@@ -77,7 +77,7 @@ class CompiledGroup:
         """Start from a configuration [n]."""
         self._graph = arrange(self.problem.graph, mask)
         everyone = (0, len(mask))
-        for stage in range(STAGES):  # by the engine's own kernel, which is compiled for its signals anyway
+        for stage in range(STAGES):  # with the engine's own kernel, which is compiled for its signals anyway
             fill_rows(self.problem.weights, stage, self._graph, self._state, self._scratch, everyone)
         self._totals = self._state.loss[self._graph.member].sum(axis=0)
 
@@ -88,11 +88,11 @@ class CompiledGroup:
         return self._answer[:, 0]
 
     def flip(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Let each of these nodes come or go."""
+        """Flip the membership of each of these nodes."""
         move_all(self.problem.weights, nodes, self._graph, self._state, self._scratch, self._totals)
 
     def undo(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Take back the last flip; the same rows are refreshed, and the totals agree with them to the last digit."""
+        """Undo the last flip; the same rows are refreshed, and the totals agree with them to the last digit."""
         self.flip(nodes[::-1].copy())
 
     def totals(self) -> npt.NDArray[np.float64]:
@@ -122,12 +122,12 @@ class AskedGroup:
         return answer
 
     def flip(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Let each of these nodes come or go."""
+        """Flip the membership of each of these nodes."""
         self._mask[nodes] ^= True
         self._before, self._totals = self._totals, None
 
     def undo(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Take back the last flip, which was of these nodes."""
+        """Undo the last flip, which was of these nodes."""
         self._mask[nodes] ^= True
         self._totals = self._before
 
@@ -143,8 +143,8 @@ class Groups:
     """All models of a chain at one configuration, in groups of one shape.
 
     Args:
-        parts: the groups, each with the places of its models among all.
-        count: how many models there are in all.
+        parts: the groups, each with the positions of its models among all.
+        count: how many models there are in total.
     """
 
     parts: Sequence[tuple[npt.NDArray[np.int64], Group]]
@@ -164,12 +164,12 @@ class Groups:
         return self._joined(lambda group: group.totals())
 
     def flip(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Let each of these nodes come or go."""
+        """Flip the membership of each of these nodes."""
         for _, group in self.parts:
             group.flip(nodes)
 
     def undo(self, nodes: npt.NDArray[np.int64]) -> None:
-        """Take back the last flip, which was of these nodes."""
+        """Undo the last flip, which was of these nodes."""
         for _, group in self.parts:
             group.undo(nodes)
 
@@ -183,8 +183,8 @@ class Groups:
 def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Callable[[], Groups], bool]:
     """A function that makes groups for one thread, and whether threads may run side by side.
 
-    Threads share the stacked weights. Where a group has no kernels, one thread must do: nothing is known of how a
-    user's own model bears two callers at once.
+    Threads share the stacked weights. If a group has no kernels, there is only one thread: a user's own model may not
+    work when two threads call it at once.
 
     Example:
         >>> from glasshouse.graph.models.gnn import build_gnn

@@ -35,7 +35,7 @@ class Flipper(Protocol):
         """Start from a configuration [n]."""
 
     def steps(self, block: Block) -> int:
-        """Propose every set of the block in turn; how many were taken."""
+        """Propose every set of the block in turn; return how many were accepted."""
 
     def mask(self) -> npt.NDArray[np.bool_]:
         """The current configuration [n], a copy."""
@@ -69,18 +69,18 @@ def metropolis_masks(
 
     L is a model's loss summed over the members, on the graph that they induce. A step proposes to flip a random set of
     indicators, on average a share ε of them; ε is tuned during burn-in until between 0.2 and 0.4 of the proposals
-    are taken, and fixed afterwards. With two-layer GCN, GraphSAGE-max and GAT a step costs what the rows that it
-    changes cost; with anything else a forward pass. Models of several shapes answer in groups, one per shape.
+    are accepted, and fixed afterwards. For two-layer GCN, GraphSAGE-max and GAT a step costs as much as the rows that
+    it changes; for anything else a forward pass. Models of several shapes answer in groups, one per shape.
 
     Args:
         models: the target first, then the shadow models.
         data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
         samples: configurations wanted.
         burn_in: steps before the first one is kept, in each chain.
-        thinning: steps from one kept configuration to the next.
-        flip_share: ε to begin with.
+        thinning: steps between two kept configurations.
+        flip_share: ε at the start.
         chains: independent chains that share out the samples, one per thread.
-        prior: λ, one number or one a node; nodes with 0 or 1 keep what they have.
+        prior: λ, one number or one per node; nodes with 0 or 1 are never flipped.
         seed: the same seed gives the same masks on any number of threads.
         start: bool [n] or [chains, n]; by default drawn from the prior.
         losses: ``mask [n] -> losses [models, n]`` to use instead of the kernels.
@@ -122,7 +122,7 @@ def metropolis_masks(
             flipper.begin(masks[chain])
             taken[chain], shares[chain] = _run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
 
-        # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+        # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
         with quiet(models), open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
             workers.each(run, range(chains))
     info = ChainInfo(
@@ -159,7 +159,7 @@ def _run_chain(
     kept: npt.NDArray[np.bool_],
     done: Callable[[int], None],
 ) -> tuple[int, float]:
-    """Burn in, then fill ``kept`` [samples, n]; how many proposals were taken after burn-in, and the tuned share."""
+    """Burn in, then fill ``kept`` [samples, n]; return how many proposals were accepted then, and the tuned share."""
     share, candidates = schedule.flip_share, schedule.candidates
     for first in range(0, schedule.burn_in, _ROUND):
         steps = min(_ROUND, schedule.burn_in - first)

@@ -1,4 +1,4 @@
-"""The two log-probabilities that chains are made of, from losses summed over members."""
+"""The log ratio and the conditional probability that the chains use, from losses summed over members."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def log_ratio(losses: npt.NDArray[np.float64]) -> float:
 def membership_probability(signal: npt.NDArray[np.float64], prior_logit: float, asked: npt.NDArray[np.bool_]) -> float:
     """The conditional of one indicator given all others, from S of the target and of the shadow models [1 + K].
 
-    ``asked`` [K] says which shadow models may speak: all of them online, those without the node offline.
+    ``asked`` [K] marks the shadow models that are used: all of them online, those not trained on the node offline.
 
     Example:
         >>> membership_probability(np.array([0.7, 0.7, 9.0]), 0.0, np.array([True, False]))

@@ -14,17 +14,17 @@ _LARGEST = 0.5
 
 
 class Block(NamedTuple):
-    """Several proposals drawn ahead; proposal i flips ``nodes[start[i]:start[i + 1]]``."""
+    """Several proposals, drawn in advance; proposal i flips ``nodes[start[i]:start[i + 1]]``."""
 
     start: npt.NDArray[np.int64]  # [steps + 1]
     nodes: npt.NDArray[np.int64]
-    log_uniform: npt.NDArray[np.float64]  # [steps], taken where below the log ratio
+    log_uniform: npt.NDArray[np.float64]  # [steps], accepted if below the log ratio
 
 
 def draw_block(source: np.random.Generator, candidates: npt.NDArray[np.int64], *, share: float, steps: int) -> Block:
-    """Draw proposals that flip each candidate with chance ``share``, and never none.
+    """Draw proposals that flip each candidate with probability ``share``, and at least one of them.
 
-    Their size is random on purpose: a fixed even size could never reach a mask with one member more.
+    Their size is random on purpose: a fixed even size could never reach a mask with one more member.
 
     Example:
         >>> draw_block(np.random.default_rng(0), np.arange(10), share=0.2, steps=3).start

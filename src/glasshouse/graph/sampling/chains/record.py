@@ -1,4 +1,4 @@
-"""What a run of chains tells about itself, and what its chains start from."""
+"""What a run of chains reports, and the random streams and masks that it starts from."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ChainInfo:
     """How a run of Markov chains went.
 
     Attributes:
-        acceptance_rate: share of proposals taken (after burn-in). A Gibbs draw is always taken: 1.
+        acceptance_rate: share of proposals accepted (after burn-in). A Gibbs draw is always accepted: 1.
         flip_share: Metropolis-Hastings: the tuned share of indicators that a proposal flips, mean over chains.
             Gibbs: the share of visits that changed an indicator.
         seconds: wall-clock time.
@@ -32,7 +32,7 @@ class ChainInfo:
 
 
 def prior_logits(prior: Prior, n: int) -> npt.NDArray[np.float64]:
-    """log(λ / (1 - λ)) a node, [n], from one λ or one a node.
+    """log(λ / (1 - λ)) of each node, [n], from one λ or one per node.
 
     Example:
         >>> prior_logits(0.5, 3)
@@ -46,7 +46,7 @@ def prior_logits(prior: Prior, n: int) -> npt.NDArray[np.float64]:
 
 
 def generators(seed: int, chains: int) -> list[np.random.Generator]:
-    """One generator a chain, so that a chain does not depend on how many threads run beside it."""
+    """One generator per chain, so that a chain does not depend on the number of threads."""
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
 
 
@@ -56,7 +56,7 @@ def starting_masks(
     n: int,
     sources: list[np.random.Generator],
 ) -> npt.NDArray[np.bool_]:
-    """Where chains begin, bool [chains, n]: the masks given (one, or one a chain), or draws from the prior."""
+    """Where chains begin, bool [chains, n]: the given masks (one, or one per chain), or draws from the prior."""
     if start is None:
         share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
         return np.stack([source.random(n) < share for source in sources])

@@ -23,7 +23,7 @@ WholeLosses = Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.float64]]  # mask
 def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
     """A function from a mask [n] to the losses [models, n] of any modules or callables ``(x, edge_index) -> logits``.
 
-    Losses of nodes outside the mask mean nothing.
+    Losses of nodes outside the mask have no meaning.
 
     Example:
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))

@@ -15,12 +15,12 @@ from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__ = ["BatchedGraph", "padded_size"]
 
-_SPARSE_BELOW = 0.1  # share of non-zero features under which a sparse product is quicker than a dense one
+_SPARSE_BELOW = 0.1  # share of non-zero features below which a sparse product is faster than a dense one
 _COLUMNS = 16  # a product with fewer columns, such as Cora's 7 classes, takes MKL three times as long as one with these
 
 
 def padded_size(nodes: int) -> int:
-    """The number of nodes after padding: lone nodes without a label fill a graph up to the next multiple of 64.
+    """The size of a graph after padding: isolated nodes without a label fill it up to the next multiple of 64.
 
     Graphs of nearly the same size so share a batch, and the size of one does not depend on the others in its batch.
 
@@ -102,7 +102,7 @@ class BatchedGraph:
 
 
 def side_by_side(features: Sequence[Tensor], size: int, *, sparse: bool | None = None) -> SparseMatrix | Tensor:
-    """Features [m_k, f] of several graphs padded to ``size`` nodes: block-diagonal where sparse, else [K, size, f].
+    """Features [m_k, f] of several graphs padded to ``size`` nodes: block-diagonal if sparse, else [K, size, f].
 
     Example:
         >>> side_by_side([torch.ones(3, 2)], 64).shape

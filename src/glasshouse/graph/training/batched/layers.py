@@ -1,7 +1,7 @@
 """PyTorch Geometric's layers for several models at once: each model's own weights over its own graph.
 
-A linear map and a sum over neighbours may change places, so weights [features, hidden] meet the features first, where
-these are sparse and constant, and neighbours pass on what is left: the narrower side.
+A linear map and a sum over neighbours can be swapped. So the weights [features, hidden] are applied first, to features
+that are sparse and constant, and the sum over neighbours then runs over the narrower result.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def batched_layer(layer: nn.Module, graph: BatchedGraph) -> Layer:
 
 
 def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
-    """Hidden values [K, m, c] plus each model's own bias [K, c], where there is one.
+    """Hidden values [K, m, c] plus each model's own bias [K, c], if there is one.
 
     Example:
         >>> biased(torch.zeros(1, 2, 1), torch.ones(1, 1)).tolist()

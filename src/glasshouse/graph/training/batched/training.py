@@ -26,7 +26,7 @@ _TOGETHER = 4  # models per batch on a CPU
 
 
 class _Trainer(Protocol):
-    """What is used of a trainer; `GNNTrainer` has it, and imports this module."""
+    """What is read from a trainer; `GNNTrainer` has it, and imports this module."""
 
     @property
     def setting(self) -> Setting: ...
@@ -60,14 +60,14 @@ def batching_obstacle(trainer: _Trainer, data: Data) -> str | None:
     with torch.random.fork_rng():
         model = trainer.untrained(data)
     if type(model) is not GNN:
-        return f"the model is a {type(model).__name__} of your own, of which only the call is known"
+        return f"the model is a {type(model).__name__} of your own, and only its call is known"
     obstacles = [layer_obstacle(layer) for layer in model.convolutions]
     obstacles.append(optimizer_obstacle(trainer.optimizer, model.parameters()))
     return next((obstacle for obstacle in obstacles if obstacle), None)
 
 
 def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
-    """Models trained together where they can be, one at a time where not; see `GNNTrainer.train_many`.
+    """Models trained together if possible, else one at a time; see `GNNTrainer.train_many`.
 
     Example:
         >>> import numpy as np
@@ -117,7 +117,7 @@ def _train(
     graph = BatchedGraph.of(graphs)
     modules = ModuleBatch(models)
     (gnn, *_) = models
-    assert isinstance(gnn, GNN)  # noqa: S101  # `batching_obstacle` saw to it
+    assert isinstance(gnn, GNN)  # noqa: S101  # `batching_obstacle` has checked it
     layers = [batched_layer(layer, graph) for layer in gnn.convolutions]
     tensors: dict[str, Tensor] = {**modules.parameters, **modules.buffers}
     weights = [
@@ -132,8 +132,8 @@ def _train(
         for layer, own in zip(layers[:-1], weights[:-1], strict=True):
             x = drop(torch.relu(layer(x, own)), gnn.dropout, random)
         logits = layers[-1](x, weights[-1]).flatten(0, 1)[graph.labelled]
-        # classes before nodes, [1, C, L]: four times quicker on a CPU, which then takes many nodes at once
+        # classes before nodes, [1, C, L]: four times faster on a CPU, which then takes many nodes at once
         losses = nn.functional.cross_entropy(logits.t()[None], graph.y[None], reduction="none")
-        (losses * graph.weight).sum().backward()  # the models' mean losses: no model's gradient sees another's
+        (losses * graph.weight).sum().backward()  # the models' mean losses: no model's gradient depends on another's
         optimizer.step()
     return modules.unbatch()

@@ -1,4 +1,4 @@
-"""What the engine and the chains ask of an architecture; a kernel finds it by the type of the weights."""
+"""The functions that the engine and the chains need; a kernel finds them by the type of the weights."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from glasshouse.graph.rule.toggle.compiled.plan import Graph
 __all__ = ["ARCHITECTURES", "SELF_LOOPS_MATTER", "STAGES", "extra_hops", "fill_row", "refresh", "toggle"]
 
 ARCHITECTURES = (gcn, sage, gat)
-SELF_LOOPS_MATTER = (sage,)  # GCN and GAT give every node exactly one self-loop, whatever the graph says
+SELF_LOOPS_MATTER = (sage,)  # GCN and GAT give every node exactly one self-loop, whatever the graph has
 STAGES = 2  # a row is filled for every node in stage 0 before any node reaches stage 1
 
 
 def fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
-    """Compute the kept row of member u afresh."""
+    """Compute the kept row of member u again."""
     raise TypeError("only kernels may call this")
 
 
@@ -26,18 +26,18 @@ def toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scrat
 
 
 def extra_hops(weights: Any) -> int:
-    """How much further than its features a node's presence is felt: 1 where degrees scale the messages."""
+    """How much further a node's presence has an effect than its features: 1 if degrees scale the messages."""
     raise TypeError("only kernels may call this")
 
 
 def refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
-    """Bring every row up to date after node v, whose neighbourhood ``scratch.reach`` holds, has come or gone."""
+    """Update every row after node v, whose neighbourhood ``scratch.reach`` holds, was added or removed."""
     raise TypeError("only kernels may call this")
 
 
 @inner_kernel
 def _fill_all(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
-    """Every row within reach afresh, so that no error builds up along a chain."""
+    """Compute every row within reach again, so that no error builds up along a chain."""
     reach = scratch.reach
     for stage in range(STAGES):
         if graph.member[v]:

@@ -1,8 +1,8 @@
-"""Attention without an exponential on an edge.
+"""Attention without an exponential per edge.
 
 The weight of the edge from w to x is exp(leaky(source_w + target_x) - shift_x), and the leaky ReLU has two straight
-branches, so it is a product of one number of w and one of x, chosen by the sign of the sum. A node keeps both numbers
-for both branches, in a message row of six parts, each as wide as the values that travel:
+branches, so it is a product of one number from w and one from x; the sign of the sum selects the branch. A node keeps
+both numbers for both branches, in a message row of six parts, each as wide as the values that are sent:
 
 ====  ==========================================================
 part  holds
@@ -13,8 +13,8 @@ part  holds
 4, 5  exp(slope * (target + level) - shift), upper and lower branch
 ====  ==========================================================
 
-The values of a head end with a 1, so that the sum of weights comes out beside the weighted sum. ``level`` is about the
-largest source score, and cancels.
+The values of a head end with a 1, so that one pass gives the weighted sum and the sum of weights. ``level`` is about
+the largest source score, and cancels.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def replace_message(out: Floats, to: Floats, t: int, old: Floats, o: int, new: F
 
 @inner_kernel
 def cancels(kept: Floats, row: int, changed: Floats, heads: int) -> bool:
-    """Whether some sum of weights in changed[0] fell under a quarter of kept[row]: too few digits are left then."""
+    """Whether some sum of weights in changed[0] fell below a quarter of kept[row]: too few digits are then left."""
     width = changed.shape[1] // heads
     for g in range(heads):
         last = (g + 1) * width - 1

@@ -19,7 +19,7 @@ def array(tensor: Tensor) -> F32:
 
 
 def batch_columns(weights: Sequence[F32]) -> F32:
-    """Matrices [width, features] of K models -> [features, K * width], one line a feature."""
+    """Matrices [width, features] of K models -> [features, K * width], one row per feature."""
     return np.ascontiguousarray(np.concatenate(weights, axis=0).T)
 
 

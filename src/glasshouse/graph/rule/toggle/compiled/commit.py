@@ -1,4 +1,4 @@
-"""A flip made permanent: every row that it touches is brought up to date."""
+"""Make a flip permanent: every row that it changes is updated."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def move(weights: Any, v: int, graph: Graph, state: Any, scratch: Any, totals: A
         grow(2, graph, reach)
     _add_losses_around(v, -1, graph, state, reach, totals)
     commit(weights, v, graph, state, scratch)
-    # The list is still in place after its release; only the slots were cleared.
+    # The list is still there after its release; only the slots were cleared.
     _add_losses_around(v, 1, graph, state, reach, totals)

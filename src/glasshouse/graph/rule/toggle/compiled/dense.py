@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.floating]
 
 
 class SparseRows(NamedTuple):
-    """The non-zero entries of a feature matrix, row by row (all entries where some are negative)."""
+    """The non-zero entries of a feature matrix, row by row (all entries if some are negative)."""
 
     start: npt.NDArray[np.int64]  # [n + 1]
     feature: npt.NDArray[np.int32]  # [entries]
@@ -30,7 +30,7 @@ def sparse_rows(x: npt.NDArray[np.float32]) -> SparseRows:
         >>> sparse_rows(np.array([[0.0, 2.0], [0.0, 0.0]], np.float32)).feature
         array([1], dtype=int32)
     """
-    # With a negative value about, a zero can be a maximum, so that zeros must be looked at as well.
+    # If there are negative values, a zero can be a maximum, so zeros must be looked at too.
     keep_zeros = bool(x.min(initial=0) < 0)
     start = np.zeros(len(x) + 1, np.int64)
     _count_entries(x, keep_zeros, start)
@@ -89,7 +89,7 @@ def _product_rows(first: int, last: int, rows: SparseRows, weight: Floats, out: 
 def times(
     x: npt.NDArray[np.float32], rows: SparseRows, weight: npt.NDArray[np.float32], *, threads: int
 ) -> npt.NDArray[np.float32]:
-    """The product of x [n, features] and weight [features, width], by whichever road is shorter."""
+    """The product of x [n, features] and weight [features, width], by the faster of two ways."""
     if len(rows.value) > 0.2 * x.size:
         return np.ascontiguousarray(x @ weight)
     out = np.zeros((len(x), weight.shape[1]), np.float32)
@@ -102,7 +102,7 @@ def times(
 def project(hidden: Floats, row: int, weight: Floats, models: int, out: Floats, place: int) -> None:
     """out[place] = hidden[row] times weight, model by model.
 
-    hidden [., models * width]; weight [models * outputs, width], one line an output; out [., models * outputs].
+    hidden [., models * width]; weight [models * outputs, width], one row per output; out [., models * outputs].
     """
     outputs = weight.shape[0] // models
     width = weight.shape[1]

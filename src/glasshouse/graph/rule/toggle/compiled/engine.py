@@ -1,4 +1,4 @@
-"""S for all models, masks and nodes with compiled kernels: one forward pass a mask, then one toggle a node."""
+"""S for all models, masks and nodes with compiled kernels: one forward pass per mask, then one toggle per node."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PIECES_A_THREAD = 8  # enough that no thread waits long for the last piece
 
 @kernel
 def fill_rows(weights: Any, stage: int, graph: Graph, state: Any, scratch: Any, cut: tuple[int, int]) -> None:
-    """LayerStep 0 or 1 of the forward pass, for the members in the range ``cut``."""
+    """Stage 0 or 1 of the forward pass, for the members in the range ``cut``."""
     for u in range(cut[0], cut[1]):
         if graph.member[u]:
             fill_row(weights, stage, u, graph, state, scratch)
@@ -67,7 +67,7 @@ def compiled_losses(
     Args:
         models: K GNNs of one architecture and shape.
         data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
-        masks: bool [M, n], who is taken to be a member.
+        masks: bool [M, n], the assumed members.
         nodes: indices of the nodes to toggle.
         hops: ``"model"`` sums over the nodes within two hops, ``"affected"`` over all whose prediction changes.
         threads: cores to use; all by default. The numbers do not depend on it.

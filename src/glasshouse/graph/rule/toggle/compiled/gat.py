@@ -1,7 +1,7 @@
-"""GAT of two layers: the weighted sums and the sums of weights are kept apart, so that a message may come or go.
+"""GAT of two layers: weighted sums and sums of weights are kept separately, so that a message can be added or removed.
 
-A toggle of v changes the hidden rows of one hop and the logits of two. Next to v the node's own scores change, so its
-sums are taken afresh; two hops away only the messages from the changed rows are exchanged.
+A toggle of v changes the hidden rows of one hop and the logits of two. Next to v a node's own scores change, so its
+sums are computed again; two hops away only the messages from the changed rows are exchanged.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _WIDEST = 60.0  # spread of scores beyond which exponentials leave float32
 
 
 class GATWeights(NamedTuple):
-    """K models side by side; G = K * heads; h values a head, and C classes in the second layer.
+    """K models side by side; G = K * heads; h values per head, and C classes in the second layer.
 
-    Everything is float32, or float64 where the scores are spread too widely for it.
+    Everything is float32, or float64 if the scores are spread too widely for it.
     """
 
     first: Floats  # [n, PARTS, G1 * (h + 1)], the first layer's messages: no mask changes them
     b1: Floats  # [G1 * h]
-    W2: Floats  # [K * outputs, heads1 * h]: values of all heads, then source and target scores a head
+    W2: Floats  # [K * outputs, heads1 * h]: values of all heads, then source and target scores per head
     level2: Floats  # [G2]
     b2: Floats  # [K * C]
     slope: Floats  # [1], of the leaky ReLU in the second layer
@@ -136,7 +136,7 @@ def _first_messages(
 
 
 def _second_matrix(layer: GATConv) -> npt.NDArray[np.float32]:
-    """Lines of W2 of one model: values of all heads, then the scores as further outputs."""
+    """Rows of W2 of one model: values of all heads, then the scores as further outputs."""
     weight = array(layer.lin.weight).astype(np.float64)  # [heads * C, width]
     scores = _scores(layer, np.ascontiguousarray(weight.T))  # [width, 2, heads]
     return np.concatenate([weight, scores[:, 0].T, scores[:, 1].T]).astype(np.float32)
@@ -158,7 +158,7 @@ def prepare(models: Sequence[Sequence[Any]], x: npt.NDArray[np.float32], graph: 
         slope=np.full(1, second[0].negative_slope, kind),
         most=int(np.diff(graph.start).max(initial=0)),
     )
-    # The scores of the second layer hardly depend on the mask; those of the whole graph tell where they lie.
+    # The scores of the second layer hardly depend on the mask; those of the whole graph show their range.
     whole, state = arrange(graph, np.ones(len(x), np.bool_)), new_state(weights, len(models))
     _fill_all(weights, 0, whole, state, new_scratch(weights, len(models)))
     sources = state.second[:, 2, :: second[0].out_channels + 1]
@@ -231,7 +231,7 @@ def _second_message(
 
 @inner_kernel
 def _first_sums(weights: GATWeights, u: int, without: int, graph: Graph, scratch: GATScratch) -> None:
-    """The first layer's sums of u over itself and its member neighbours, less one of them, into ``scratch.sum1``."""
+    """The first layer's sums of u over itself and its member neighbours, without one of them, into ``scratch.sum1``."""
     first, sums = weights.first, scratch.sum1
     for j in range(sums.shape[1]):
         sums[0, j] = 0
@@ -262,7 +262,7 @@ def _write_logits(weights: GATWeights, scratch: GATScratch) -> None:
 
 @inner_kernel
 def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
-    """Compute the kept row of member u afresh: stage 0 up to its message, stage 1 the loss."""
+    """Compute the kept row of member u again: stage 0 up to its message, stage 1 the loss."""
     if stage == 0:
         _first_sums(weights, u, -1, graph, scratch)
         for j in range(scratch.sum1.shape[1]):
@@ -289,7 +289,7 @@ def _fill_all(weights: GATWeights, stage: int, graph: Graph, state: GATState, sc
 
 @inner_kernel
 def _new_messages(v: int, graph: Graph, weights: GATWeights, state: GATState, scratch: GATScratch) -> None:
-    """Fill ``after`` for the neighbours of v, and behind them for v itself if it is not yet a member."""
+    """Fill ``after`` for the neighbours of v, and after them for v itself if it is not a member yet."""
     first, sums, reach = weights.first, scratch.sum1, scratch.reach
     near = reach.size[0]
     heads = sums.shape[1] - scratch.hidden.shape[1]
@@ -311,7 +311,7 @@ def _new_messages(v: int, graph: Graph, weights: GATWeights, state: GATState, sc
 
 @inner_kernel
 def _second_sums(v: int, i: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
-    """The second layer's sums of the i-th node around v after the toggle, afresh, into ``scratch.sum2``."""
+    """The second layer's sums of the i-th node around v after the toggle, computed again, into ``scratch.sum2``."""
     reach, after, second, sums = scratch.reach, scratch.after, state.second, scratch.sum2
     x, near = reach.nodes[i], reach.size[0]
     to, t = (after, i) if i < near else (second, x)

@@ -1,4 +1,4 @@
-"""GCN of two layers: kept sums, and what one toggled node adds to them or takes away.
+"""GCN of two layers: kept sums, and what one toggled node adds to or removes from them.
 
 With c_u = 1 + the members next to u and s = c^-1/2, a layer gives s_u (s_u Z_u + sum of s_w Z_w) + b. A toggle of v
 changes s next to v, so the hidden rows of two hops change, and the logits of three.
@@ -132,7 +132,7 @@ def _activate(scale: float, weights: GCNWeights, hidden: F32) -> None:
 
 @inner_kernel
 def fill_row(weights: GCNWeights, stage: int, u: int, graph: Graph, state: GCNState, scratch: GCNScratch) -> None:
-    """Compute the kept row of member u afresh: stage 0 up to P, stage 1 the loss."""
+    """Compute the kept row of member u again: stage 0 up to P, stage 1 the loss."""
     rsqrt, Z, P = weights.rsqrt, weights.Z, state.P
     hidden, row = scratch.hidden, scratch.row
     s = rsqrt[1 + graph.degree[u]]
@@ -197,7 +197,7 @@ def _hidden_changes(v: int, sign: int, graph: Graph, weights: GCNWeights, state:
 
 @inner_kernel
 def _own_projection(v: int, graph: Graph, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
-    """Fill ``own``: P of v in the graph that has v."""
+    """Fill ``own``: P of v in the graph with v."""
     if graph.member[v]:
         for j in range(state.P.shape[1]):
             scratch.own[0, j] = state.P[v, j]
@@ -218,7 +218,7 @@ def _own_projection(v: int, graph: Graph, weights: GCNWeights, state: GCNState, 
 
 @inner_kernel
 def _own_loss(v: int, graph: Graph, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
-    """Write the loss of v, not a member, in the graph that has it, into its otherwise unused row of the state."""
+    """Write the loss of v, not a member, in the graph with v, into its otherwise unused row of the state."""
     nodes, row, change = scratch.reach.nodes, scratch.row, scratch.change
     s = weights.rsqrt[1 + scratch.reach.size[0]]
     for j in range(len(row.logits)):

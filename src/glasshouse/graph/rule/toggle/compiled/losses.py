@@ -1,7 +1,7 @@
 """The losses of `glasshouse.losses` for a row of logits of all models at once, with exponentials in vector registers.
 
-Margin and softplus are split at the winner, which keeps a confident answer's digits too: log1p of what the other powers
-sum to, and how far the label lies behind.
+Margin and softplus are split at the largest logit, which keeps the digits of a confident answer too: log1p of the sum
+of the other powers, and how far the label's logit is below the largest.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class LossRow(NamedTuple):
     power: npt.NDArray[np.float32]  # [models * classes], exponentials
     exponent: npt.NDArray[np.int32]  # [models * classes]
     scale: npt.NDArray[np.float32]  # [models * classes], the same memory as exponent
-    excess: npt.NDArray[np.float64]  # [models], e^loss' - 1, where loss' is the loss had the label been the winner
-    behind: npt.NDArray[np.float64]  # [models], how far the label's logit lies below the winner's
+    excess: npt.NDArray[np.float64]  # [models], e^loss' - 1, where loss' is the loss if the label had the largest logit
+    behind: npt.NDArray[np.float64]  # [models], how far the label's logit is below the largest
 
 
 class LossSum(NamedTuple):
@@ -82,7 +82,7 @@ def _split(label: int, row: LossRow) -> None:
         exponent[j] = (np.int32(k) + np.int32(127)) << np.int32(23)  # the bits of 2^k
         power[j] = _ONE + r * (_ONE + r * (_C2 + r * (_C3 + r * (_C4 + r * (_C5 + r * _C6)))))
     for m in range(models):
-        excess = -1.0  # the winner's own power is exactly one; in float64 a tiny rest keeps its digits
+        excess = -1.0  # the power of the largest logit is exactly one; in float64 a tiny rest keeps its digits
         for j in range(m * classes, (m + 1) * classes):
             excess += power[j] * scale[j]
         row.excess[m] = excess
@@ -127,5 +127,5 @@ def add_losses(label: int, row: LossRow, sums: LossSum) -> None:
 
 @inner_kernel
 def total(sums: LossSum) -> None:
-    """Bring ``sums.sum`` up to date."""
+    """Update ``sums.sum``."""
     _fold(sums)

@@ -1,6 +1,6 @@
 """A kept maximum when some of the values under it change; the two largest are known, by multiplicity.
 
-All values are those after a ReLU, so that a value that is not there is the same as a 0. Each kernel writes
+All values are those after a ReLU, so a missing value is the same as a 0. Each kernel writes
 new maximum - old maximum into ``delta[0]``.
 """
 
@@ -50,7 +50,7 @@ def replace_one(x: int, top: F32, second: F32, old: F32, w: int, new: F32, k: in
 def replace_several(
     with_v: bool, v: int, x: int, moved: int, graph: Graph, top: F32, second: F32, before: F32, scratch: Any
 ) -> None:
-    """The neighbours of x in ``scratch.moved`` change, and v comes or goes if it is a neighbour."""
+    """The neighbours of x in ``scratch.moved`` change, and v is added or removed if it is a neighbour."""
     delta, after = scratch.delta, scratch.after
     width = delta.shape[1]
     inside = graph.member[v]
@@ -63,7 +63,7 @@ def replace_several(
         k = scratch.moved[i]
         for j in range(width):
             delta[1, j] = max(delta[1, j], after[k, j])
-    if graph.degree[x] <= 2 * moved + 2:  # few neighbours stay as they were: look at each of them
+    if graph.degree[x] <= 2 * moved + 2:  # few neighbours are unchanged: look at each of them
         _recompute(v, x, graph, top, before, scratch)
         return
     for i in range(moved):
@@ -79,13 +79,13 @@ def replace_several(
         unknown += delta[2, j] >= largest and delta[3, j] >= runner_up and runner_up > _ZERO
         others = largest if delta[2, j] < largest else runner_up
         delta[0, j] = max(others, delta[1, j]) - largest
-    if unknown:  # both of the two largest changed somewhere, and the third was not kept
+    if unknown:  # both of the two largest changed, and the third was not kept
         _recompute(v, x, graph, top, before, scratch)
 
 
 @inner_kernel
 def _recompute(v: int, x: int, graph: Graph, top: F32, before: F32, scratch: Any) -> None:
-    """The maximum of delta[1] and of all neighbours of x that stay as they were."""
+    """The maximum of delta[1] and of all unchanged neighbours of x."""
     delta, slot, near = scratch.delta, scratch.reach.slot, scratch.reach.size[0]
     for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
         w = graph.columns[e]

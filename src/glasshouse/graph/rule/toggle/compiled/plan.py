@@ -34,7 +34,7 @@ def _edge_keys(data: Data) -> npt.NDArray[np.int64]:
 
 
 def is_simple(data: Data) -> bool:
-    """Whether every edge is there in both directions and once only."""
+    """Whether every edge exists in both directions, each once."""
     source, target = data.edge_index.cpu().numpy().astype(np.int64)
     keys = np.sort(_edge_keys(data))
     if (keys[1:] == keys[:-1]).any():
@@ -48,7 +48,7 @@ def has_self_loops(data: Data) -> bool:
 
 
 def whole_graph(data: Data) -> Graph:
-    """All edges less self-loops, with nobody a member yet.
+    """All edges without self-loops, with no members yet.
 
     Example:
         >>> import torch
@@ -87,7 +87,7 @@ def _members_first(
 
 
 def arrange(graph: Graph, mask: npt.NDArray[np.bool_]) -> Graph:
-    """A copy of the graph with the members of ``mask`` [n]; the original stays as it is."""
+    """A copy of the graph with the members of ``mask`` [n]; the original is not changed."""
     columns, degree = graph.columns.copy(), graph.degree.copy()
     member = np.array(mask, dtype=np.bool_)
     _members_first(graph.start, member, columns, degree)
@@ -102,7 +102,7 @@ def flip(v: int, graph: Graph) -> None:
     graph.member[v] = joins
     for e in range(start[v], start[v + 1]):
         u = columns[e]
-        # The border between members and others in row u moves by one, and v swaps with whoever stood there.
+        # The border between members and others in row u moves by one, and v swaps with the node at the border.
         border = start[u] + degree[u] - (0 if joins else 1)
         place = border if joins else start[u]
         while columns[place] != v:
@@ -115,7 +115,7 @@ def flip(v: int, graph: Graph) -> None:
 def target_order(graph: Graph, nodes: npt.NDArray[np.int64], *, pieces: int) -> list[npt.NDArray[np.int64]]:
     """Positions in ``nodes``, cut into pieces of about equal work.
 
-    Nodes that share their busiest neighbour stand together: they touch the same rows, which then stay in cache.
+    Nodes that share their neighbour of highest degree are put together: they use the same rows, which stay in cache.
     """
     degree = np.diff(graph.start)
     busiest = np.full(len(degree), -1, np.int64)

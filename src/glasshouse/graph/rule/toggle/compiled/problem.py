@@ -25,7 +25,7 @@ class Problem:
     """Stacked models on one graph, ready for kernels.
 
     Attributes:
-        graph: all edges, nobody a member.
+        graph: all edges, no members.
         weights: the architecture's named tuple of stacked weights.
         models: how many are stacked.
         architecture: the module that knows how to fill and toggle rows.
@@ -96,6 +96,6 @@ def build_problem(models: Sequence[GNN], data: Data, *, threads: int | None = No
     layers: list[list[Any]] = [list(model.convolutions) for model in models]
     weights = architecture.prepare(layers, x, graph, threads=threads or available_cores())
     last_class = layers[0][-1].out_channels - 1
-    # The label of a node that has none is never asked for, but a kernel must be able to look it up.
+    # The label of a node that has none is never used, but a kernel must be able to look it up.
     graph = graph._replace(label=np.clip(graph.label, 0, last_class))
     return Problem(graph=graph, weights=weights, models=len(models), architecture=architecture)

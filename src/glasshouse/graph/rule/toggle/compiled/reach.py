@@ -14,7 +14,7 @@ __all__ = ["Reach", "find_one_hop", "find_two_hops", "grow", "grow_from", "new_r
 
 
 class Reach(NamedTuple):
-    """The neighbourhood of the node being toggled, nearest first, the node itself left out."""
+    """The neighbourhood of the node being toggled, nearest first, without the node itself."""
 
     nodes: npt.NDArray[np.int32]  # [n], the first size[h] of them lie within h + 1 steps
     slot: npt.NDArray[np.int32]  # [n], a node's position in ``nodes``; -1 outside, -2 for the toggled node
@@ -45,7 +45,7 @@ def grow(ring: int, graph: Graph, reach: Reach) -> None:
 
 @kernel
 def find_one_hop(v: int, graph: Graph, reach: Reach) -> None:
-    """Fill the first ring around v; the others are empty until somebody asks for them. ``release`` must follow."""
+    """Fill the first ring around v; the others are empty until they are filled. ``release`` must follow."""
     reach.slot[v] = -2
     size = 0
     for e in range(graph.start[v], graph.start[v] + graph.degree[v]):
@@ -85,7 +85,7 @@ def grow_from(changed: npt.NDArray[np.bool_], graph: Graph, reach: Reach) -> Non
 
 @kernel
 def release(v: int, reach: Reach) -> None:
-    """Forget the neighbourhood of v, in time proportional to its size."""
+    """Clear the neighbourhood of v, in time proportional to its size."""
     reach.slot[v] = -1
     for i in range(reach.size[2]):
         reach.slot[reach.nodes[i]] = -1

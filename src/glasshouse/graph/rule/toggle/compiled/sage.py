@@ -1,4 +1,4 @@
-"""GraphSAGE-max of two layers: the two largest values a place are kept, so that one neighbour may come or go.
+"""GraphSAGE-max of two layers: the two largest values per entry are kept, so that a neighbour can be added or removed.
 
 The first maximum is over raw features and so the same for all models. A toggle of v changes it next to v, which changes
 the hidden rows of one hop and the logits of two.
@@ -83,12 +83,12 @@ class SAGEScratch(NamedTuple):
     feature: npt.NDArray[np.int32]  # [F], features whose maximum changed
     value: F32  # [F], by how much
     largest: F32  # [1, F]
-    changed: npt.NDArray[np.bool_]  # [most], by slot: does the hidden row change?
+    changed: npt.NDArray[np.bool_]  # [most], by slot: whether the hidden row changes
     moved: npt.NDArray[np.int32]  # [most], slots of the changed neighbours of a row
     after: F32  # [most, K * h], by slot: the new hidden row before its ReLU
     own: F32  # [1, K * h], the toggled node's row before its ReLU
     delta: F32  # [4, K * h]: change of a maximum; then space to work one out
-    lost: npt.NDArray[np.int32]  # [K * h], places of a row where it must be sought again
+    lost: npt.NDArray[np.int32]  # [K * h], entries of a row where it must be searched again
     part: F32  # [1, K * C]
     row: LossRow
     sums: LossSum
@@ -175,7 +175,7 @@ def _add_aggregate(largest: F32, row: int, weights: SAGEWeights, scratch: SAGESc
 
 @inner_kernel
 def fill_hidden(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Compute the hidden row of member u afresh from the maxima of its neighbours' features."""
+    """Compute the hidden row of member u again from the maxima of its neighbours' features."""
     for j in range(state.before.shape[1]):
         state.before[u, j] = weights.own1[u, j]
     if graph.degree[u] > 0:
@@ -184,7 +184,7 @@ def fill_hidden(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, sc
 
 @inner_kernel
 def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Compute the kept row of member u afresh: stage 0 up to the hidden row, stage 1 the loss."""
+    """Compute the kept row of member u again: stage 0 up to the hidden row, stage 1 the loss."""
     first, last = graph.start[u], graph.start[u] + graph.degree[u]
     width = state.before.shape[1]
     if stage == 0:
@@ -215,7 +215,7 @@ def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGE
 
 @inner_kernel
 def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Compute logits and losses of member u afresh from its hidden row and the maxima of its neighbours'."""
+    """Compute logits and losses of member u again from its hidden row and the maxima of its neighbours'."""
     before, row, own = state.before, scratch.row, scratch.own
     for j in range(own.shape[1]):
         own[0, j] = max(before[u, j], _ZERO)
@@ -230,7 +230,7 @@ def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scra
 
 @inner_kernel
 def _own_row(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Fill ``own``: the hidden row of v, before its ReLU, in the graph that has v."""
+    """Fill ``own``: the hidden row of v, before its ReLU, in the graph with v."""
     own = scratch.own
     if graph.member[v]:
         for j in range(own.shape[1]):
@@ -253,7 +253,7 @@ def _own_row(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scrat
 
 @inner_kernel
 def _new_hidden_row(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Fill ``after`` of the i-th neighbour of v, or say that nothing changes there."""
+    """Fill ``after`` of the i-th neighbour of v, or mark that nothing changes there."""
     u = scratch.reach.nodes[i]
     rows, top, second = weights.rows, state.feature1, state.feature2
     feature, value = scratch.feature, scratch.value
@@ -279,7 +279,7 @@ def _new_hidden_row(v: int, i: int, graph: Graph, weights: SAGEWeights, state: S
 
 @inner_kernel
 def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Write the loss of v, not a member, in the graph that has it, into its otherwise unused row of the state."""
+    """Write the loss of v, not a member, in the graph with v, into its otherwise unused row of the state."""
     delta, own, row = scratch.delta, scratch.own, scratch.row
     for j in range(own.shape[1]):
         delta[0, j] = _ZERO
@@ -302,7 +302,7 @@ def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scra
 
 @inner_kernel
 def find_moved(x: int, graph: Graph, scratch: SAGEScratch) -> int:
-    """Fill ``moved`` with the slots of the neighbours of x whose hidden rows change, and say how many these are."""
+    """Fill ``moved`` with the slots of the neighbours of x whose hidden rows change, and return how many."""
     slot, near = scratch.reach.slot, scratch.reach.size[0]
     moved = 0
     for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
@@ -361,7 +361,7 @@ def toggle(
     _own_row(v, graph, weights, state, scratch)
     for i in range(reach.size[0]):
         _new_hidden_row(v, i, graph, weights, state, scratch)
-    # a hub's maximum hardly ever hangs on one neighbour, and then nothing changes behind the hub
+    # a hub's maximum rarely depends on one neighbour, and then nothing changes behind the hub
     grow_from(scratch.changed, graph, reach)
     inside = graph.member[v]
     if not inside:

@@ -1,7 +1,7 @@
-"""GraphSAGE-max after a node has come or gone: of a kept maximum only the places that hung on it are sought again.
+"""GraphSAGE-max after a node was added or removed: only the maxima that depended on it are searched again.
 
-The two largest values of a hub hardly ever hang on one neighbour, so that its row costs its width and not its degree.
-Maxima are exact by whichever road, and sums are computed afresh from them: no error builds up along a chain.
+The two largest values of a hub rarely depend on one neighbour, so its row costs as much as its width, not its degree.
+Maxima are exact in both ways, and sums are computed again from them: no error builds up along a chain.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["refresh"]
 
 _ZERO = np.float32(0)
 _NONE = np.float32(-np.inf)
-_SHARE = 8  # where more than one neighbour in so many changes, looking at all of them in order is faster
+_SHARE = 8  # if more than one neighbour in this many changes, looking at all of them in order is faster
 
 
 @inner_kernel
 def refresh(weights: SAGEWeights, v: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Bring the rows of v and of its two hops up to date; the graph has v already where it is to be."""
+    """Update the rows of v and of its two hops; the graph already has its new state."""
     reach, joined = scratch.reach, graph.member[v]
     if joined:
         fill_row(weights, 0, v, graph, state, scratch)
@@ -43,12 +43,12 @@ def refresh(weights: SAGEWeights, v: int, graph: Graph, state: SAGEState, scratc
 
 @inner_kernel
 def _hidden_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Renew the hidden row of the i-th neighbour of v, leave the old one in ``after``, and say whether it changed."""
+    """Update the hidden row of the i-th neighbour of v, leave the old one in ``after``, return whether it changed."""
     u = scratch.reach.nodes[i]
     before, after, width = state.before, scratch.after, state.before.shape[1]
     for j in range(width):
         after[i, j] = before[u, j]
-    # with two values or more there are two largest before and after, which a feature that v does not have leaves alone
+    # with two values or more, the two largest of a feature that v does not have are the same before and after
     if graph.degree[u] < _SHARE:
         fill_row(weights, 0, u, graph, state, scratch)
     elif _largest_features(v, u, weights, graph, state):
@@ -62,7 +62,7 @@ def _hidden_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGES
 
 @inner_kernel
 def _largest_features(v: int, u: int, weights: SAGEWeights, graph: Graph, state: SAGEState) -> bool:
-    """Renew the two largest values of each feature among the neighbours of u; does any of the largest change?"""
+    """Update the two largest values of each feature among the neighbours of u; return whether a largest one changes."""
     rows, top, second = weights.rows, state.feature1, state.feature2
     changes = False
     for k in range(rows.start[v], rows.start[v + 1]):
@@ -79,7 +79,7 @@ def _largest_features(v: int, u: int, weights: SAGEWeights, graph: Graph, state:
 
 @inner_kernel
 def _loss_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Renew the largest hidden values, the logits and the loss of the i-th node around v."""
+    """Update the largest hidden values, the logits and the loss of the i-th node around v."""
     reach = scratch.reach
     x, near = reach.nodes[i], reach.size[0]
     moved = find_moved(x, graph, scratch)
@@ -93,7 +93,7 @@ def _loss_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGESta
 
 @inner_kernel
 def _largest_hidden(v: int, i: int, moved: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> bool:
-    """Renew the two largest hidden values among the neighbours of the i-th node; does any of the largest change?"""
+    """Update the two largest hidden values among the neighbours of the i-th node; return whether a largest changes."""
     top, second, delta, lost = state.hidden1, state.hidden2, scratch.delta, scratch.lost
     x = scratch.reach.nodes[i]
     _comings_and_goings(v, i, moved, graph, state, scratch)
@@ -101,15 +101,15 @@ def _largest_hidden(v: int, i: int, moved: int, graph: Graph, state: SAGEState, 
     count = 0
     for j in range(top.shape[1]):
         largest, runner_up, came = top[x, j], second[x, j], delta[2, j]
-        if delta[0, j] < runner_up or delta[0, j] == _ZERO:  # both are still there
+        if delta[0, j] < runner_up or delta[0, j] == _ZERO:  # both are still present
             second[x, j] = max(max(runner_up, delta[3, j]), min(largest, came))
             top[x, j] = max(largest, came)
-        elif delta[1, j] < runner_up and came >= runner_up:  # one is, and what came is no less than all others
+        elif delta[1, j] < runner_up and came >= runner_up:  # one is, and the new value is not below the others
             stays = runner_up if delta[0, j] >= largest else largest
             second[x, j] = max(delta[3, j], min(stays, came))
             top[x, j] = max(stays, came)
         else:
-            delta[0, count] = largest  # places before j are done with
+            delta[0, count] = largest  # entries before j are finished
             lost[count] = j
             count += 1
             continue
@@ -122,7 +122,7 @@ def _largest_hidden(v: int, i: int, moved: int, graph: Graph, state: SAGEState, 
 
 @inner_kernel
 def _comings_and_goings(v: int, i: int, moved: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Fill ``delta`` with the two largest hidden values that the i-th node no longer sees, and those it newly does."""
+    """Fill ``delta`` with the two largest hidden values that the i-th node no longer sees, and those that are new."""
     before, after, delta = state.before, scratch.after, scratch.delta
     width = before.shape[1]
     for j in range(width):
@@ -144,7 +144,7 @@ def _comings_and_goings(v: int, i: int, moved: int, graph: Graph, state: SAGESta
 
 @inner_kernel
 def _seek_several(count: int, x: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
-    """Find the two largest hidden values among all neighbours of x at the first places of ``lost``."""
+    """Find the two largest hidden values among all neighbours of x at the first entries of ``lost``."""
     before, top, second, lost = state.before, state.hidden1, state.hidden2, scratch.lost
     for k in range(count):
         top[x, lost[k]] = _ZERO
@@ -162,7 +162,7 @@ def _seek_several(count: int, x: int, graph: Graph, state: SAGEState, scratch: S
 
 @inner_kernel
 def _seek(f: int, u: int, graph: Graph, weights: SAGEWeights, state: SAGEState) -> None:
-    """Find the two largest values of feature f among all neighbours of u; none of them is above the one kept."""
+    """Find the two largest values of feature f among all neighbours of u; none of them is above the kept one."""
     X, most = weights.X, state.feature1[u, f]
     first, next_to_it = _NONE, _NONE
     for e in range(graph.start[u], graph.start[u] + graph.degree[u]):

@@ -43,7 +43,7 @@ class Workers(Generic[Space]):
     spaces: SimpleQueue[Space]
 
     def each(self, work: Callable[[Space, Piece], None], pieces: Iterable[Piece]) -> None:
-        """Do the work for every piece, in any order; a piece borrows a space that nobody else uses meanwhile."""
+        """Do the work for every piece, in any order; a piece uses a space that no other piece uses at the same time."""
 
         def borrow(piece: Piece) -> None:
             space = self.spaces.get()
@@ -58,7 +58,7 @@ class Workers(Generic[Space]):
 
 @contextmanager
 def open_workers(threads: int, new_space: Callable[[], Space]) -> Iterator[Workers[Space]]:
-    """Threads that end with the block, each with a space of its own."""
+    """Threads that end with the block, each with its own space."""
     spaces: SimpleQueue[Space] = SimpleQueue()
     for _ in range(threads):
         spaces.put(new_space())

@@ -1,4 +1,4 @@
-"""Graph attention: a softmax over senders is a numerator and a denominator, and both are sums that a toggle updates."""
+"""Graph attention: a softmax over senders is a numerator and a denominator, and a toggle updates both sums."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from glasshouse.graph.rule.toggle.segments import expand, lookup, segment_sum, s
 
 __all__ = ["Attention"]
 
-_KEPT_SHARE = 0.25  # a denominator that falls below this share of itself has lost digits: the row is summed afresh
-_HIGHEST = 20.0  # so is a row with a new sender this far above the old maximum, before exponentials overflow
+_KEPT_SHARE = 0.25  # a denominator that falls below this share of itself has lost digits: the row is summed again
+_HIGHEST = 20.0  # also a row with a new sender this far above the old maximum, before exponentials overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,14 +99,14 @@ class Attention:
 
 
 class _Softmax:
-    """Collects senders of some rows, then sums them with the largest score taken out, so that nothing overflows."""
+    """Collects senders of some rows, then sums them relative to the largest score, so that nothing overflows."""
 
     def __init__(self, *, received: Tensor, slope: float) -> None:
         self.received, self.slope = received, slope  # scores of the receiving rows [rows, models * heads]
         self.parts: list[tuple[Tensor, Tensor, Tensor, Tensor | None]] = []
 
     def add(self, values: Tensor, sent: Tensor, owner: Tensor, weight: Tensor | None) -> None:
-        """Senders' values and scores, the row that each belongs to (ascending), and how often each counts."""
+        """Add senders' values and scores, the row of each (ascending), and how often each is counted."""
         score = torch.nn.functional.leaky_relu(sent + self.received[owner], self.slope)
         self.parts.append((values, score, owner, weight))
 
@@ -151,7 +151,7 @@ class KeptAttention:
             values, sent, received = self.values[source.node], self.sent[source.node], self.received[source.node]
         else:
             values, sent, received = self.layer.scores(changed)
-            afresh[paths.inside] = True  # its own score changed, and with it every weight
+            afresh[paths.inside] = True  # its own score changed, and therefore every weight
         news = _News(values=values, sent=sent, received=received, source=source, paths=paths, rings=rings)
         above, below, spoilt = self._update(news, ball, afresh)
         rows = (afresh | spoilt).nonzero().squeeze(1)
@@ -162,7 +162,7 @@ class KeptAttention:
         return Toggled(self.layer.combine(above, below))
 
     def _update(self, news: _News, ball: Ball, skip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Numerators and denominators with the changed messages exchanged, and the rows where that lost digits."""
+        """Numerators and denominators after the exchange of changed messages, and the rows where that lost digits."""
         paths, slope = news.paths, self.layer.slope
         receiver = paths.receiver
         wanted = (~skip[receiver]).nonzero().squeeze(1)
@@ -223,5 +223,5 @@ class _News:
     ) -> None:
         self.values, self.sent, self.received, self.source, self.paths = values, sent, received, source, paths
         self.arrives, self.leaves = torch.ones_like(sent[:, 0]), torch.ones_like(sent[:, 0])
-        self.arrives[source.centre] = (~rings.removes).to(sent.dtype)  # a removed target sends nothing any more
+        self.arrives[source.centre] = (~rings.removes).to(sent.dtype)  # a removed target no longer sends
         self.leaves[source.centre] = rings.removes.to(sent.dtype)  # an added one did not send before

@@ -1,4 +1,4 @@
-"""What every toggled layer offers: a forward pass that keeps its state, and the same pass for changed rows alone."""
+"""What every toggled layer offers: a forward pass that keeps its state, and the same pass for changed rows only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Cost", "Kept", "Layer", "Toggled", "project", "under_every_mask"]
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Memory that a layer needs, in bytes: what the plan splits the work by.
+    """Memory that a layer needs, in bytes; the plan splits the work by it.
 
     Example:
         >>> Cost(node=10, row=20, path=30).node
@@ -29,7 +29,7 @@ class Cost:
 
 
 class Toggled(NamedTuple):
-    """A layer's new outputs [rows, models, width], and which rows differ from the kept ones; None where all may."""
+    """A layer's new outputs [rows, models, width], and which rows differ from the kept ones; None if all may differ."""
 
     values: Tensor
     alive: Tensor | None = None
@@ -42,7 +42,7 @@ class Kept(Protocol):
         """New outputs of ball ``outer`` from new inputs of ball ``inner``.
 
         Args:
-            changed: new inputs [inner rows, models, width]; None when the inputs do not change (first layer).
+            changed: new inputs [inner rows, models, width]; None if the inputs do not change (first layer).
             rings: balls and paths.
             inner: which ball holds the changed inputs.
             outer: which ball's outputs are wanted.
@@ -54,14 +54,14 @@ class Layer(Protocol):
 
     @property
     def counts_senders(self) -> bool:
-        """Whether an output depends on how many senders a node has, and so on rows whose inputs stay as they are."""
+        """Whether an output depends on how many senders a node has, so that rows with the same inputs change."""
 
     @property
     def divides_by_degree(self) -> bool:
-        """Whether a message depends on its sender's degree, so that a toggle reaches a hop further."""
+        """Whether a message depends on its sender's degree, so that a toggle reaches one hop further."""
 
     def cost(self, *, shared: bool) -> Cost:
-        """Memory it takes; ``shared`` for a first layer, whose inputs are the same for all models."""
+        """Memory that it takes; ``shared`` for a first layer, whose inputs are the same for all models."""
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[Kept, Tensor]:
         """Forward pass under all masks: the state and the outputs [N, models, width].
@@ -87,7 +87,7 @@ def project(inputs: Tensor, weight: Tensor) -> Tensor:
 
 
 def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
-    """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are left alone.
+    """Values of the n nodes repeated for each mask, [N, ...]; values that already have N rows are not changed.
 
     Example:
         >>> from glasshouse.graph.rule.toggle.masked_graph import coalesce, mask_graph

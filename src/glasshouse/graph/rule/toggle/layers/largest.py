@@ -1,4 +1,4 @@
-"""The largest values among a node's senders, with who sent them, so that senders can be left out exactly."""
+"""The largest values among a node's senders, and who sent them, so that senders can be left out exactly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Largest:
     Args:
         graph: who sends to whom; a self-loop makes a node its own sender.
         value: the maxima [N, values], -inf for a node without senders.
-        sender: the nodes with the largest values, in order, int32 [ranks, N, values]; -1 where there are fewer.
+        sender: the nodes with the largest values, in order, int32 [ranks, N, values]; -1 if there are fewer.
     """
 
     graph: MaskedGraph
@@ -74,7 +74,7 @@ def _rank(values: Tensor, graph: MaskedGraph, rows: Tensor, width: int, value: T
 
 
 def bag_max(table: Tensor, index: Tensor, paths: Paths, *, without: Tensor) -> Tensor:
-    """Maxima over the paths into each outer row, [outer rows, values], -inf where there is none.
+    """Maxima over the paths into each outer row, [outer rows, values], -inf if there is none.
 
     Args:
         table: values [any, values].

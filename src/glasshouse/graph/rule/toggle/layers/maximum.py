@@ -1,4 +1,4 @@
-"""GraphSAGE-max: the largest senders of each value are kept, so that some can be taken away."""
+"""GraphSAGE-max: the largest senders of each value are kept, so that some can be removed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANKS = 4  # senders kept for each value; beyond them a value is looked up amon
 
 @dataclass(frozen=True, kw_only=True)
 class Maximum:
-    """``weight * max over senders of their inputs + root * own input + bias``; a maximum over nobody is 0.
+    """``weight * max over senders of their inputs + root * own input + bias``; a maximum without senders is 0.
 
     Args:
         weight: [models, width, out].
@@ -53,7 +53,7 @@ class Maximum:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
         inputs = under_every_mask(inputs, graph)
         values = inputs.reshape(len(inputs), -1)
-        # the first layer only ever loses one sender, the target; later ones may lose several at once
+        # the first layer can lose only one sender, the target; later ones may lose several at once
         largest = find_largest(values, graph, ranks=2 if inputs.shape[1] == 1 else _RANKS, limit=limit)
         kept = KeptMaximum(layer=self, values=values, largest=largest, root=self._root(inputs), limit=limit)
         return kept, kept.combine(largest.value.clone(), kept.root)
@@ -76,7 +76,7 @@ class KeptMaximum:
     limit: int
 
     def combine(self, maxima: Tensor, root: Tensor) -> Tensor:
-        """Outputs [rows, models, out] from maxima [rows, values], which it may overwrite; -inf where nobody sent."""
+        """Outputs [rows, models, out] from maxima [rows, values], which it may overwrite; -inf without senders."""
         maxima[(maxima[:, 0] == -torch.inf).nonzero().squeeze(1)] = 0
         return project(maxima.view(len(maxima), -1, self.layer.weight.shape[1]), self.layer.weight) + root
 
@@ -92,14 +92,14 @@ class KeptMaximum:
         left = bag_max(self.values, source.node, paths, without=new)
         self._loops(table, index, source, paths, arrived, left)
         maxima = self.largest.value[ball.node]
-        # where a changed sender held the maximum and nothing new reaches it, the next one has to be found
+        # if a changed sender had the maximum and nothing new reaches it, the next largest has to be found
         lost = (left >= maxima) & (arrived < maxima)
         torch.maximum(maxima, arrived, out=maxima)
         row, column = lost.nonzero(as_tuple=True)
         if len(row):
             other = largest_other(self.values, self.largest, ball, source, row, column, limit=self.limit)
             maxima[row, column] = torch.maximum(other, arrived[row, column])
-        # most maxima do not hang on one sender, and then nothing changes; a target itself comes or goes
+        # most maxima do not depend on one sender, and then nothing changes; a target itself is added or removed
         alive = (maxima != self.largest.value[ball.node]).any(dim=1)
         alive[ball.centre] = True
         if changed is not None:
@@ -110,7 +110,7 @@ class KeptMaximum:
         return Toggled(self.combine(maxima, root), alive)
 
     def _loops(self, table: Tensor, index: Tensor, source: Ball, paths: Paths, arrived: Tensor, left: Tensor) -> None:
-        """A node with a self-loop is a sender of its own."""
+        """A node with a self-loop is its own sender."""
         looped = (self.largest.graph.loops[source.node] > 0).nonzero().squeeze(1)
         if len(looped):
             row = paths.inside[looped]

@@ -1,7 +1,7 @@
 """Layers that add up messages (GCN, SGC, GIN, GraphSAGE-mean): a toggle adds the difference of the changed messages.
 
 A row is ``c_x * (sum over w of k_w y_w + self_x k_x y_x) + rest_x``, where y is the projected input, c and k depend on
-degrees alone, and the rest is what does not pass through the sum (bias, root weight).
+degrees alone, and the rest is not part of the sum (bias, root weight).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Summed:
 
     Args:
         weight: map from inputs to messages, [models, width, out]; None when messages are the inputs themselves.
-        root: map from a node's own input to its output, past the sum, [models, width, out], or None.
+        root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
         bias: [models, out] or None.
         normalisation: ``"symmetric"`` divides by both ends' root degrees and adds a self-loop, ``"mean"`` by the
             number of messages, ``"none"`` by nothing.
@@ -123,7 +123,7 @@ class KeptSum:
     scale: Tensor  # [N], c
     sent: Tensor  # [N], k
     loops: Tensor  # [N], how often a node's own message enters its sum
-    per_node: bool  # whether each node has a rest of its own
+    per_node: bool  # whether each node has its own rest
 
     def finish(self, rows: Tensor) -> Tensor:
         """Outputs [rows, models, out] of finished sums [rows, models * width]."""
@@ -150,7 +150,7 @@ class KeptSum:
         return _row_scale(self.graph.degree[ball.node] + ball.degree_change, ball.degree_change, "symmetric")
 
     def _same_messages(self, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
-        """First layer: messages stay as they are, only their weights change, so rows are weighted sums of the table."""
+        """First layer: only the weights of the messages change, so rows are weighted sums of the table."""
         nodes, ball, source = len(self.graph.members), rings.balls[outer], rings.balls[inner]
         paths = rings.paths(inner, outer)
         own = self._sent_after(rings, inner) - self.sent[source.node]
@@ -170,7 +170,7 @@ class KeptSum:
         weight[place] = paths.weight * gain[paths.source] * scale[receiver]
         start = torch.cat([first, first.new_tensor([len(index)])])
         rows = bag_sum(self.table, index, start, weight)
-        if self.layer.divides_by_degree:  # a node whose degree changed also weighs its own message anew
+        if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
             weight = scale[paths.inside] * own
             rows.index_add_(0, paths.inside, self.table[source.node] * weight.unsqueeze(1))
         return rows

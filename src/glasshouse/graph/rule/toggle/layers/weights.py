@@ -22,7 +22,7 @@ def batched_maps(layers: Sequence[nn.Linear]) -> Tensor:
 
 
 def batched_vectors(vectors: Sequence[Tensor | None]) -> Tensor | None:
-    """Biases of all models, [models, out], or None where they have none.
+    """Biases of all models, [models, out], or None if they have none.
 
     Example:
         >>> batched_vectors([None, None]) is None
