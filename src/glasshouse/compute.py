@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, needs_extra
 
 __all__ = ["Compute", "LocalProcesses", "RayCluster", "ThisProcess", "chosen_compute"]
 
@@ -111,7 +111,8 @@ class RayCluster:
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
         """Results as they end."""
-        ray = _ray()
+        with needs_extra("A cluster", package="ray", extra="cluster"):
+            import ray
         if not ray.is_initialized():
             try:
                 ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
@@ -157,11 +158,3 @@ def _with_threads(threads: int, function: Callable[..., Any], shared: tuple[Any,
 
 def _on_ray(function: Callable[..., Any], cpus: float, task: Any, *shared: Any) -> Any:
     return _with_threads(max(1, int(cpus)), function, shared, task, 0)[1]
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("A cluster", package="ray", extra="cluster") from None
-    return ray

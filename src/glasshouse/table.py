@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, needs_extra
 
 __all__ = ["Table"]
 
@@ -75,21 +75,17 @@ class Table(Mapping[str, NDArray[Any]]):
 
     def to_parquet(self) -> bytes:
         """The table as a parquet file (extra ``tables``)."""
-        try:
+        with needs_extra("to_parquet", package="pyarrow", extra="tables"):
             import pyarrow
             import pyarrow.parquet
-        except ImportError:
-            raise MissingExtraError("to_parquet", package="pyarrow", extra="tables") from None
         buffer = io.BytesIO()
         pyarrow.parquet.write_table(pyarrow.table({name: column.tolist() for name, column in self.items()}), buffer)
         return buffer.getvalue()
 
     def to_pandas(self) -> Any:
         """A pandas data frame (extra ``tables``)."""
-        try:
+        with needs_extra("to_pandas", package="pandas", extra="tables"):
             import pandas
-        except ImportError:
-            raise MissingExtraError("to_pandas", package="pandas", extra="tables") from None
         return pandas.DataFrame(dict(self._columns))
 
     def __str__(self) -> str:

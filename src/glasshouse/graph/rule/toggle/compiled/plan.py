@@ -12,8 +12,6 @@ from glasshouse.graph.rule.jit import inner_kernel, kernel
 
 __all__ = ["Graph", "arrange", "flip", "has_self_loops", "is_simple", "target_order", "whole_graph"]
 
-Array = npt.NDArray[np.generic]
-
 
 class Graph(NamedTuple):
     """A symmetric graph without self-loops under one mask; n nodes, e directed edges.
