@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.nn import GCNConv
 
+from glasshouse.arrays import F32, FloatArray
 from glasshouse.graph.rule.jit import inner_kernel
 from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns, batch_lines
 from glasshouse.graph.rule.toggle.compiled.dense import project, sparse_rows, times
@@ -41,8 +41,6 @@ __all__ = [
     "toggle",
 ]
 
-F32 = npt.NDArray[np.float32]
-
 
 class GCNWeights(NamedTuple):
     """K models side by side, each of width h with C classes."""
@@ -60,7 +58,7 @@ class GCNState(NamedTuple):
     a1: F32  # [n, K * h]
     P: F32  # [n, K * C], hidden row times the second layer's matrix
     a2: F32  # [n, K * C]
-    loss: npt.NDArray[np.float64]  # [n, K]
+    loss: FloatArray  # [n, K]
 
 
 class GCNScratch(NamedTuple):
@@ -72,7 +70,7 @@ class GCNScratch(NamedTuple):
     own: F32  # [1, K * C], P of the toggled node
     row: LossRow
     sums: LossSum
-    signal: npt.NDArray[np.float64]  # [K]
+    signal: FloatArray  # [K]
 
 
 def _plain(layer: Any) -> bool:
@@ -234,14 +232,7 @@ def _own_loss(v: int, graph: Graph, weights: GCNWeights, state: GCNState, scratc
 
 
 @inner_kernel
-def toggle(
-    weights: GCNWeights,
-    v: int,
-    affected: bool,
-    graph: Graph,
-    state: GCNState,
-    scratch: GCNScratch,
-) -> None:
+def toggle(weights: GCNWeights, v: int, affected: bool, graph: Graph, state: GCNState, scratch: GCNScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, row, sums, signal = scratch.reach, scratch.row, scratch.sums, scratch.signal
     start, columns, count = graph.start, graph.columns, graph.degree

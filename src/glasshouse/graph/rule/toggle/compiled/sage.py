@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.aggr import MaxAggregation
 
+from glasshouse.arrays import F32, I32, BoolArray, FloatArray
 from glasshouse.graph.rule.jit import inner_kernel
 from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns, batch_lines
 from glasshouse.graph.rule.toggle.compiled.dense import SparseRows, add_product, project, sparse_rows, times
@@ -46,7 +46,6 @@ __all__ = [
     "toggle",
 ]
 
-F32 = npt.NDArray[np.float32]
 _ZERO = np.float32(0)
 _NONE = np.float32(-np.inf)
 
@@ -73,26 +72,26 @@ class SAGEState(NamedTuple):
     hidden1: F32  # [n, K * h], the largest hidden value among neighbours; 0 without neighbours, as after a ReLU
     hidden2: F32  # [n, K * h]
     logits: F32  # [n, K * C]
-    loss: npt.NDArray[np.float64]  # [n, K]
+    loss: FloatArray  # [n, K]
 
 
 class SAGEScratch(NamedTuple):
     """One thread's space."""
 
     reach: Reach
-    feature: npt.NDArray[np.int32]  # [F], features whose maximum changed
+    feature: I32  # [F], features whose maximum changed
     value: F32  # [F], by how much
     largest: F32  # [1, F]
-    changed: npt.NDArray[np.bool_]  # [most], by slot: does the hidden row change?
-    moved: npt.NDArray[np.int32]  # [most], slots of the changed neighbours of a row
+    changed: BoolArray  # [most], by slot: does the hidden row change?
+    moved: I32  # [most], slots of the changed neighbours of a row
     after: F32  # [most, K * h], by slot: the new hidden row before its ReLU
     own: F32  # [1, K * h], the toggled node's row before its ReLU
     delta: F32  # [4, K * h]: change of a maximum; then space to work one out
-    lost: npt.NDArray[np.int32]  # [K * h], places of a row where it must be sought again
+    lost: I32  # [K * h], places of a row where it must be sought again
     part: F32  # [1, K * C]
     row: LossRow
     sums: LossSum
-    signal: npt.NDArray[np.float64]  # [K]
+    signal: FloatArray  # [K]
 
 
 def _plain(layer: Any) -> bool:
@@ -347,14 +346,7 @@ def _new_logits(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGES
 
 
 @inner_kernel
-def toggle(
-    weights: SAGEWeights,
-    v: int,
-    affected: bool,
-    graph: Graph,
-    state: SAGEState,
-    scratch: SAGEScratch,
-) -> None:
+def toggle(weights: SAGEWeights, v: int, affected: bool, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, sums, signal = scratch.reach, scratch.sums, scratch.signal
     find_one_hop(v, graph, reach)
