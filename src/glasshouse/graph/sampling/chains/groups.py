@@ -15,7 +15,7 @@ from glasshouse.graph.models.asking import meet
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle import toggle_losses
-from glasshouse.graph.rule.toggle.batching import shape_of
+from glasshouse.graph.rule.toggle.batching import by_shape
 from glasshouse.graph.rule.toggle.compiled.architecture import STAGES
 from glasshouse.graph.rule.toggle.compiled.commit import move
 from glasshouse.graph.rule.toggle.compiled.engine import fill_rows, toggle_all
@@ -188,12 +188,9 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
         ([[0], [1, 2]], True)
     """
     meet(models, data.x, data.edge_index)
-    shapes: dict[tuple[object, ...], list[int]] = {}
-    for number, model in enumerate(models):
-        shapes.setdefault(shape_of(model), []).append(number)
     makers: list[tuple[IntArray, Callable[[], Group]]] = []
     side_by_side = True
-    for numbers in shapes.values():
+    for numbers in by_shape(models):
         group = [models[number] for number in numbers]
         compiled = supports(group, data)
         side_by_side &= compiled
