@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import torch
 from torch_geometric.data import Data
 
@@ -29,7 +31,7 @@ def test_one_model_and_one_mask_are_the_least_however_little_memory_there_is() -
 
 def test_more_memory_never_means_less_at_once_and_temporary_arrays_stay_small_enough_for_torch() -> None:
     plans = [make_plan(STEPS, star(50), memory=2**power) for power in range(10, 45)]
-    for fewer, more in zip(plans, plans[1:], strict=False):
+    for fewer, more in itertools.pairwise(plans):
         assert fewer.models <= more.models
         assert fewer.temporary <= more.temporary <= 2**34
     assert plans[0].models == 1 < plans[-1].models
