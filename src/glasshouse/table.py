@@ -53,12 +53,9 @@ class Table(Mapping[str, NDArray[Any]]):
         for values in zip(*(column.tolist() for column in self._columns.values()), strict=True):
             yield dict(zip(self._columns, values, strict=True))
 
-    def sorted_by(self, name: str, *, descending: bool = False) -> Table:
+    def sorted_by(self, name: str) -> Table:
         """The same rows in the order of a column; equal ones keep their order."""
-        values = self[name]
-        order = np.argsort(values, kind="stable")
-        if descending:
-            order = len(values) - 1 - np.argsort(values[::-1], kind="stable")[::-1]
+        order = np.argsort(self[name], kind="stable")
         return Table({key: column[order] for key, column in self._columns.items()})
 
     def head(self, rows: int) -> Table:

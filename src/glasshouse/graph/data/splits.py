@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import check_edges
+from glasshouse.population import share_size
 from glasshouse.randomness import generator
 
 __all__ = ["noisy_edges", "snowball_subset"]
@@ -33,13 +34,7 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         array([ True,  True,  True, False, False, False])
     """
     count = _size(data)
-    if not 0.0 < fraction < 1.0:
-        raise InputError(
-            f"fraction: {fraction} is not a share of the nodes; use a number between 0 and 1, such as 0.5."
-        )
-    wanted = round(fraction * count)
-    if not 0 < wanted < count:
-        raise InputError(f"fraction: {fraction} of {count} nodes leaves nobody inside or nobody outside.")
+    wanted = share_size(fraction, count, of="nodes")
     if branching is not None and branching < 1:
         raise InputError(f"branching: {branching} is too small; use 1 or more, or None for all neighbours.")
     random = generator(seed, "snowball")

@@ -14,6 +14,7 @@ from torch_geometric.nn import GATConv
 
 from glasshouse.arrays import F32, FloatArray, Floats
 from glasshouse.graph.rule.jit import inner_kernel, kernel
+from glasshouse.graph.rule.toggle.compiled import losses
 from glasshouse.graph.rule.toggle.compiled.attention import (
     PARTS,
     add_message,
@@ -24,16 +25,6 @@ from glasshouse.graph.rule.toggle.compiled.attention import (
 )
 from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns
 from glasshouse.graph.rule.toggle.compiled.dense import project, sparse_rows, times
-from glasshouse.graph.rule.toggle.compiled.losses import (
-    LossRow,
-    LossSum,
-    add_losses,
-    clear,
-    new_loss_row,
-    new_loss_sum,
-    row_losses,
-    total,
-)
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange
 from glasshouse.graph.rule.toggle.compiled.reach import Reach, find_two_hops, new_reach
 
@@ -87,8 +78,8 @@ class GATScratch(NamedTuple):
     scores: Floats  # [1, 2 * G2]
     after: Floats  # [most + 1, PARTS, G2 * (C + 1)], by slot: new messages; then the toggled node's own
     sum2: Floats  # [1, G2 * (C + 1)]
-    row: LossRow
-    sums: LossSum
+    row: losses.LossRow
+    sums: losses.LossSum
     signal: FloatArray  # [K]
 
 
@@ -193,8 +184,8 @@ def new_scratch(weights: GATWeights, models: int) -> GATScratch:
         scores=np.zeros((1, 2 * heads), kind),
         after=np.zeros((weights.most + 1, PARTS, heads * (classes + 1)), kind),
         sum2=np.zeros((1, heads * (classes + 1)), kind),
-        row=new_loss_row(models, classes),
-        sums=new_loss_sum(models),
+        row=losses.new_loss_row(models, classes),
+        sums=losses.new_loss_sum(models),
         signal=np.zeros(models),
     )
 
@@ -275,7 +266,7 @@ def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATSt
     for j in range(sums.shape[1]):
         state.sum2[u, j] = sums[0, j]
     _write_logits(weights, scratch)
-    row_losses(graph.label[u], scratch.row, u, state.loss)
+    losses.row_losses(graph.label[u], scratch.row, u, state.loss)
 
 
 @kernel
@@ -339,8 +330,8 @@ def toggle(weights: GATWeights, v: int, affected: bool, graph: Graph, state: GAT
         for i in range(near + 1):
             add_message(sum2, after, near, after, i)
         _write_logits(weights, scratch)
-        row_losses(graph.label[v], scratch.row, v, state.loss)
-    clear(sums)
+        losses.row_losses(graph.label[v], scratch.row, v, state.loss)
+    losses.clear(sums)
     for i in range(reach.size[1]):
         x = reach.nodes[i]
         afresh = i < near
@@ -356,9 +347,9 @@ def toggle(weights: GATWeights, v: int, affected: bool, graph: Graph, state: GAT
         if afresh:
             _second_sums(v, i, graph, state, scratch)
         _write_logits(weights, scratch)
-        add_losses(graph.label[x], scratch.row, sums)
+        losses.add_losses(graph.label[x], scratch.row, sums)
         for m in range(len(signal)):
             sums.sum[m] -= state.loss[x, m]
-    total(sums)
+    losses.total(sums)
     for m in range(len(signal)):
         signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])

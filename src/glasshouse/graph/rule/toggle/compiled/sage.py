@@ -15,18 +15,9 @@ from torch_geometric.nn.aggr import MaxAggregation
 
 from glasshouse.arrays import F32, I32, BoolArray, FloatArray
 from glasshouse.graph.rule.jit import inner_kernel
+from glasshouse.graph.rule.toggle.compiled import losses
 from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns, batch_lines
 from glasshouse.graph.rule.toggle.compiled.dense import SparseRows, add_product, project, sparse_rows, times
-from glasshouse.graph.rule.toggle.compiled.losses import (
-    LossRow,
-    LossSum,
-    add_losses,
-    clear,
-    new_loss_row,
-    new_loss_sum,
-    row_losses,
-    total,
-)
 from glasshouse.graph.rule.toggle.compiled.maxima import appear, leave, replace_one, replace_several
 from glasshouse.graph.rule.toggle.compiled.plan import Graph
 from glasshouse.graph.rule.toggle.compiled.reach import Reach, find_one_hop, grow_from, new_reach
@@ -89,8 +80,8 @@ class SAGEScratch(NamedTuple):
     delta: F32  # [4, K * h]: change of a maximum; then space to work one out
     lost: I32  # [K * h], places of a row where it must be sought again
     part: F32  # [1, K * C]
-    row: LossRow
-    sums: LossSum
+    row: losses.LossRow
+    sums: losses.LossSum
     signal: FloatArray  # [K]
 
 
@@ -154,8 +145,8 @@ def new_scratch(weights: SAGEWeights, models: int) -> SAGEScratch:
         delta=np.zeros((4, width), np.float32),
         lost=np.zeros(width, np.int32),
         part=np.zeros((1, logits), np.float32),
-        row=new_loss_row(models, logits // models),
-        sums=new_loss_sum(models),
+        row=losses.new_loss_row(models, logits // models),
+        sums=losses.new_loss_sum(models),
         signal=np.zeros(models),
     )
 
@@ -224,7 +215,7 @@ def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scra
     for j in range(len(row.logits)):
         state.logits[u, j] += scratch.part[0, j] + weights.b2[j]
         row.logits[j] = state.logits[u, j]
-    row_losses(graph.label[u], row, u, state.loss)
+    losses.row_losses(graph.label[u], row, u, state.loss)
 
 
 @inner_kernel
@@ -296,7 +287,7 @@ def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scra
     project(delta, 1, weights.V2, models, scratch.part, 0)
     for j in range(len(row.logits)):
         row.logits[j] = state.logits[v, j] + scratch.part[0, j] + weights.b2[j]
-    row_losses(graph.label[v], row, v, state.loss)
+    losses.row_losses(graph.label[v], row, v, state.loss)
 
 
 @inner_kernel
@@ -358,13 +349,13 @@ def toggle(weights: SAGEWeights, v: int, affected: bool, graph: Graph, state: SA
     inside = graph.member[v]
     if not inside:
         _own_loss(v, graph, weights, state, scratch)
-    clear(sums)
+    losses.clear(sums)
     for i in range(reach.size[1]):
         if _new_logits(v, i, graph, weights, state, scratch):
             x = reach.nodes[i]
-            add_losses(graph.label[x], scratch.row, sums)
+            losses.add_losses(graph.label[x], scratch.row, sums)
             for m in range(len(signal)):
                 sums.sum[m] -= state.loss[x, m]
-    total(sums)
+    losses.total(sums)
     for m in range(len(signal)):
         signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])
