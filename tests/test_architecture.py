@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import tomllib
 from pathlib import Path
 
@@ -116,6 +117,15 @@ def test_rooms_before_the_graph_know_nothing_of_graphs() -> None:
 def test_no_module_is_over_400_lines() -> None:
     modules = [*SOURCE.rglob("*.py"), *EXPERIMENTS.rglob("*.py")]
     assert [path.name for path in modules if len(path.read_text().splitlines()) > 400] == []
+
+
+def test_contributing_says_how_many_modules_have_a_test_file_of_their_own() -> None:
+    modules = [path.relative_to(SOURCE) for path in SOURCE.rglob("*.py") if not path.name.startswith("__")]
+    own = [path for path in modules if (ROOT / "tests" / path.parent / f"test_{path.name}").is_file()]
+    said = re.search(r"at least (\d+) of about (\d+) modules", (ROOT / "CONTRIBUTING.md").read_text())
+    assert said
+    assert abs(int(said[2]) - len(modules)) < 10, "say how many modules there are now"
+    assert len(own) - 10 < int(said[1]) <= len(own), "say how many have a test file now"
 
 
 def test_nothing_is_unpickled() -> None:

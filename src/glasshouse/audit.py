@@ -17,7 +17,7 @@ from glasshouse.audit_steps import (
     checked_members,
     checked_rates,
     library_versions,
-    said_prior,
+    prior_text,
     settings_of,
     train_shadows,
 )
@@ -208,7 +208,7 @@ def audit_evidence(
         shadows=evidence.models,
         mode=mode,
         seed=seed,
-        settings={"prior": said_prior(prior), "threshold policy": policy},
+        settings={"prior": prior_text(prior), "threshold policy": policy},
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),

@@ -36,7 +36,7 @@ __all__ = [
     "checked_members",
     "checked_rates",
     "library_versions",
-    "said_prior",
+    "prior_text",
     "settings_of",
     "train_shadows",
 ]
@@ -115,17 +115,17 @@ def settings_of(
     return {
         "trainer": described(trainer),
         "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
-        "prior": said_prior(prior),
+        "prior": prior_text(prior),
         "training share": fraction,
         "threshold policy": policy,
     }
 
 
-def said_prior(prior: float | ArrayLike) -> Any:
+def prior_text(prior: float | ArrayLike) -> Any:
     """A prior as a report shows it: the number, or how many there are.
 
     Example:
-        >>> said_prior([0.1, 0.2])
+        >>> prior_text([0.1, 0.2])
         'one for each of 2 records'
     """
     return prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} records"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, needs_extra
 
 __all__ = ["Compute", "LocalProcesses", "RayCluster", "ThisProcess", "chosen_compute"]
 
@@ -111,10 +112,11 @@ class RayCluster:
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
         """Results in the order in which tasks end."""
-        ray = _ray()
+        with needs_extra("A cluster", package="ray", extra="cluster"):
+            import ray
         if not ray.is_initialized():
             try:
-                ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
+                ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError) as error:
                 raise InputError(f"cluster: no Ray cluster at {self.address!r}: {error}") from error
         held = [ray.put(one) for one in shared]
@@ -157,11 +159,3 @@ def _with_threads(threads: int, function: Callable[..., Any], shared: tuple[Any,
 
 def _on_ray(function: Callable[..., Any], cpus: float, task: Any, *shared: Any) -> Any:
     return _with_threads(max(1, int(cpus)), function, shared, task, 0)[1]
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("A cluster", package="ray", extra="cluster") from None
-    return ray

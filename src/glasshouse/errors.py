@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-__all__ = ["InputError", "MissingExtraError", "raise_faults"]
+__all__ = ["InputError", "MissingExtraError", "needs_extra", "raise_faults"]
 
 
 class InputError(ValueError):
@@ -31,6 +32,22 @@ class MissingExtraError(InputError):
 
     def __init__(self, feature: str, *, package: str, extra: str) -> None:
         super().__init__(f"{feature} needs {package}, which is not installed. Run: pip install 'glasshouse[{extra}]'")
+
+
+@contextmanager
+def needs_extra(feature: str, *, package: str, extra: str) -> Iterator[None]:
+    """Around the import of an optional dependency: where it is not installed, the error names the extra.
+
+    Example:
+        >>> with needs_extra("Weather", package="barometer", extra="weather"):
+        ...     import barometer
+        Traceback (most recent call last):
+        glasshouse.errors.MissingExtraError: Weather needs barometer, which is not installed. Run: ...
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(feature, package=package, extra=extra) from None
 
 
 def raise_faults(faults: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ __all__ = [
     "complementary_halves",
     "random_subsets",
     "select",
+    "share_size",
 ]
 
 
@@ -283,17 +284,26 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
         >>> random_subsets(100, models=2, fraction=0.35, seed=0).sum(axis=1)
         array([35, 35])
     """
-    if not 0.0 < fraction < 1.0:
-        raise InputError(
-            f"fraction: {fraction} is not a share of the records; use a number between 0 and 1, such as 0.5."
-        )
-    size = round(fraction * count)
-    if not 0 < size < count:
-        raise InputError(f"fraction: {fraction} of {count} records leaves no member or no non-member.")
+    size = share_size(fraction, count)
     members = np.zeros((models, count), dtype=np.bool_)
     for model in range(models):
         members[model, generator(seed, stream, model).permutation(count)[:size]] = True
     return members
+
+
+def share_size(fraction: float, count: int, *, of: str = "records") -> int:
+    """How many a share of the records is, where that leaves some inside and some outside.
+
+    Example:
+        >>> share_size(0.35, 100)
+        35
+    """
+    if not 0.0 < fraction < 1.0:
+        raise InputError(f"fraction: {fraction} is not a share of the {of}; use a number between 0 and 1, such as 0.5.")
+    size = round(fraction * count)
+    if not 0 < size < count:
+        raise InputError(f"fraction: {fraction} of {count} {of} leaves none of them inside or none outside.")
+    return size
 
 
 def _first(mask: BoolArray) -> int:

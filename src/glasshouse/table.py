@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, needs_extra
 
 __all__ = ["Table"]
 
@@ -53,12 +53,9 @@ class Table(Mapping[str, NDArray[Any]]):
         for values in zip(*(column.tolist() for column in self._columns.values()), strict=True):
             yield dict(zip(self._columns, values, strict=True))
 
-    def sorted_by(self, name: str, *, descending: bool = False) -> Table:
+    def sorted_by(self, name: str) -> Table:
         """The same rows in the order of a column; rows with equal values keep their order."""
-        values = self[name]
-        order = np.argsort(values, kind="stable")
-        if descending:
-            order = len(values) - 1 - np.argsort(values[::-1], kind="stable")[::-1]
+        order = np.argsort(self[name], kind="stable")
         return Table({key: column[order] for key, column in self._columns.items()})
 
     def head(self, rows: int) -> Table:
@@ -75,21 +72,17 @@ class Table(Mapping[str, NDArray[Any]]):
 
     def to_parquet(self) -> bytes:
         """The table as a parquet file (extra ``tables``)."""
-        try:
+        with needs_extra("to_parquet", package="pyarrow", extra="tables"):
             import pyarrow
             import pyarrow.parquet
-        except ImportError:
-            raise MissingExtraError("to_parquet", package="pyarrow", extra="tables") from None
         buffer = io.BytesIO()
         pyarrow.parquet.write_table(pyarrow.table({name: column.tolist() for name, column in self.items()}), buffer)
         return buffer.getvalue()
 
     def to_pandas(self) -> Any:
         """A pandas data frame (extra ``tables``)."""
-        try:
+        with needs_extra("to_pandas", package="pandas", extra="tables"):
             import pandas
-        except ImportError:
-            raise MissingExtraError("to_pandas", package="pandas", extra="tables") from None
         return pandas.DataFrame(dict(self._columns))
 
     def __str__(self) -> str:

@@ -77,8 +77,9 @@ class Attack(abc.ABC, Generic[V]):
 
     Example:
         >>> from glasshouse.attacks import create
-        >>> isinstance(create("loss"), Attack)
-        True
+        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.1, 1.0]], shadow_members=[[1, 0]])
+        >>> create("loss").score(evidence)
+        array([-0.1, -2. ])
     """
 
     name: ClassVar[str]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, needs_extra
 
 __all__ = ["ImageFiles", "binary_files", "sheet_files"]
 
@@ -125,10 +125,8 @@ def sheet_files(folder: Path, *, parts: int) -> ImageFiles | None:
 
 
 def _pixels(path: Path) -> Bytes:
-    try:
+    with needs_extra("Reading image sheets", package="Pillow", extra="images"):
         from PIL import Image, UnidentifiedImageError, features
-    except ImportError as error:
-        raise MissingExtraError("Reading image sheets", package="Pillow", extra="images") from error
     if not features.check("webp"):
         raise InputError(f"{path}: this Pillow cannot read WebP. Install one that can, or place the binary version.")
     try:

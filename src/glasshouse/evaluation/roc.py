@@ -39,10 +39,6 @@ class ROC:
         allowed = np.floor(fpr * self.non_members * (1 + 1e-12))
         return int(np.searchsorted(np.rint(self.fpr * self.non_members), allowed, side="right")) - 1
 
-    def resolves(self, fpr: float) -> bool:
-        """Whether there are enough non-members for one of them to be this rate or less."""
-        return fpr * self.non_members * (1 + 1e-12) >= 1
-
 
 def roc(scores: ArrayLike, members: ArrayLike) -> ROC:
     """The ROC of scores [N] against true membership [N].

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.population import as_ids, as_members
@@ -50,8 +50,8 @@ class Evidence:
     shadow_members: BoolArray
     ids: TextArray
     labels: IntArray | None
-    target_logits: NDArray[np.floating[Any]] | None
-    shadow_logits: NDArray[np.floating[Any]] | None
+    target_logits: Floats | None
+    shadow_logits: Floats | None
     notes: tuple[str, ...]
 
     def __init__(
@@ -188,7 +188,7 @@ def _loss_faults(name: str, losses: FloatArray, ids: TextArray) -> list[str]:
     return faults
 
 
-def _as_logits(logits: ArrayLike | None, shape: tuple[int, ...], name: str) -> NDArray[np.floating[Any]] | None:
+def _as_logits(logits: ArrayLike | None, shape: tuple[int, ...], name: str) -> Floats | None:
     if logits is None:
         return None
     values = np.asarray(logits)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.arrays import FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, needs_extra
 from glasshouse.evidence.outputs import Arrays
 
 __all__ = ["as_flags", "read_columns", "tidy_arrays"]
@@ -24,11 +24,9 @@ _UNKNOWN = {"", "none", "nan", "null"}
 def read_columns(path: Path) -> dict[str, TextArray]:
     """The columns of a csv or parquet file, as strings; numbers are read where they are used."""
     if path.suffix == ".parquet":
-        try:
+        with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
             import pyarrow as arrow
             import pyarrow.parquet
-        except ImportError:
-            raise MissingExtraError("Reading parquet", package="pyarrow", extra="tables") from None
         try:
             table = pyarrow.parquet.read_table(path)
         except (arrow.ArrowException, OSError) as error:

@@ -1,12 +1,11 @@
 """Audits of graph neural networks: G-BASE, its samplers, and the rule computed a thousand times faster."""
 
-try:
-    import numba as _numba  # noqa: F401
-    import torch_geometric as _torch_geometric  # noqa: F401
-except ImportError as _error:
-    from glasshouse.errors import MissingExtraError as _MissingExtraError
+from glasshouse.errors import needs_extra as _needs_extra
 
-    raise _MissingExtraError("glasshouse.graph", package=str(_error.name), extra="graph") from None
+with _needs_extra("glasshouse.graph", package="numba", extra="graph"):
+    import numba as _numba  # noqa: F401
+with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
+    import torch_geometric as _torch_geometric  # noqa: F401
 
 from glasshouse.graph import layers as _layers  # noqa: F401 (they register themselves)
 from glasshouse.graph.attacks import stacked_sampler as _stacked_sampler  # noqa: F401 (it registers itself)

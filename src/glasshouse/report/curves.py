@@ -34,7 +34,7 @@ class Curve:
     non_members: int
 
 
-def curve_of(roc: ROC, *, points: int = _POINTS, confidence: float = 0.95) -> Curve:
+def curve_of(roc: ROC, *, confidence: float = 0.95) -> Curve:
     """At most ``points`` points, evenly spread over the logarithm of the FPR.
 
     At each grid rate it keeps the largest achievable FPR not above it, so nothing is interpolated. Between two kept
@@ -46,7 +46,7 @@ def curve_of(roc: ROC, *, points: int = _POINTS, confidence: float = 0.95) -> Cu
         (0.5, 1.0, 1.0)
     """
     outside = roc.non_members
-    grid = np.unique(np.rint(np.geomspace(1, outside, points - 1)).astype(np.int64))
+    grid = np.unique(np.rint(np.geomspace(1, outside, _POINTS - 1)).astype(np.int64))
     counts = np.rint(roc.fpr * outside).astype(np.int64)
     kept = np.unique(np.searchsorted(counts, np.concatenate([[0], grid]), side="right") - 1)
     bands = [

@@ -41,7 +41,11 @@ def render_html(summary: Summary) -> str:
     """A summary as an HTML page.
 
     Example:
-        >>> callable(render_html)
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> page = render_html(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
+        >>> "<title>Membership audit from saved evidence" in page
         True
     """
     best = summary.attack(summary.strongest)

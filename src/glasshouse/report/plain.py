@@ -19,14 +19,6 @@ __all__ = ["FORMAT", "metrics_json", "run_json", "summary_from"]
 
 FORMAT = 3
 
-_ATTACK = AttackFigures
-_AROUND = tuple[Neighbourhood, ...]
-_PRIVACY = PrivacyVerdict
-_STRINGS = tuple[str, ...]
-_RATES = tuple[float, ...]
-_REASONS = dict[str, str]
-_CONTEXT = Context
-
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
     """Every figure; the same run gives the same text, so it holds no measured times."""
@@ -49,7 +41,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
-        "neighbourhoods": _dumped(_AROUND, summary.neighbourhoods),
+        "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
     }
 
 
@@ -77,7 +69,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     """
     seconds = run.get("seconds", {})
     attacks = tuple(
-        _adapter(_ATTACK).validate_python(_flat(name, figures) | {"seconds": seconds[name]})
+        _adapter(AttackFigures).validate_python(_flat(name, figures) | {"seconds": seconds[name]})
         for name, figures in metrics["attacks"].items()
     )
     told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")}
@@ -87,26 +79,26 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
         raise ValueError("it does not name a strongest attack")
     return Summary(
-        context=_adapter(_CONTEXT).validate_python(told),
+        context=_adapter(Context).validate_python(told),
         verdict=str(metrics["verdict"]),
         attacks=attacks,
         strongest=metrics["strongest"],
-        fprs=_adapter(_RATES).validate_python(metrics["fprs"]),
+        fprs=_adapter(tuple[float, ...]).validate_python(metrics["fprs"]),
         members=None if metrics["members"] is None else int(metrics["members"]),
         records=int(metrics["records"]),
         privacy=None
         if metrics["privacy"] is None
-        else _adapter(_PRIVACY).validate_python(_privacy_from(metrics["privacy"])),
-        notes=_adapter(_STRINGS).validate_python(metrics["notes"]),
+        else _adapter(PrivacyVerdict).validate_python(_privacy_from(metrics["privacy"])),
+        notes=_adapter(tuple[str, ...]).validate_python(metrics["notes"]),
         top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
-        neighbourhoods=_adapter(_AROUND).validate_python(metrics["neighbourhoods"]),
-        left_out=_adapter(_REASONS).validate_python(metrics["left_out"]),
+        neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
+        left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
     )
 
 
 def _attack_json(attack: AttackFigures) -> dict[str, Any]:
     """One attack; measured figures and parameters are on one level, as a reader of the file expects."""
-    plain: dict[str, Any] = _dumped(_ATTACK, attack)
+    plain: dict[str, Any] = _dumped(AttackFigures, attack)
     measured = plain.pop("metrics")
     del plain["name"], plain["seconds"]
     return plain | (measured or {})
@@ -119,7 +111,7 @@ def _flat(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
 def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     if verdict is None:
         return None
-    plain: dict[str, Any] = _dumped(_PRIVACY, verdict)
+    plain: dict[str, Any] = _dumped(PrivacyVerdict, verdict)
     return {"epsilon_lower_bound": plain.pop("epsilon"), **plain, "sentence": verdict.sentence()}
 
 

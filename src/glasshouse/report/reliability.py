@@ -13,6 +13,7 @@ from glasshouse.randomness import generator
 __all__ = ["Reliability", "reliability_floor", "reliability_of"]
 
 _BINS = 10
+_DRAWS = 100  # of memberships, to estimate what error chance alone gives
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: fl
     )
 
 
-def reliability_floor(posteriors: FloatArray, *, draws: int = 100, seed: int = 0) -> float:
+def reliability_floor(posteriors: FloatArray, *, seed: int = 0) -> float:
     """The calibration error that posteriors [N] would have by chance even if all of them were exactly right.
 
     Example:
@@ -69,5 +70,5 @@ def reliability_floor(posteriors: FloatArray, *, draws: int = 100, seed: int = 0
     """
     random = generator(seed, "calibration floor")
     return float(
-        np.mean([reliability_of(posteriors, random.random(len(posteriors)) < posteriors).error for _ in range(draws)])
+        np.mean([reliability_of(posteriors, random.random(len(posteriors)) < posteriors).error for _ in range(_DRAWS)])
     )

@@ -18,8 +18,15 @@ def print_summary(summary: Summary, console: Console) -> None:
     """Print the verdict, the attacks, the records most at risk and what was noticed.
 
     Example:
-        >>> callable(print_summary)
-        True
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> result = audit_evidence(evidence, attacks=["loss"], members=[1, 0])
+        >>> import sys
+        >>> print_summary(result.summary(), Console(file=sys.stdout, width=100))
+        Membership audit from saved evidence
+        • With 1 non-members no false-positive rate of 1 % or less is measurable.
+        ...
     """
     context = summary.context
     console.print(f"[bold]{escape(context.title)}[/bold]")

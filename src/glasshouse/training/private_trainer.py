@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, needs_extra
 from glasshouse.population import Population
 from glasshouse.randomness import seed_for
 from glasshouse.training.batches import classification_loss, logits_of, tensor_of
@@ -55,7 +54,9 @@ class PrivateTrainer:
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained plain module in evaluation mode, on the CPU."""
-        opacus = _opacus()
+        with needs_extra("PrivateTrainer", package="opacus", extra="dp"):
+            import opacus
+            import opacus.validators
         with torch.random.fork_rng(), warnings.catch_warnings():
             for expected in _EXPECTED_WARNINGS:
                 warnings.filterwarnings("ignore", message=expected)
@@ -93,12 +94,3 @@ class PrivateTrainer:
         model = self.module()
         model.load_state_dict(tensors)
         return model.eval()
-
-
-def _opacus() -> Any:
-    try:
-        import opacus
-        import opacus.validators
-    except ImportError:
-        raise MissingExtraError("PrivateTrainer", package="opacus", extra="dp") from None
-    return opacus

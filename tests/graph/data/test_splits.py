@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
-from glasshouse.graph.data.splits import node_subsets, noisy_edges, snowball_subset
+from glasshouse.graph.data.splits import noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.population import random_subsets
 from tests.graph.random_graphs import Case, random_cases
@@ -33,7 +33,7 @@ def test_a_snowball_has_exactly_the_size_asked_for_on_any_graph(
     size = len(case.data.x)
     wanted = round(fraction * size)
     if not 0 < wanted < size:
-        with pytest.raises(InputError, match="no node inside"):
+        with pytest.raises(InputError, match="none of them inside"):
             snowball_subset(case.data, fraction=fraction, seed=seed, branching=branching)
         return
     inside = snowball_subset(case.data, fraction=fraction, seed=seed, branching=branching)
@@ -81,24 +81,12 @@ def test_the_same_seed_draws_the_same_snowball_and_another_another() -> None:
     assert (first != other).any()
 
 
-def test_subsets_at_random_are_those_of_the_population_and_snowballs_differ_between_models() -> None:
-    drawn = node_subsets(GRAPH, models=3, fraction=0.35, seed=4)
-    assert (drawn == random_subsets(300, models=3, fraction=0.35, seed=4)).all()
-    snowballs = node_subsets(GRAPH, models=3, fraction=0.35, seed=4, draw="snowball")
-    assert snowballs.sum(axis=1).tolist() == [105, 105, 105]
-    assert (snowballs[0] != snowballs[1]).any()
-    more = node_subsets(GRAPH, models=4, fraction=0.35, seed=4, draw="snowball")
-    assert (more[:3] == snowballs).all()
-
-
 def test_shares_and_branchings_that_make_no_sense_are_refused() -> None:
     for fraction in (0.0, 1.0, 1.5, float("nan")):
         with pytest.raises(InputError, match="fraction"):
             snowball_subset(GRAPH, fraction=fraction, seed=0)
     with pytest.raises(InputError, match="branching: 0"):
         snowball_subset(GRAPH, fraction=0.5, seed=0, branching=0)
-    with pytest.raises(InputError, match='"snow" is not known'):
-        node_subsets(GRAPH, models=1, fraction=0.5, seed=0, draw="snow")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="outside 0 to 1"):
         snowball_subset(Data(edge_index=torch.tensor([[0], [2]]), num_nodes=2), fraction=0.5, seed=0)
 

@@ -17,8 +17,8 @@ class GraphAttack(Attack[Scene]):
 
     Example:
         >>> from glasshouse.attacks import create
-        >>> isinstance(create("g-base"), GraphAttack)
-        True
+        >>> create("g-base").toggles, create("g-base", engine="reference").toggles
+        (True, False)
     """
 
     kind: ClassVar[Kind] = "graph"

@@ -1,8 +1,6 @@
-"""Which nodes train a model, drawn at random or by snowball; and edges that an adversary knows imperfectly."""
+"""Training nodes drawn by snowball; and edges that an adversary knows imperfectly."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import numpy as np
 import torch
@@ -11,35 +9,10 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import check_edges
-from glasshouse.population import random_subsets
-from glasshouse.randomness import generator, seed_for
+from glasshouse.population import share_size
+from glasshouse.randomness import generator
 
-__all__ = ["Draw", "node_subsets", "noisy_edges", "snowball_subset"]
-
-Draw = Literal["random", "snowball"]
-
-
-def node_subsets(data: Data, *, models: int, fraction: float, seed: int, draw: Draw = "random") -> BoolArray:
-    """Independent training sets of a given share, [models, n].
-
-    Args:
-        data: the graph.
-        models: how many sets.
-        fraction: share of the nodes in each.
-        seed: of the draws; each set has its own random stream.
-        draw: ``"random"`` takes every node with the same chance, ``"snowball"`` connected ones (`snowball_subset`).
-
-    Example:
-        >>> ring = Data(edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]), num_nodes=4)
-        >>> node_subsets(ring, models=2, fraction=0.5, seed=0, draw="snowball").sum(axis=1)
-        array([2, 2])
-    """
-    if draw == "random":
-        return random_subsets(_size(data), models=models, fraction=fraction, seed=seed)
-    if draw != "snowball":
-        raise InputError(f'draw: "{draw}" is not known. Use "random" or "snowball".')
-    rows = [snowball_subset(data, fraction=fraction, seed=seed_for(seed, "snowball", model)) for model in range(models)]
-    return np.stack(rows)
+__all__ = ["noisy_edges", "snowball_subset"]
 
 
 def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | None = None) -> BoolArray:
@@ -61,13 +34,7 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         array([ True,  True,  True, False, False, False])
     """
     count = _size(data)
-    if not 0.0 < fraction < 1.0:
-        raise InputError(
-            f"fraction: {fraction} is not a share of the nodes; use a number between 0 and 1, such as 0.5."
-        )
-    wanted = round(fraction * count)
-    if not 0 < wanted < count:
-        raise InputError(f"fraction: {fraction} of {count} nodes leaves no node inside or no node outside.")
+    wanted = share_size(fraction, count, of="nodes")
     if branching is not None and branching < 1:
         raise InputError(f"branching: {branching} is too small; use 1 or more, or None for all neighbours.")
     random = generator(seed, "snowball")

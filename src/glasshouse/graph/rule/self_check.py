@@ -43,9 +43,7 @@ class EngineCheck:
         return f"{self.triples} random signals against the rule as written: largest difference {self.largest:.1e}"
 
 
-def check_engine(
-    models: Sequence[Model], data: Data, *, nodes: IntArray, share: float, seed: int, triples: int = _TRIPLES
-) -> EngineCheck:
+def check_engine(models: Sequence[Model], data: Data, *, nodes: IntArray, share: float, seed: int) -> EngineCheck:
     """Compare a few signals of an audit with eq. (6) as it is written; raise if they differ.
 
     Args:
@@ -54,15 +52,14 @@ def check_engine(
         nodes: the audited nodes.
         share: share of the nodes that are members in a drawn mask.
         seed: of the choice of models, masks and nodes.
-        triples: how many signals.
     """
     source = generator(seed, "engine check")
     masks = source.random((2, int(data.num_nodes))) < share
-    nodes = source.choice(nodes, size=min(len(nodes), triples // 2), replace=False)
+    nodes = source.choice(nodes, size=min(len(nodes), _TRIPLES // 2), replace=False)
     chosen = source.choice(len(models), size=min(2, len(models)), replace=False)
     some = [models[k] for k in chosen]
     fast = toggle_losses(some, data, torch.from_numpy(masks), torch.from_numpy(nodes)).cpu().numpy()
-    pairs = [(i, j) for j in range(len(nodes)) for i in range(len(masks))][:triples]
+    pairs = [(i, j) for j in range(len(nodes)) for i in range(len(masks))][:_TRIPLES]
     differences = []
     for turn, (i, j) in enumerate(pairs):
         k = turn % len(some)

@@ -15,10 +15,11 @@ from glasshouse.graph.rule.toggle.compiled.engine import toggle_all
 from glasshouse.graph.rule.toggle.compiled.plan import arrange
 from glasshouse.graph.rule.toggle.compiled.problem import build_problem
 from glasshouse.graph.sampling.chains import gibbs_masks
-from glasshouse.graph.sampling.chains.gibbs import Signal, sweep
+from glasshouse.graph.sampling.chains.gibbs import sweep
 from glasshouse.graph.sampling.chains.posterior import membership_probability
 from glasshouse.graph.sampling.chains.record import prior_logits
 from tests.graph.random_graphs import random_models
+from tests.graph.sampling.chains.plain_chains import Signal, plain_gibbs
 from tests.graph.simple_graphs import KERNELS, exact, simple_graph
 
 
@@ -35,7 +36,7 @@ def test_a_compiled_chain_takes_the_steps_of_the_rule_as_written(architecture: s
     data = simple_graph(size=12, edges=18, seed=0, hub=True)
     models = random_models(architecture, layers=2, count=4, dtype=torch.float32)
     fast, info = gibbs_masks(models, data, chains=3, passes=3, prior=0.6, seed=1)
-    slow, _ = gibbs_masks(models, data, chains=3, passes=3, prior=0.6, seed=1, signal=exact_signal(models, data))
+    slow, _ = plain_gibbs(exact_signal(models, data), 12, chains=3, passes=3, prior=0.6, seed=1)
     assert np.array_equal(fast, slow)
     assert 0 < info.flip_share < 1
 
@@ -110,14 +111,12 @@ def test_masks_depend_on_the_seed_and_not_on_the_threads() -> None:
     assert not np.array_equal(one, other)
 
 
-def test_certain_priors_are_obeyed_and_a_start_is_taken() -> None:
+def test_certain_priors_are_obeyed() -> None:
     data = simple_graph(size=10, edges=15, seed=5)
     models = random_models("gcn", layers=2, count=3, dtype=torch.float32)
     prior = np.array([0.0] * 5 + [1.0] * 5)
-    masks, _ = gibbs_masks(models, data, chains=2, prior=prior, start=np.zeros(10, np.bool_))
+    masks, info = gibbs_masks(models, data, chains=2, prior=prior)
     assert np.array_equal(masks, np.broadcast_to(prior == 1, (2, 10)))
-    kept, info = gibbs_masks(models, data, chains=2, passes=0, start=masks)
-    assert np.array_equal(kept, masks)
     assert info.flip_share == 0
 
 
@@ -134,5 +133,5 @@ def test_faults_are_named() -> None:
         gibbs_masks(models[:1], data)
     with pytest.raises(ValueError, match="between 0 and 1"):
         gibbs_masks(models, data, prior=1.5)
-    with pytest.raises(ValueError, match="start"):
-        gibbs_masks(models, data, chains=2, start=np.zeros((3, 6), np.bool_))
+    with pytest.raises(ValueError, match="asked"):
+        gibbs_masks(models, data, asked=np.zeros((1, 6), np.bool_))

@@ -18,10 +18,9 @@ from glasshouse.graph.attacks.gbase import GBASE
 from glasshouse.graph.models.asking import meet
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
-from glasshouse.graph.sampling.chains.gibbs import Signal
 from glasshouse.graph.sampling.chains.groups import AskedGroup, CompiledGroup, groups_maker
-from glasshouse.graph.sampling.chains.whole_losses import forward_losses
 from tests.graph.random_graphs import random_models
+from tests.graph.sampling.chains.plain_chains import Signal, plain_gibbs, plain_metropolis
 from tests.graph.simple_graphs import simple_graph
 
 POOLS = {  # the target first; each with how many of its groups have kernels
@@ -82,11 +81,9 @@ def test_gibbs_over_several_shapes_takes_the_steps_of_the_rule_as_written(
         asked = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
         asked[0] = True
     found, info = gibbs_masks(models, data, chains=2, passes=2, prior=0.6, seed=seed, asked=asked)
-    slow, plain = gibbs_masks(
-        models, data, chains=2, passes=2, prior=0.6, seed=seed, asked=asked, signal=as_written(models, data)
-    )
+    slow, flipped = plain_gibbs(as_written(models, data), size, chains=2, passes=2, prior=0.6, seed=seed, asked=asked)
     assert np.array_equal(found, slow)
-    assert info.flip_share == plain.flip_share
+    assert info.flip_share == flipped
 
 
 @pytest.mark.parametrize("pool", POOLS)
@@ -99,9 +96,9 @@ def test_metropolis_over_several_shapes_takes_the_steps_of_full_forward_passes(
     models = mixed(POOLS[pool][0], seed)
     options = {"samples": 4, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": seed}
     found, quick = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
-    slow, plain = metropolis_masks(models, data, losses=forward_losses(models, data), **options)  # type: ignore[arg-type]
+    slow, taken = plain_metropolis(models, data, **options)  # type: ignore[arg-type]
     assert np.array_equal(found, slow)
-    assert quick.acceptance_rate == plain.acceptance_rate
+    assert quick.acceptance_rate == taken
 
 
 def test_masks_of_several_shapes_do_not_depend_on_the_threads() -> None:
@@ -132,7 +129,7 @@ def test_a_users_own_module_in_training_mode_is_asked_without_dropout_and_by_one
     callers.clear()
     found, _ = gibbs_masks([own, *shadows], data, chains=4, seed=1, threads=2)
     assert len(callers) == 1
-    slow, _ = gibbs_masks([target, *shadows], data, chains=4, seed=1, signal=as_written([target, *shadows], data))
+    slow, _ = plain_gibbs(as_written([target, *shadows], data), 12, chains=4, seed=1)
     assert np.array_equal(found, slow)
     assert own.training
     make, _ = groups_maker([own, *shadows], data, threads=2)

@@ -14,7 +14,7 @@ from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.toggle.layers.base import Layer
 
-__all__ = ["LayerStep", "batch_layers", "can_batch", "shape_of"]
+__all__ = ["LayerStep", "batch_layers", "by_shape", "can_batch", "shape_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +64,20 @@ def shape_of(model: Model) -> tuple[object, ...]:
     layers = list(cast("GNN", model).convolutions)
     options = [getattr(layer, name) for layer in layers for name in LAYER_TYPES[type(layer)].options]
     return (*[repr(layer) for layer in layers], *options, *shapes)
+
+
+def by_shape(models: Sequence[Model]) -> list[list[int]]:
+    """The places of the models in groups of one shape, in the order in which the shapes first appear.
+
+    Example:
+        >>> from glasshouse.graph.models.gnn import build_gnn
+        >>> by_shape([build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gcn")])
+        [[0, 2], [1]]
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, model in enumerate(models):
+        groups.setdefault(shape_of(model), []).append(place)
+    return list(groups.values())
 
 
 def batch_layers(models: Sequence[Model]) -> list[LayerStep]:

@@ -13,7 +13,7 @@ from glasshouse.graph.models.asking import meet, quiet
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.toggle.batching import shape_of
+from glasshouse.graph.rule.toggle.batching import by_shape
 from glasshouse.graph.rule.toggle.plan import default_memory
 from glasshouse.graph.rule.toggle.registry import engines
 
@@ -66,11 +66,8 @@ def toggle_losses(
     if answer.numel() == 0:
         return answer
     meet(models, question.x, question.edge_index)
-    groups: dict[tuple[object, ...], list[int]] = {}
-    for number, model in enumerate(models):
-        groups.setdefault(shape_of(model), []).append(number)
     with quiet(models):
-        for numbers in groups.values():
+        for numbers in by_shape(models):
             group = [models[number] for number in numbers]
             answer[numbers] = _signals(group, question, engine=engine, memory=budget).to(answer.device)
     return answer

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle.compiled.commit import fill_state, move
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange
@@ -15,20 +15,13 @@ from glasshouse.graph.rule.toggle.compiled.problem import Problem
 from glasshouse.graph.sampling.chains.groups import Groups
 from glasshouse.graph.sampling.chains.posterior import log_ratio
 from glasshouse.graph.sampling.chains.proposal import Block
-from glasshouse.graph.sampling.chains.whole_losses import WholeLosses
 
-__all__ = ["CompiledFlipper", "GroupFlipper", "PlainFlipper"]
+__all__ = ["CompiledFlipper", "GroupFlipper"]
 
 
 @kernel
 def propose_all(
-    weights: Any,
-    block: Block,
-    prior_logit: npt.NDArray[np.float64],
-    totals: npt.NDArray[np.float64],
-    graph: Graph,
-    state: Any,
-    scratch: Any,
+    weights: Any, block: Block, prior_logit: FloatArray, totals: FloatArray, graph: Graph, state: Any, scratch: Any
 ) -> int:
     """Accept or undo each proposal; ``totals`` [K] are the members' summed losses. Returns how many were accepted."""
     taken = 0
@@ -54,14 +47,14 @@ class CompiledFlipper:
     """A chain on the kept rows of a compiled problem; a step costs as much as the rows that it changes."""
 
     problem: Problem
-    prior_logit: npt.NDArray[np.float64]
+    prior_logit: FloatArray
     _graph: Graph = field(init=False)
-    totals: npt.NDArray[np.float64] = field(init=False)
+    totals: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         self._state, self._scratch = self.problem.new_state(), self.problem.new_scratch()
 
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+    def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
         self._graph = arrange(self.problem.graph, mask)
         fill_state(self.problem.weights, self._graph, self._state, self._scratch)
@@ -72,7 +65,7 @@ class CompiledFlipper:
         kept = (self._graph, self._state, self._scratch)
         return propose_all(self.problem.weights, block, self.prior_logit, self.totals, *kept)
 
-    def mask(self) -> npt.NDArray[np.bool_]:
+    def mask(self) -> BoolArray:
         """The current configuration [n], a copy."""
         return self._graph.member.copy()
 
@@ -82,10 +75,10 @@ class GroupFlipper:
     """The same chain over models of several shapes, each group with its own kept rows or forward passes."""
 
     groups: Groups
-    prior_logit: npt.NDArray[np.float64]
-    _mask: npt.NDArray[np.bool_] = field(init=False)
+    prior_logit: FloatArray
+    _mask: BoolArray = field(init=False)
 
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+    def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
         self._mask = mask.copy()
         self.groups.begin(mask)
@@ -106,40 +99,6 @@ class GroupFlipper:
                 self.groups.undo(nodes)
         return taken
 
-    def mask(self) -> npt.NDArray[np.bool_]:
-        """The current configuration [n], a copy."""
-        return self._mask.copy()
-
-
-@dataclass(kw_only=True)
-class PlainFlipper:
-    """The same chain for any model, with a forward pass per step."""
-
-    losses: WholeLosses
-    prior_logit: npt.NDArray[np.float64]
-    _mask: npt.NDArray[np.bool_] = field(init=False)
-
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
-        """Start from a configuration [n]."""
-        self._mask = mask.copy()
-        self._log_probability = self._evaluate(self._mask)
-
-    def _evaluate(self, mask: npt.NDArray[np.bool_]) -> float:
-        free = mask & np.isfinite(self.prior_logit)  # a fixed node adds the same to every configuration
-        return log_ratio(self.losses(mask)[:, mask].sum(axis=1)) + float(self.prior_logit[free].sum())
-
-    def steps(self, block: Block) -> int:
-        """Propose every set of the block in turn; return how many were accepted."""
-        taken = 0
-        for first, last, bar in zip(block.start[:-1], block.start[1:], block.log_uniform, strict=True):
-            proposed = self._mask.copy()
-            proposed[block.nodes[first:last]] ^= True
-            value = self._evaluate(proposed)
-            if bar < value - self._log_probability:
-                self._mask, self._log_probability = proposed, value
-                taken += 1
-        return taken
-
-    def mask(self) -> npt.NDArray[np.bool_]:
+    def mask(self) -> BoolArray:
         """The current configuration [n], a copy."""
         return self._mask.copy()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import quiet
 from glasshouse.graph.rule.jit import kernel
@@ -25,10 +25,25 @@ from glasshouse.graph.sampling.chains.posterior import membership_probability
 from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
 from glasshouse.progress import open_bar
 
-__all__ = ["Signal", "gibbs_masks"]
+__all__ = ["gibbs_masks"]
 
-Signal = Callable[[npt.NDArray[np.bool_], int], npt.NDArray[np.float64]]  # (mask [n], v) -> S [models]
-Done = Callable[[int], None]  # counts visits, for a bar
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What every chain of a run reads, and the masks [chains, n] that each changes in its own row."""
+
+    masks: BoolArray
+    sources: list[np.random.Generator]
+    prior_logit: FloatArray
+    asked: BoolArray  # [n, shadow models]
+    passes: int
+    done: Callable[[int], None]  # counts visits, for a bar
+
+    def visits(self, chain: int) -> Iterator[tuple[IntArray, FloatArray]]:
+        """The order of the nodes [n] and a uniform number for each, pass by pass."""
+        n, source = len(self.prior_logit), self.sources[chain]
+        for _ in range(self.passes):
+            yield source.permutation(n), source.random(n)
 
 
 def gibbs_masks(
@@ -39,11 +54,9 @@ def gibbs_masks(
     passes: int = 1,
     prior: Prior = 0.5,
     seed: int = 0,
-    start: npt.NDArray[np.bool_] | Tensor | None = None,
-    signal: Signal | None = None,
-    asked: npt.NDArray[np.bool_] | None = None,
+    asked: BoolArray | None = None,
     threads: int | None = None,
-) -> tuple[npt.NDArray[np.bool_], ChainInfo]:
+) -> tuple[BoolArray, ChainInfo]:
     """Membership configurations from Gibbs chains whose conditionals are exact at every step.
 
     A pass visits all nodes in random order and draws each from
@@ -58,9 +71,7 @@ def gibbs_masks(
         passes: how often every node is visited.
         prior: λ, one number or one per node.
         seed: the same seed gives the same masks on any number of threads.
-        start: bool [n] or [chains, n]; by default drawn from the prior.
-        signal: ``(mask, node) -> S [models]`` to use instead of the kernels.
-        asked: bool [shadow models, n], which shadow models are used for which node; all by default.
+        asked: bool [shadow models, n], which shadow models may speak about which node; all by default.
         threads: cores to use; all by default.
 
     Returns:
@@ -81,20 +92,15 @@ def gibbs_masks(
     n = int(data.num_nodes)
     logits = prior_logits(prior, n)
     sources = generators(seed, chains)
-    masks = starting_masks(start, prior, n, sources)
+    masks = starting_masks(prior, n, sources)
     everyone = np.ones((n, len(models) - 1), np.bool_)
     heard = everyone if asked is None else np.ascontiguousarray(asked.T)
     if heard.shape != everyone.shape or not heard.any(axis=1).all():
-        raise InputError(f"asked: each of {n} nodes needs at least one shadow model. Pass bool [models, {n}].")
-    cores = threads or available_cores()
+        raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
     with open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
-        rest = (masks, sources, logits, heard, done)
-        if signal is not None:
-            flips = sum(_plain(signal, *rest, chain, passes=passes) for chain in range(chains))
-        elif supports(models, data):
-            flips = _compiled(models, data, *rest, passes=passes, threads=cores)
-        else:
-            flips = _grouped(models, data, *rest, passes=passes, threads=cores)
+        run = _Run(masks=masks, sources=sources, prior_logit=logits, asked=heard, passes=passes, done=done)
+        engine = _compiled if supports(models, data) else _grouped
+        flips = engine(models, data, run, threads=threads or available_cores())
     visits = max(chains * passes * n, 1)
     seconds = time.perf_counter() - began
     return masks, ChainInfo(acceptance_rate=1.0, flip_share=flips / visits, seconds=seconds)
@@ -103,10 +109,10 @@ def gibbs_masks(
 @kernel
 def sweep(
     weights: Any,
-    order: npt.NDArray[np.int64],
-    uniform: npt.NDArray[np.float64],
-    prior_logit: npt.NDArray[np.float64],
-    asked: npt.NDArray[np.bool_],
+    order: IntArray,
+    uniform: FloatArray,
+    prior_logit: FloatArray,
+    asked: BoolArray,
     graph: Graph,
     state: Any,
     scratch: Any,
@@ -125,88 +131,42 @@ def sweep(
     return flips
 
 
-def _compiled(
-    models: Sequence[Any],
-    data: Data,
-    masks: npt.NDArray[np.bool_],
-    sources: list[np.random.Generator],
-    logits: npt.NDArray[np.float64],
-    asked: npt.NDArray[np.bool_],
-    done: Done,
-    *,
-    passes: int,
-    threads: int,
-) -> int:
+def _compiled(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
     """Run every chain in place on its row of ``masks``; a thread keeps one state for all chains it takes."""
     problem = build_problem(models, data, threads=threads)
-    flips = np.zeros(len(masks), np.int64)
+    flips = np.zeros(len(run.masks), np.int64)
 
-    def run(space: tuple[Any, Any], chain: int) -> None:
-        graph, source = arrange(problem.graph, masks[chain]), sources[chain]
+    def walk(space: tuple[Any, Any], chain: int) -> None:
+        graph = arrange(problem.graph, run.masks[chain])
         fill_state(problem.weights, graph, *space)
-        for _ in range(passes):
-            order, uniform = source.permutation(len(logits)), source.random(len(logits))
-            flips[chain] += sweep(problem.weights, order, uniform, logits, asked, graph, *space)
-            done(len(order))
-        masks[chain] = graph.member
+        for order, uniform in run.visits(chain):
+            flips[chain] += sweep(problem.weights, order, uniform, run.prior_logit, run.asked, graph, *space)
+            run.done(len(order))
+        run.masks[chain] = graph.member
 
-    with open_workers(min(threads, len(masks)), lambda: (problem.new_state(), problem.new_scratch())) as workers:
-        workers.each(run, range(len(masks)))
+    with open_workers(min(threads, len(flips)), lambda: (problem.new_state(), problem.new_scratch())) as workers:
+        workers.each(walk, range(len(flips)))
     return int(flips.sum())
 
 
-def _grouped(
-    models: Sequence[Any],
-    data: Data,
-    masks: npt.NDArray[np.bool_],
-    sources: list[np.random.Generator],
-    logits: npt.NDArray[np.float64],
-    asked: npt.NDArray[np.bool_],
-    done: Done,
-    *,
-    passes: int,
-    threads: int,
-) -> int:
+def _grouped(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
     """The same chains over models of several shapes, or of one shape that has no kernels."""
     new_groups, side_by_side = groups_maker(models, data, threads=threads)
-    flips = np.zeros(len(masks), np.int64)
+    flips = np.zeros(len(run.masks), np.int64)
 
-    def run(groups: Groups, chain: int) -> None:
-        groups.begin(masks[chain])
+    def walk(groups: Groups, chain: int) -> None:
+        mask = run.masks[chain]
+        groups.begin(mask)
+        for order, uniform in run.visits(chain):
+            for place, (v, chance) in enumerate(zip(order.tolist(), uniform, strict=True)):
+                joins = chance < membership_probability(groups.signal(v), run.prior_logit[v], run.asked[v])
+                if joins != mask[v]:
+                    flips[chain] += 1
+                    mask[v] = joins
+                    groups.flip(order[place : place + 1])
+                run.done(1)
 
-        def signal(mask: npt.NDArray[np.bool_], v: int) -> npt.NDArray[np.float64]:
-            return groups.signal(v)
-
-        flips[chain] = _plain(signal, masks, sources, logits, asked, done, chain, passes=passes, flip=groups.flip)
-
-    # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
-    with quiet(models), open_workers(min(threads, len(masks)) if side_by_side else 1, new_groups) as workers:
-        workers.each(run, range(len(masks)))
+    # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+    with quiet(models), open_workers(min(threads, len(flips)) if side_by_side else 1, new_groups) as workers:
+        workers.each(walk, range(len(flips)))
     return int(flips.sum())
-
-
-def _plain(
-    signal: Signal,
-    masks: npt.NDArray[np.bool_],
-    sources: list[np.random.Generator],
-    logits: npt.NDArray[np.float64],
-    asked: npt.NDArray[np.bool_],
-    done: Done,
-    chain: int,
-    *,
-    passes: int,
-    flip: Callable[[npt.NDArray[np.int64]], None] | None = None,
-) -> int:
-    """The passes of one chain in Python, for any models, with the same numbers in the same order as the kernel."""
-    flips, mask, source = 0, masks[chain], sources[chain]
-    for _ in range(passes):
-        order, uniform = source.permutation(len(logits)), source.random(len(logits))
-        for place, (v, chance) in enumerate(zip(order.tolist(), uniform, strict=True)):
-            joins = bool(chance < membership_probability(signal(mask, v), logits[v], asked[v]))
-            if joins != mask[v]:
-                flips += 1
-                mask[v] = joins
-                if flip is not None:
-                    flip(order[place : place + 1])
-            done(1)
-    return flips

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.asking import meet
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle import toggle_losses
-from glasshouse.graph.rule.toggle.batching import shape_of
+from glasshouse.graph.rule.toggle.batching import by_shape
 from glasshouse.graph.rule.toggle.compiled.architecture import STAGES
 from glasshouse.graph.rule.toggle.compiled.commit import move
 from glasshouse.graph.rule.toggle.compiled.engine import fill_rows, toggle_all
@@ -31,31 +31,24 @@ _FIRST = np.zeros(1, np.int64)
 class Group(Protocol):
     """Models of one shape at one configuration, which flips change."""
 
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+    def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
 
-    def signal(self, v: int) -> npt.NDArray[np.float64]:
+    def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models of the group]."""
 
-    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+    def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
 
-    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+    def undo(self, nodes: IntArray) -> None:
         """Undo the last flip, which was of these nodes."""
 
-    def totals(self) -> npt.NDArray[np.float64]:
+    def totals(self) -> FloatArray:
         """Losses summed over the members, [models of the group]."""
 
 
 @kernel
-def move_all(
-    weights: Any,
-    nodes: npt.NDArray[np.int64],
-    graph: Graph,
-    state: Any,
-    scratch: Any,
-    totals: npt.NDArray[np.float64],
-) -> None:
+def move_all(weights: Any, nodes: IntArray, graph: Graph, state: Any, scratch: Any, totals: FloatArray) -> None:
     """Flip these nodes in turn, and keep ``totals`` [models] up to date."""
     for i in range(len(nodes)):
         move(weights, nodes[i], graph, state, scratch, totals)
@@ -67,13 +60,13 @@ class CompiledGroup:
 
     problem: Problem
     _graph: Graph = field(init=False)
-    _totals: npt.NDArray[np.float64] = field(init=False)
+    _totals: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         self._state, self._scratch = self.problem.new_state(), self.problem.new_scratch()
         self._answer = np.zeros((self.problem.models, 1))
 
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+    def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
         self._graph = arrange(self.problem.graph, mask)
         everyone = (0, len(mask))
@@ -81,21 +74,21 @@ class CompiledGroup:
             fill_rows(self.problem.weights, stage, self._graph, self._state, self._scratch, everyone)
         self._totals = self._state.loss[self._graph.member].sum(axis=0)
 
-    def signal(self, v: int) -> npt.NDArray[np.float64]:
+    def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models of the group]."""
         target, kept = np.array([v]), (self._graph, self._state, self._answer, self._scratch)
         toggle_all(self.problem.weights, False, target, *kept, _FIRST)
         return self._answer[:, 0]
 
-    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+    def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
         move_all(self.problem.weights, nodes, self._graph, self._state, self._scratch, self._totals)
 
-    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+    def undo(self, nodes: IntArray) -> None:
         """Undo the last flip; the same rows are refreshed, and the totals agree with them to the last digit."""
         self.flip(nodes[::-1].copy())
 
-    def totals(self) -> npt.NDArray[np.float64]:
+    def totals(self) -> FloatArray:
         """Losses summed over the members, [models of the group]."""
         return self._totals
 
@@ -107,31 +100,31 @@ class AskedGroup:
     models: Sequence[Model]
     data: Data
     losses: WholeLosses
-    _mask: npt.NDArray[np.bool_] = field(init=False)
-    _totals: npt.NDArray[np.float64] | None = field(init=False, default=None)
-    _before: npt.NDArray[np.float64] | None = field(init=False, default=None)
+    _mask: BoolArray = field(init=False)
+    _totals: FloatArray | None = field(init=False, default=None)
+    _before: FloatArray | None = field(init=False, default=None)
 
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+    def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
         self._mask, self._totals = mask.copy(), None
 
-    def signal(self, v: int) -> npt.NDArray[np.float64]:
+    def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models of the group]."""
         found = toggle_losses(self.models, self.data, torch.from_numpy(self._mask)[None], torch.tensor([v]))
-        answer: npt.NDArray[np.float64] = found[:, 0, 0].cpu().numpy()
+        answer: FloatArray = found[:, 0, 0].cpu().numpy()
         return answer
 
-    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+    def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
         self._mask[nodes] ^= True
         self._before, self._totals = self._totals, None
 
-    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+    def undo(self, nodes: IntArray) -> None:
         """Undo the last flip, which was of these nodes."""
         self._mask[nodes] ^= True
         self._totals = self._before
 
-    def totals(self) -> npt.NDArray[np.float64]:
+    def totals(self) -> FloatArray:
         """Losses summed over the members, [models of the group]."""
         if self._totals is None:
             self._totals = self.losses(self._mask)[:, self._mask].sum(axis=1)
@@ -147,33 +140,33 @@ class Groups:
         count: how many models there are in total.
     """
 
-    parts: Sequence[tuple[npt.NDArray[np.int64], Group]]
+    parts: Sequence[tuple[IntArray, Group]]
     count: int
 
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+    def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
         for _, group in self.parts:
             group.begin(mask)
 
-    def signal(self, v: int) -> npt.NDArray[np.float64]:
+    def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models]."""
         return self._joined(lambda group: group.signal(v))
 
-    def totals(self) -> npt.NDArray[np.float64]:
+    def totals(self) -> FloatArray:
         """Losses summed over the members, [models]."""
         return self._joined(lambda group: group.totals())
 
-    def flip(self, nodes: npt.NDArray[np.int64]) -> None:
+    def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
         for _, group in self.parts:
             group.flip(nodes)
 
-    def undo(self, nodes: npt.NDArray[np.int64]) -> None:
+    def undo(self, nodes: IntArray) -> None:
         """Undo the last flip, which was of these nodes."""
         for _, group in self.parts:
             group.undo(nodes)
 
-    def _joined(self, answer: Callable[[Group], npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    def _joined(self, answer: Callable[[Group], FloatArray]) -> FloatArray:
         joined = np.empty(self.count)
         for places, group in self.parts:
             joined[places] = answer(group)
@@ -195,12 +188,9 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
         ([[0], [1, 2]], True)
     """
     meet(models, data.x, data.edge_index)
-    shapes: dict[tuple[object, ...], list[int]] = {}
-    for number, model in enumerate(models):
-        shapes.setdefault(shape_of(model), []).append(number)
-    makers: list[tuple[npt.NDArray[np.int64], Callable[[], Group]]] = []
+    makers: list[tuple[IntArray, Callable[[], Group]]] = []
     side_by_side = True
-    for numbers in shapes.values():
+    for numbers in by_shape(models):
         group = [models[number] for number in numbers]
         compiled = supports(group, data)
         side_by_side &= compiled

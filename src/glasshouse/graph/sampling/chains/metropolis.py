@@ -8,22 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
-from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import quiet
 from glasshouse.graph.rule.toggle.compiled.problem import build_problem, supports
 from glasshouse.graph.rule.toggle.compiled.workers import available_cores, open_workers
-from glasshouse.graph.sampling.chains.flipping import CompiledFlipper, GroupFlipper, PlainFlipper
+from glasshouse.graph.sampling.chains.flipping import CompiledFlipper, GroupFlipper
 from glasshouse.graph.sampling.chains.groups import groups_maker
 from glasshouse.graph.sampling.chains.proposal import Block, draw_block, tuned
 from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
-from glasshouse.graph.sampling.chains.whole_losses import WholeLosses
 from glasshouse.progress import open_bar
 
-__all__ = ["metropolis_masks"]
+__all__ = ["Flipper", "Schedule", "metropolis_masks", "run_chain"]
 
 _ROUND = 50  # steps between two adjustments of the flip share
 
@@ -31,23 +29,25 @@ _ROUND = 50  # steps between two adjustments of the flip share
 class Flipper(Protocol):
     """One chain: a configuration that can take a block of proposals."""
 
-    def begin(self, mask: npt.NDArray[np.bool_]) -> None:
+    def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
 
     def steps(self, block: Block) -> int:
         """Propose every set of the block in turn; return how many were accepted."""
 
-    def mask(self) -> npt.NDArray[np.bool_]:
+    def mask(self) -> BoolArray:
         """The current configuration [n], a copy."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Schedule:
+class Schedule:
+    """How long a chain walks before and between the configurations that are kept, and what it may flip."""
+
     samples: int
     burn_in: int
     thinning: int
     flip_share: float
-    candidates: npt.NDArray[np.int64]
+    candidates: IntArray
 
 
 def metropolis_masks(
@@ -61,10 +61,8 @@ def metropolis_masks(
     chains: int = 1,
     prior: Prior = 0.5,
     seed: int = 0,
-    start: npt.NDArray[np.bool_] | Tensor | None = None,
-    losses: WholeLosses | None = None,
     threads: int | None = None,
-) -> tuple[npt.NDArray[np.bool_], ChainInfo]:
+) -> tuple[BoolArray, ChainInfo]:
     """Membership configurations M from ``P*(M) = exp(-L_target(M)) / mean of exp(-L_shadow(M)) * prior(M)``.
 
     L is a model's loss summed over the members, on the graph that they induce. A step proposes to flip a random set of
@@ -82,8 +80,6 @@ def metropolis_masks(
         chains: independent chains that share out the samples, one per thread.
         prior: λ, one number or one per node; nodes with 0 or 1 are never flipped.
         seed: the same seed gives the same masks on any number of threads.
-        start: bool [n] or [chains, n]; by default drawn from the prior.
-        losses: ``mask [n] -> losses [models, n]`` to use instead of the kernels.
         threads: cores to use; all by default.
 
     Returns:
@@ -104,15 +100,15 @@ def metropolis_masks(
     n, cores = int(data.num_nodes), threads or available_cores()
     logits = prior_logits(prior, n)
     sources = generators(seed, chains)
-    masks = starting_masks(start, prior, n, sources)
-    schedule = _Schedule(
+    masks = starting_masks(prior, n, sources)
+    schedule = Schedule(
         samples=-(-samples // chains),
         burn_in=burn_in,
         thinning=thinning,
         flip_share=flip_share,
         candidates=np.flatnonzero(np.isfinite(logits)),
     )
-    new_flipper, side_by_side = _flipper_maker(models, data, logits, losses, threads=cores)
+    new_flipper, side_by_side = _flipper_maker(models, data, logits, threads=cores)
     kept = np.zeros((schedule.samples, chains, n), np.bool_)
     taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
     steps = chains * (burn_in + schedule.samples * thinning)
@@ -120,7 +116,7 @@ def metropolis_masks(
 
         def run(flipper: Flipper, chain: int) -> None:
             flipper.begin(masks[chain])
-            taken[chain], shares[chain] = _run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
+            taken[chain], shares[chain] = run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
 
         # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
         with quiet(models), open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
@@ -134,17 +130,9 @@ def metropolis_masks(
 
 
 def _flipper_maker(
-    models: Sequence[Any],
-    data: Data,
-    logits: npt.NDArray[np.float64],
-    losses: WholeLosses | None,
-    *,
-    threads: int,
+    models: Sequence[Any], data: Data, logits: FloatArray, *, threads: int
 ) -> tuple[Callable[[], Flipper], bool]:
     """A function that makes a chain's flipper, and whether several may run side by side."""
-    if losses is not None:
-        ask = losses
-        return lambda: PlainFlipper(losses=ask, prior_logit=logits), True
     if supports(models, data):
         problem = build_problem(models, data, threads=threads)
         return lambda: CompiledFlipper(problem=problem, prior_logit=logits), True
@@ -152,12 +140,8 @@ def _flipper_maker(
     return lambda: GroupFlipper(groups=new_groups(), prior_logit=logits), side_by_side
 
 
-def _run_chain(
-    flipper: Flipper,
-    schedule: _Schedule,
-    source: np.random.Generator,
-    kept: npt.NDArray[np.bool_],
-    done: Callable[[int], None],
+def run_chain(
+    flipper: Flipper, schedule: Schedule, source: np.random.Generator, kept: BoolArray, done: Callable[[int], None]
 ) -> tuple[int, float]:
     """Burn in, then fill ``kept`` [samples, n]; return how many proposals were accepted then, and the tuned share."""
     share, candidates = schedule.flip_share, schedule.candidates

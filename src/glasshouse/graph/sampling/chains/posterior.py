@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.graph.rule.jit import kernel
 
 __all__ = ["log_ratio", "membership_probability"]
 
 
 @kernel
-def log_ratio(losses: npt.NDArray[np.float64]) -> float:
+def log_ratio(losses: FloatArray) -> float:
     """-losses[0] - log of the mean of exp(-losses[k]) over the shadow models k >= 1; losses [1 + K].
 
     Example:
@@ -29,7 +29,7 @@ def log_ratio(losses: npt.NDArray[np.float64]) -> float:
 
 
 @kernel
-def membership_probability(signal: npt.NDArray[np.float64], prior_logit: float, asked: npt.NDArray[np.bool_]) -> float:
+def membership_probability(signal: FloatArray, prior_logit: float, asked: BoolArray) -> float:
     """The conditional of one indicator given all others, from S of the target and of the shadow models [1 + K].
 
     ``asked`` [K] marks the shadow models that are used: all of them online, those not trained on the node offline.

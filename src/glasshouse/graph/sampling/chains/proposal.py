@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from glasshouse.arrays import FloatArray, IntArray
 
 __all__ = ["Block", "draw_block", "tuned"]
 
@@ -16,12 +17,12 @@ _LARGEST = 0.5
 class Block(NamedTuple):
     """Several proposals, drawn in advance; proposal i flips ``nodes[start[i]:start[i + 1]]``."""
 
-    start: npt.NDArray[np.int64]  # [steps + 1]
-    nodes: npt.NDArray[np.int64]
-    log_uniform: npt.NDArray[np.float64]  # [steps], accepted if below the log ratio
+    start: IntArray  # [steps + 1]
+    nodes: IntArray
+    log_uniform: FloatArray  # [steps], accepted if below the log ratio
 
 
-def draw_block(source: np.random.Generator, candidates: npt.NDArray[np.int64], *, share: float, steps: int) -> Block:
+def draw_block(source: np.random.Generator, candidates: IntArray, *, share: float, steps: int) -> Block:
     """Draw proposals that flip each candidate with probability ``share``, and at least one of them.
 
     Their size is random on purpose: a fixed even size could never reach a mask with one more member.

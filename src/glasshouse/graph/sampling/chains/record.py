@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 
 __all__ = ["ChainInfo", "generators", "prior_logits", "starting_masks"]
 
-Prior = float | npt.NDArray[np.float64] | Tensor
+Prior = float | FloatArray | Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class ChainInfo:
     seconds: float
 
 
-def prior_logits(prior: Prior, n: int) -> npt.NDArray[np.float64]:
+def prior_logits(prior: Prior, n: int) -> FloatArray:
     """log(λ / (1 - λ)) of each node, [n], from one λ or one per node.
 
     Example:
@@ -50,17 +50,7 @@ def generators(seed: int, chains: int) -> list[np.random.Generator]:
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(chains)]
 
 
-def starting_masks(
-    start: npt.NDArray[np.bool_] | Tensor | None,
-    prior: Prior,
-    n: int,
-    sources: list[np.random.Generator],
-) -> npt.NDArray[np.bool_]:
+def starting_masks(prior: Prior, n: int, sources: list[np.random.Generator]) -> BoolArray:
     """Where chains begin, bool [chains, n]: the given masks (one, or one per chain), or draws from the prior."""
-    if start is None:
-        share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
-        return np.stack([source.random(n) < share for source in sources])
-    masks = np.atleast_2d(np.asarray(start, dtype=np.bool_))
-    if masks.shape not in ((1, n), (len(sources), n)):
-        raise InputError(f"start: shape {masks.shape} is neither [{n}] nor [{len(sources)}, {n}].")
-    return np.broadcast_to(masks, (len(sources), n)).copy()
+    share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
+    return np.stack([source.random(n) < share for source in sources])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.graph.models.asking import ask_model, manners_of, quiet
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.reference import induced_losses
@@ -17,7 +16,7 @@ from glasshouse.losses import tensor_losses
 
 __all__ = ["WholeLosses", "forward_losses"]
 
-WholeLosses = Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.float64]]  # mask [n] -> losses [models, n]
+WholeLosses = Callable[[BoolArray], FloatArray]  # mask [n] -> losses [models, n]
 
 
 def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
@@ -26,13 +25,14 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
     Losses of nodes outside the mask have no meaning.
 
     Example:
+        >>> import numpy as np
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> forward_losses([lambda x, edge_index: x * 0], pair)(np.array([True, True])).round(4)
         array([[0.6931, 0.6931]])
     """
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
 
-    def asked(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    def asked(mask: BoolArray) -> FloatArray:
         members = torch.from_numpy(mask)
         edges = data.edge_index[:, members[data.edge_index].all(0)]
         with quiet(models):

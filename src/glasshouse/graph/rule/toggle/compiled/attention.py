@@ -20,14 +20,13 @@ the largest source score, and cancels.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from glasshouse.arrays import Floats
 from glasshouse.graph.rule.jit import inner_kernel
 
 __all__ = ["PARTS", "add_message", "cancels", "replace_message", "take_message", "write_message"]
 
 PARTS = 6
-Floats = npt.NDArray[np.floating]
 
 
 @inner_kernel

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 
-__all__ = ["array", "batch_biases", "batch_columns", "batch_lines"]
+from glasshouse.arrays import F32
 
-F32 = npt.NDArray[np.float32]
+__all__ = ["array", "batch_biases", "batch_columns", "batch_lines"]
 
 
 def array(tensor: Tensor) -> F32:

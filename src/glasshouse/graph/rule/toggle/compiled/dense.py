@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from glasshouse.arrays import F32, I32, Floats, IntArray
 from glasshouse.graph.rule.jit import inner_kernel, kernel
 from glasshouse.graph.rule.toggle.compiled.workers import even_cuts, open_workers
 
 __all__ = ["SparseRows", "add_product", "project", "sparse_rows", "times"]
 
-Floats = npt.NDArray[np.floating]
-
 
 class SparseRows(NamedTuple):
     """The non-zero entries of a feature matrix, row by row (all entries if some are negative)."""
 
-    start: npt.NDArray[np.int64]  # [n + 1]
-    feature: npt.NDArray[np.int32]  # [entries]
-    value: npt.NDArray[np.float32]  # [entries]
+    start: IntArray  # [n + 1]
+    feature: I32  # [entries]
+    value: F32  # [entries]
 
 
-def sparse_rows(x: npt.NDArray[np.float32]) -> SparseRows:
+def sparse_rows(x: F32) -> SparseRows:
     """The rows of x [n, features].
 
     Example:
@@ -41,7 +39,7 @@ def sparse_rows(x: npt.NDArray[np.float32]) -> SparseRows:
 
 
 @kernel
-def _count_entries(x: Floats, keep_zeros: bool, start: npt.NDArray[np.int64]) -> None:
+def _count_entries(x: Floats, keep_zeros: bool, start: IntArray) -> None:
     for u in range(x.shape[0]):
         entries = 0
         for j in range(x.shape[1]):
@@ -61,9 +59,7 @@ def _copy_entries(x: Floats, keep_zeros: bool, rows: SparseRows) -> None:
 
 
 @inner_kernel
-def add_product(
-    first: int, last: int, feature: npt.NDArray[np.int32], value: Floats, weight: Floats, row: int, out: Floats
-) -> None:
+def add_product(first: int, last: int, feature: I32, value: Floats, weight: Floats, row: int, out: Floats) -> None:
     """out[row] += sum of value[i] * weight[feature[i]] for i from first to last; weight [features, width]."""
     width = out.shape[1]
     i = first
@@ -86,9 +82,7 @@ def _product_rows(first: int, last: int, rows: SparseRows, weight: Floats, out: 
         add_product(rows.start[u], rows.start[u + 1], rows.feature, rows.value, weight, u, out)
 
 
-def times(
-    x: npt.NDArray[np.float32], rows: SparseRows, weight: npt.NDArray[np.float32], *, threads: int
-) -> npt.NDArray[np.float32]:
+def times(x: F32, rows: SparseRows, weight: F32, *, threads: int) -> F32:
     """The product of x [n, features] and weight [features, width], by the faster of two ways."""
     if len(rows.value) > 0.2 * x.size:
         return np.ascontiguousarray(x @ weight)

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle.compiled.architecture import STAGES, fill_row, toggle
@@ -36,12 +36,12 @@ def fill_rows(weights: Any, stage: int, graph: Graph, state: Any, scratch: Any, 
 def toggle_all(
     weights: Any,
     affected: bool,
-    targets: npt.NDArray[np.int64],
+    targets: IntArray,
     graph: Graph,
     state: Any,
-    out: npt.NDArray[np.float64],
+    out: FloatArray,
     scratch: Any,
-    places: npt.NDArray[np.int64],
+    places: IntArray,
 ) -> None:
     """out[:, place] = S of targets[place], for the places of one piece of work; out [models, nodes]."""
     signal = scratch.signal
@@ -56,12 +56,12 @@ def toggle_all(
 def compiled_losses(
     models: Sequence[GNN],
     data: Data,
-    masks: Tensor | npt.NDArray[np.bool_],
-    nodes: Tensor | npt.NDArray[np.int64],
+    masks: Tensor | BoolArray,
+    nodes: Tensor | IntArray,
     *,
     hops: Literal["model", "affected"] = "model",
     threads: int | None = None,
-) -> npt.NDArray[np.float64]:
+) -> FloatArray:
     """S of the paper's eq. (6) for every model, mask and node; ask ``supports`` first.
 
     Args:

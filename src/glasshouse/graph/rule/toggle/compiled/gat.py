@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.nn import GATConv
 
+from glasshouse.arrays import F32, FloatArray, Floats
 from glasshouse.graph.rule.jit import inner_kernel, kernel
+from glasshouse.graph.rule.toggle.compiled import losses
 from glasshouse.graph.rule.toggle.compiled.attention import (
     PARTS,
     add_message,
@@ -24,16 +25,6 @@ from glasshouse.graph.rule.toggle.compiled.attention import (
 )
 from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns
 from glasshouse.graph.rule.toggle.compiled.dense import project, sparse_rows, times
-from glasshouse.graph.rule.toggle.compiled.losses import (
-    LossRow,
-    LossSum,
-    add_losses,
-    clear,
-    new_loss_row,
-    new_loss_sum,
-    row_losses,
-    total,
-)
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange
 from glasshouse.graph.rule.toggle.compiled.reach import Reach, find_two_hops, new_reach
 
@@ -49,7 +40,6 @@ __all__ = [
     "toggle",
 ]
 
-Floats = npt.NDArray[np.floating]
 _WIDEST = 60.0  # spread of scores beyond which exponentials leave float32
 
 
@@ -74,7 +64,7 @@ class GATState(NamedTuple):
     sum1: Floats  # [n, G1 * (h + 1)]
     second: Floats  # [n, PARTS, G2 * (C + 1)], the second layer's messages
     sum2: Floats  # [n, G2 * (C + 1)]
-    loss: npt.NDArray[np.float64]  # [n, K]
+    loss: FloatArray  # [n, K]
 
 
 class GATScratch(NamedTuple):
@@ -88,9 +78,9 @@ class GATScratch(NamedTuple):
     scores: Floats  # [1, 2 * G2]
     after: Floats  # [most + 1, PARTS, G2 * (C + 1)], by slot: new messages; then the toggled node's own
     sum2: Floats  # [1, G2 * (C + 1)]
-    row: LossRow
-    sums: LossSum
-    signal: npt.NDArray[np.float64]  # [K]
+    row: losses.LossRow
+    sums: losses.LossSum
+    signal: FloatArray  # [K]
 
 
 def _plain(layer: Any) -> bool:
@@ -107,7 +97,7 @@ def supports(layers: Sequence[Any]) -> bool:
     return bool(first.concat or first.heads == 1) and bool(not second.concat or second.heads == 1)
 
 
-def _scores(layer: GATConv, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _scores(layer: GATConv, values: FloatArray) -> FloatArray:
     """Source and target scores [., 2, heads] of one model's values [., heads * width]."""
     split = values.reshape(len(values), layer.heads, layer.out_channels)
     sides = [array(side).astype(np.float64) for side in (layer.att_src, layer.att_dst)]
@@ -120,9 +110,7 @@ def _write_all(values: Floats, scores: Floats, level: Floats, slope: float, mess
         write_message(values, scores, u, level, slope, messages, u)
 
 
-def _first_messages(
-    layers: Sequence[GATConv], values: npt.NDArray[np.float32]
-) -> tuple[npt.NDArray[np.float64], float]:
+def _first_messages(layers: Sequence[GATConv], values: F32) -> tuple[FloatArray, float]:
     """Messages [n, PARTS, G1 * (h + 1)] from values [n, G1 * h], and the spread of the scores."""
     n, heads = len(values), layers[0].heads
     parts = np.split(values.astype(np.float64), len(layers), axis=1)
@@ -135,14 +123,14 @@ def _first_messages(
     return messages, float((level - sources.min(axis=0)).max(initial=0))
 
 
-def _second_matrix(layer: GATConv) -> npt.NDArray[np.float32]:
+def _second_matrix(layer: GATConv) -> F32:
     """Rows of W2 of one model: values of all heads, then the scores as further outputs."""
     weight = array(layer.lin.weight).astype(np.float64)  # [heads * C, width]
     scores = _scores(layer, np.ascontiguousarray(weight.T))  # [width, 2, heads]
     return np.concatenate([weight, scores[:, 0].T, scores[:, 1].T]).astype(np.float32)
 
 
-def prepare(models: Sequence[Sequence[Any]], x: npt.NDArray[np.float32], graph: Graph, *, threads: int) -> GATWeights:
+def prepare(models: Sequence[Sequence[Any]], x: F32, graph: Graph, *, threads: int) -> GATWeights:
     """Stack the two layers of every model; x [n, features]."""
     first, second = [m[0] for m in models], [m[1] for m in models]
     values = times(x, sparse_rows(x), batch_columns([array(c.lin.weight) for c in first]), threads=threads)
@@ -196,8 +184,8 @@ def new_scratch(weights: GATWeights, models: int) -> GATScratch:
         scores=np.zeros((1, 2 * heads), kind),
         after=np.zeros((weights.most + 1, PARTS, heads * (classes + 1)), kind),
         sum2=np.zeros((1, heads * (classes + 1)), kind),
-        row=new_loss_row(models, classes),
-        sums=new_loss_sum(models),
+        row=losses.new_loss_row(models, classes),
+        sums=losses.new_loss_sum(models),
         signal=np.zeros(models),
     )
 
@@ -278,7 +266,7 @@ def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATSt
     for j in range(sums.shape[1]):
         state.sum2[u, j] = sums[0, j]
     _write_logits(weights, scratch)
-    row_losses(graph.label[u], scratch.row, u, state.loss)
+    losses.row_losses(graph.label[u], scratch.row, u, state.loss)
 
 
 @kernel
@@ -330,14 +318,7 @@ def _second_sums(v: int, i: int, graph: Graph, state: GATState, scratch: GATScra
 
 
 @inner_kernel
-def toggle(
-    weights: GATWeights,
-    v: int,
-    affected: bool,
-    graph: Graph,
-    state: GATState,
-    scratch: GATScratch,
-) -> None:
+def toggle(weights: GATWeights, v: int, affected: bool, graph: Graph, state: GATState, scratch: GATScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, sums, signal, sum2, after = scratch.reach, scratch.sums, scratch.signal, scratch.sum2, scratch.after
     find_two_hops(v, graph, reach)
@@ -349,8 +330,8 @@ def toggle(
         for i in range(near + 1):
             add_message(sum2, after, near, after, i)
         _write_logits(weights, scratch)
-        row_losses(graph.label[v], scratch.row, v, state.loss)
-    clear(sums)
+        losses.row_losses(graph.label[v], scratch.row, v, state.loss)
+    losses.clear(sums)
     for i in range(reach.size[1]):
         x = reach.nodes[i]
         afresh = i < near
@@ -366,9 +347,9 @@ def toggle(
         if afresh:
             _second_sums(v, i, graph, state, scratch)
         _write_logits(weights, scratch)
-        add_losses(graph.label[x], scratch.row, sums)
+        losses.add_losses(graph.label[x], scratch.row, sums)
         for m in range(len(signal)):
             sums.sum[m] -= state.loss[x, m]
-    total(sums)
+    losses.total(sums)
     for m in range(len(signal)):
         signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])

@@ -10,22 +10,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.nn import GCNConv
 
+from glasshouse.arrays import F32, FloatArray
 from glasshouse.graph.rule.jit import inner_kernel
+from glasshouse.graph.rule.toggle.compiled import losses
 from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns, batch_lines
 from glasshouse.graph.rule.toggle.compiled.dense import project, sparse_rows, times
-from glasshouse.graph.rule.toggle.compiled.losses import (
-    LossRow,
-    LossSum,
-    add_losses,
-    clear,
-    new_loss_row,
-    new_loss_sum,
-    row_losses,
-    total,
-)
 from glasshouse.graph.rule.toggle.compiled.plan import Graph
 from glasshouse.graph.rule.toggle.compiled.reach import Reach, find_two_hops, grow, new_reach
 
@@ -40,8 +31,6 @@ __all__ = [
     "supports",
     "toggle",
 ]
-
-F32 = npt.NDArray[np.float32]
 
 
 class GCNWeights(NamedTuple):
@@ -60,7 +49,7 @@ class GCNState(NamedTuple):
     a1: F32  # [n, K * h]
     P: F32  # [n, K * C], hidden row times the second layer's matrix
     a2: F32  # [n, K * C]
-    loss: npt.NDArray[np.float64]  # [n, K]
+    loss: FloatArray  # [n, K]
 
 
 class GCNScratch(NamedTuple):
@@ -70,9 +59,9 @@ class GCNScratch(NamedTuple):
     hidden: F32  # [1, K * h]
     change: F32  # [n, K * C], s'P' - sP by slot
     own: F32  # [1, K * C], P of the toggled node
-    row: LossRow
-    sums: LossSum
-    signal: npt.NDArray[np.float64]  # [K]
+    row: losses.LossRow
+    sums: losses.LossSum
+    signal: FloatArray  # [K]
 
 
 def _plain(layer: Any) -> bool:
@@ -118,8 +107,8 @@ def new_scratch(weights: GCNWeights, models: int) -> GCNScratch:
         hidden=np.zeros((1, weights.Z.shape[1]), np.float32),
         change=np.zeros((n, logits), np.float32),
         own=np.zeros((1, logits), np.float32),
-        row=new_loss_row(models, logits // models),
-        sums=new_loss_sum(models),
+        row=losses.new_loss_row(models, logits // models),
+        sums=losses.new_loss_sum(models),
         signal=np.zeros(models),
     )
 
@@ -131,35 +120,34 @@ def _activate(scale: float, weights: GCNWeights, hidden: F32) -> None:
 
 
 @inner_kernel
-def fill_row(weights: GCNWeights, stage: int, u: int, graph: Graph, state: GCNState, scratch: GCNScratch) -> None:
+def _gather(u: int, values: F32, graph: Graph, rsqrt: F32, out: F32) -> None:
     """Compute the kept row of member u again: stage 0 up to P, stage 1 the loss."""
-    rsqrt, Z, P = weights.rsqrt, weights.Z, state.P
-    hidden, row = scratch.hidden, scratch.row
     s = rsqrt[1 + graph.degree[u]]
-    first, last = graph.start[u], graph.start[u] + graph.degree[u]
-    if stage == 0:
-        for j in range(Z.shape[1]):
-            state.a1[u, j] = s * Z[u, j]
-        for e in range(first, last):
-            w = graph.columns[e]
-            s_w = rsqrt[1 + graph.degree[w]]
-            for j in range(Z.shape[1]):
-                state.a1[u, j] += s_w * Z[w, j]
-        for j in range(Z.shape[1]):
-            hidden[0, j] = state.a1[u, j]
-        _activate(s, weights, hidden)
-        project(hidden, 0, weights.W2, len(row.excess), P, u)
-        return
-    for j in range(P.shape[1]):
-        state.a2[u, j] = s * P[u, j]
-    for e in range(first, last):
+    for j in range(values.shape[1]):
+        out[u, j] = s * values[u, j]
+    for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
         w = graph.columns[e]
         s_w = rsqrt[1 + graph.degree[w]]
-        for j in range(P.shape[1]):
-            state.a2[u, j] += s_w * P[w, j]
-    for j in range(P.shape[1]):
+        for j in range(values.shape[1]):
+            out[u, j] += s_w * values[w, j]
+
+
+@inner_kernel
+def fill_row(weights: GCNWeights, stage: int, u: int, graph: Graph, state: GCNState, scratch: GCNScratch) -> None:
+    """Compute the kept row of member u afresh: stage 0 up to P, stage 1 the loss."""
+    hidden, row = scratch.hidden, scratch.row
+    s = weights.rsqrt[1 + graph.degree[u]]
+    if stage == 0:
+        _gather(u, weights.Z, graph, weights.rsqrt, state.a1)
+        for j in range(hidden.shape[1]):
+            hidden[0, j] = state.a1[u, j]
+        _activate(s, weights, hidden)
+        project(hidden, 0, weights.W2, len(row.excess), state.P, u)
+        return
+    _gather(u, state.P, graph, weights.rsqrt, state.a2)
+    for j in range(len(row.logits)):
         row.logits[j] = s * state.a2[u, j] + weights.b2[j]
-    row_losses(graph.label[u], row, u, state.loss)
+    losses.row_losses(graph.label[u], row, u, state.loss)
 
 
 @inner_kernel
@@ -230,18 +218,11 @@ def _own_loss(v: int, graph: Graph, weights: GCNWeights, state: GCNState, scratc
             row.logits[j] += change[i, j] + s_u * state.P[u, j]
     for j in range(len(row.logits)):
         row.logits[j] = s * row.logits[j] + weights.b2[j]
-    row_losses(graph.label[v], row, v, state.loss)
+    losses.row_losses(graph.label[v], row, v, state.loss)
 
 
 @inner_kernel
-def toggle(
-    weights: GCNWeights,
-    v: int,
-    affected: bool,
-    graph: Graph,
-    state: GCNState,
-    scratch: GCNScratch,
-) -> None:
+def toggle(weights: GCNWeights, v: int, affected: bool, graph: Graph, state: GCNState, scratch: GCNScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, row, sums, signal = scratch.reach, scratch.row, scratch.sums, scratch.signal
     start, columns, count = graph.start, graph.columns, graph.degree
@@ -258,7 +239,7 @@ def toggle(
     from_v = weights.rsqrt[1 + near] if sign > 0 else -weights.rsqrt[1 + near]
     width = len(row.logits)
     models = len(signal)
-    clear(sums)
+    losses.clear(sums)
     for i in range(reach.size[2]):
         x = reach.nodes[i]
         for j in range(width):
@@ -277,9 +258,9 @@ def toggle(
         s = weights.rsqrt[1 + count[x] + (sign if i < near else 0)]
         for j in range(width):
             row.logits[j] = s * row.logits[j] + weights.b2[j]
-        add_losses(graph.label[x], row, sums)
+        losses.add_losses(graph.label[x], row, sums)
         for m in range(models):
             sums.sum[m] -= state.loss[x, m]
-    total(sums)
+    losses.total(sums)
     for m in range(models):
         signal[m] = state.loss[v, m] + sign * sums.sum[m]

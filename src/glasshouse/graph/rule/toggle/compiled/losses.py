@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from glasshouse.arrays import F32, I32, FloatArray, IntArray
 from glasshouse.graph.rule.jit import inner_kernel
 
 __all__ = ["LossRow", "LossSum", "add_losses", "clear", "new_loss_row", "new_loss_sum", "row_losses", "total"]
@@ -27,20 +27,20 @@ _ONE, _HALF = np.float32(1), np.float32(0.5)
 class LossRow(NamedTuple):
     """One thread's space for the logits of one node, model after model."""
 
-    logits: npt.NDArray[np.float32]  # [models * classes]
-    power: npt.NDArray[np.float32]  # [models * classes], exponentials
-    exponent: npt.NDArray[np.int32]  # [models * classes]
-    scale: npt.NDArray[np.float32]  # [models * classes], the same memory as exponent
-    excess: npt.NDArray[np.float64]  # [models], e^loss' - 1, where loss' is the loss if the label had the largest logit
-    behind: npt.NDArray[np.float64]  # [models], how far the label's logit is below the largest
+    logits: F32  # [models * classes]
+    power: F32  # [models * classes], exponentials
+    exponent: I32  # [models * classes]
+    scale: F32  # [models * classes], the same memory as exponent
+    excess: FloatArray  # [models], e^loss' - 1, where loss' is the loss if the label had the largest logit
+    behind: FloatArray  # [models], how far the label's logit is below the largest
 
 
 class LossSum(NamedTuple):
     """Sums of losses over rows. log(1 + a) + log(1 + b) = log((1 + a)(1 + b)): one logarithm for many rows."""
 
-    product: npt.NDArray[np.float64]  # [models]
-    sum: npt.NDArray[np.float64]  # [models]
-    rows: npt.NDArray[np.int64]  # [1], factors in the product
+    product: FloatArray  # [models]
+    sum: FloatArray  # [models]
+    rows: IntArray  # [1], factors in the product
 
 
 def new_loss_row(models: int, classes: int) -> LossRow:
@@ -89,7 +89,7 @@ def _split(label: int, row: LossRow) -> None:
 
 
 @inner_kernel
-def row_losses(label: int, row: LossRow, node: int, losses: npt.NDArray[np.float64]) -> None:
+def row_losses(label: int, row: LossRow, node: int, losses: FloatArray) -> None:
     """Write the losses of one node into ``losses[node]``; losses is [n, models]."""
     _split(label, row)
     for m in range(len(row.excess)):

@@ -9,14 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from glasshouse.arrays import F32
 from glasshouse.graph.rule.jit import inner_kernel
 from glasshouse.graph.rule.toggle.compiled.plan import Graph
 
 __all__ = ["appear", "leave", "replace_one", "replace_several"]
 
-F32 = npt.NDArray[np.float32]
 _ZERO = np.float32(0)
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.data import Data
 
+from glasshouse.arrays import I32, BoolArray, IntArray
 from glasshouse.graph.rule.jit import inner_kernel, kernel
 
 __all__ = ["Graph", "arrange", "flip", "has_self_loops", "is_simple", "target_order", "whole_graph"]
-
-Array = npt.NDArray[np.generic]
 
 
 class Graph(NamedTuple):
@@ -21,14 +19,14 @@ class Graph(NamedTuple):
     Row u is ``columns[start[u]:start[u + 1]]``; its first ``degree[u]`` entries are the members among u's neighbours.
     """
 
-    start: npt.NDArray[np.int64]  # [n + 1]
-    columns: npt.NDArray[np.int32]  # [e]
-    degree: npt.NDArray[np.int32]  # [n], members among the neighbours
-    member: npt.NDArray[np.bool_]  # [n]
-    label: npt.NDArray[np.int32]  # [n]
+    start: IntArray  # [n + 1]
+    columns: I32  # [e]
+    degree: I32  # [n], members among the neighbours
+    member: BoolArray  # [n]
+    label: I32  # [n]
 
 
-def _edge_keys(data: Data) -> npt.NDArray[np.int64]:
+def _edge_keys(data: Data) -> IntArray:
     source, target = data.edge_index.cpu().numpy().astype(np.int64)
     return np.asarray(target * int(data.num_nodes) + source)
 
@@ -69,12 +67,7 @@ def whole_graph(data: Data) -> Graph:
 
 
 @kernel
-def _members_first(
-    start: npt.NDArray[np.int64],
-    member: npt.NDArray[np.bool_],
-    columns: npt.NDArray[np.int32],
-    degree: npt.NDArray[np.int32],
-) -> None:
+def _members_first(start: IntArray, member: BoolArray, columns: I32, degree: I32) -> None:
     for u in range(len(degree)):
         front = start[u]
         for e in range(start[u], start[u + 1]):
@@ -86,7 +79,7 @@ def _members_first(
         degree[u] = front - start[u]
 
 
-def arrange(graph: Graph, mask: npt.NDArray[np.bool_]) -> Graph:
+def arrange(graph: Graph, mask: BoolArray) -> Graph:
     """A copy of the graph with the members of ``mask`` [n]; the original is not changed."""
     columns, degree = graph.columns.copy(), graph.degree.copy()
     member = np.array(mask, dtype=np.bool_)
@@ -112,7 +105,7 @@ def flip(v: int, graph: Graph) -> None:
         degree[u] += 1 if joins else -1
 
 
-def target_order(graph: Graph, nodes: npt.NDArray[np.int64], *, pieces: int) -> list[npt.NDArray[np.int64]]:
+def target_order(graph: Graph, nodes: IntArray, *, pieces: int) -> list[IntArray]:
     """Positions in ``nodes``, cut into pieces of about equal work.
 
     Nodes that share their neighbour of highest degree are put together: they use the same rows, which stay in cache.

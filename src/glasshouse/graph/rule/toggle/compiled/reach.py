@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from glasshouse.arrays import I32, BoolArray, IntArray
 from glasshouse.graph.rule.jit import inner_kernel, kernel
 from glasshouse.graph.rule.toggle.compiled.plan import Graph
 
@@ -16,9 +16,9 @@ __all__ = ["Reach", "find_one_hop", "find_two_hops", "grow", "grow_from", "new_r
 class Reach(NamedTuple):
     """The neighbourhood of the node being toggled, nearest first, without the node itself."""
 
-    nodes: npt.NDArray[np.int32]  # [n], the first size[h] of them lie within h + 1 steps
-    slot: npt.NDArray[np.int32]  # [n], a node's position in ``nodes``; -1 outside, -2 for the toggled node
-    size: npt.NDArray[np.int64]  # [3]
+    nodes: I32  # [n], the first size[h] of them lie within h + 1 steps
+    slot: I32  # [n], a node's position in ``nodes``; -1 outside, -2 for the toggled node
+    size: IntArray  # [3]
 
 
 def new_reach(n: int) -> Reach:
@@ -27,19 +27,25 @@ def new_reach(n: int) -> Reach:
 
 
 @inner_kernel
+def _append_neighbours(i: int, size: int, graph: Graph, reach: Reach) -> int:
+    """Append the members next to the i-th node that are not there yet, and say how many nodes there are now."""
+    u = reach.nodes[i]
+    for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+        w = graph.columns[e]
+        if reach.slot[w] == -1:
+            reach.slot[w] = size
+            reach.nodes[size] = w
+            size += 1
+    return size
+
+
+@inner_kernel
 def grow(ring: int, graph: Graph, reach: Reach) -> None:
     """Append the members next to those of the ring before."""
-    nodes, slot = reach.nodes, reach.slot
     first = reach.size[ring - 2] if ring > 1 else 0
     size = reach.size[ring - 1]
     for i in range(first, reach.size[ring - 1]):
-        u = nodes[i]
-        for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
-            w = graph.columns[e]
-            if slot[w] == -1:
-                slot[w] = size
-                nodes[size] = w
-                size += 1
+        size = _append_neighbours(i, size, graph, reach)
     reach.size[ring] = size
 
 
@@ -66,19 +72,12 @@ def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
 
 
 @inner_kernel
-def grow_from(changed: npt.NDArray[np.bool_], graph: Graph, reach: Reach) -> None:
+def grow_from(changed: BoolArray, graph: Graph, reach: Reach) -> None:
     """Fill the second ring with the members next to those of the first that change, [ring 1] by slot."""
-    nodes, slot = reach.nodes, reach.slot
     size = reach.size[0]
     for i in range(reach.size[0]):
         if changed[i]:
-            u = nodes[i]
-            for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
-                w = graph.columns[e]
-                if slot[w] == -1:
-                    slot[w] = size
-                    nodes[size] = w
-                    size += 1
+            size = _append_neighbours(i, size, graph, reach)
     reach.size[1] = size
     reach.size[2] = size
 

@@ -10,23 +10,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.aggr import MaxAggregation
 
+from glasshouse.arrays import F32, I32, BoolArray, FloatArray
 from glasshouse.graph.rule.jit import inner_kernel
+from glasshouse.graph.rule.toggle.compiled import losses
 from glasshouse.graph.rule.toggle.compiled.batching import array, batch_biases, batch_columns, batch_lines
 from glasshouse.graph.rule.toggle.compiled.dense import SparseRows, add_product, project, sparse_rows, times
-from glasshouse.graph.rule.toggle.compiled.losses import (
-    LossRow,
-    LossSum,
-    add_losses,
-    clear,
-    new_loss_row,
-    new_loss_sum,
-    row_losses,
-    total,
-)
 from glasshouse.graph.rule.toggle.compiled.maxima import appear, leave, replace_one, replace_several
 from glasshouse.graph.rule.toggle.compiled.plan import Graph
 from glasshouse.graph.rule.toggle.compiled.reach import Reach, find_one_hop, grow_from, new_reach
@@ -46,7 +37,6 @@ __all__ = [
     "toggle",
 ]
 
-F32 = npt.NDArray[np.float32]
 _ZERO = np.float32(0)
 _NONE = np.float32(-np.inf)
 
@@ -73,26 +63,26 @@ class SAGEState(NamedTuple):
     hidden1: F32  # [n, K * h], the largest hidden value among neighbours; 0 without neighbours, as after a ReLU
     hidden2: F32  # [n, K * h]
     logits: F32  # [n, K * C]
-    loss: npt.NDArray[np.float64]  # [n, K]
+    loss: FloatArray  # [n, K]
 
 
 class SAGEScratch(NamedTuple):
     """One thread's space."""
 
     reach: Reach
-    feature: npt.NDArray[np.int32]  # [F], features whose maximum changed
+    feature: I32  # [F], features whose maximum changed
     value: F32  # [F], by how much
     largest: F32  # [1, F]
-    changed: npt.NDArray[np.bool_]  # [most], by slot: whether the hidden row changes
-    moved: npt.NDArray[np.int32]  # [most], slots of the changed neighbours of a row
+    changed: BoolArray  # [most], by slot: whether the hidden row changes
+    moved: I32  # [most], slots of the changed neighbours of a row
     after: F32  # [most, K * h], by slot: the new hidden row before its ReLU
     own: F32  # [1, K * h], the toggled node's row before its ReLU
     delta: F32  # [4, K * h]: change of a maximum; then space to work one out
-    lost: npt.NDArray[np.int32]  # [K * h], entries of a row where it must be searched again
+    lost: I32  # [K * h], entries of a row where it must be searched again
     part: F32  # [1, K * C]
-    row: LossRow
-    sums: LossSum
-    signal: npt.NDArray[np.float64]  # [K]
+    row: losses.LossRow
+    sums: losses.LossSum
+    signal: FloatArray  # [K]
 
 
 def _plain(layer: Any) -> bool:
@@ -155,8 +145,8 @@ def new_scratch(weights: SAGEWeights, models: int) -> SAGEScratch:
         delta=np.zeros((4, width), np.float32),
         lost=np.zeros(width, np.int32),
         part=np.zeros((1, logits), np.float32),
-        row=new_loss_row(models, logits // models),
-        sums=new_loss_sum(models),
+        row=losses.new_loss_row(models, logits // models),
+        sums=losses.new_loss_sum(models),
         signal=np.zeros(models),
     )
 
@@ -225,7 +215,7 @@ def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scra
     for j in range(len(row.logits)):
         state.logits[u, j] += scratch.part[0, j] + weights.b2[j]
         row.logits[j] = state.logits[u, j]
-    row_losses(graph.label[u], row, u, state.loss)
+    losses.row_losses(graph.label[u], row, u, state.loss)
 
 
 @inner_kernel
@@ -297,7 +287,7 @@ def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scra
     project(delta, 1, weights.V2, models, scratch.part, 0)
     for j in range(len(row.logits)):
         row.logits[j] = state.logits[v, j] + scratch.part[0, j] + weights.b2[j]
-    row_losses(graph.label[v], row, v, state.loss)
+    losses.row_losses(graph.label[v], row, v, state.loss)
 
 
 @inner_kernel
@@ -347,14 +337,7 @@ def _new_logits(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGES
 
 
 @inner_kernel
-def toggle(
-    weights: SAGEWeights,
-    v: int,
-    affected: bool,
-    graph: Graph,
-    state: SAGEState,
-    scratch: SAGEScratch,
-) -> None:
+def toggle(weights: SAGEWeights, v: int, affected: bool, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, sums, signal = scratch.reach, scratch.sums, scratch.signal
     find_one_hop(v, graph, reach)
@@ -366,13 +349,13 @@ def toggle(
     inside = graph.member[v]
     if not inside:
         _own_loss(v, graph, weights, state, scratch)
-    clear(sums)
+    losses.clear(sums)
     for i in range(reach.size[1]):
         if _new_logits(v, i, graph, weights, state, scratch):
             x = reach.nodes[i]
-            add_losses(graph.label[x], scratch.row, sums)
+            losses.add_losses(graph.label[x], scratch.row, sums)
             for m in range(len(signal)):
                 sums.sum[m] -= state.loss[x, m]
-    total(sums)
+    losses.total(sums)
     for m in range(len(signal)):
         signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.rule.question import Question
+from glasshouse.graph.rule.toggle import registry, toggle_losses
+from tests.graph.random_graphs import FEATURES, random_models
+
+
+class Zeros:
+    def supports(self, models: Sequence[Model], question: Question) -> bool:
+        return len(question.masks) == 1
+
+    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+        return torch.zeros(len(models), 1, len(question.nodes), dtype=torch.float64)
+
+
+def test_engines_are_asked_by_rank_and_one_that_cannot_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_ENGINES", dict(registry._ENGINES))
+    registry.register_engine("zeros", rank=-1)(Zeros)
+    assert list(registry.engines()) == ["zeros", "compiled", "layered", "whole", "packed"]
+    data = Data(x=torch.ones(2, FEATURES), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+    models, nodes = random_models("gin", layers=1, dtype=torch.float32), torch.tensor([0])
+    one, two = (torch.ones(masks, 2, dtype=torch.bool) for masks in (1, 2))
+    assert not toggle_losses(models, data, one, nodes).any()
+    assert toggle_losses(models, data, two, nodes).all()
