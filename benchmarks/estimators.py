@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from glasshouse import Population, SklearnTrainer
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import attack_names, create
-from glasshouse.attacks.stacking import Boosted
+from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.datasets import load_dataset
 from glasshouse.evaluation import auc, roc
 from glasshouse.evidence import Evidence, Mode, QueryOptions, collect

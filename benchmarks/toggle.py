@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from ego_nets import ego_losses
 from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.datasets import data_root
 from glasshouse.graph.data.datasets import load_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
-from glasshouse.graph.rule.reference import ego_losses
 from glasshouse.graph.rule.toggle import toggle_losses
 
 

@@ -59,7 +59,7 @@ def test_models_are_trained_where_they_are_kept_or_not_given(folder: str | None,
         asked.append(members)
         return "trained"
 
-    found = train_shadows(
+    target, _ = train_shadows(
         pool,  # type: ignore[arg-type]
         trainer,
         population=None,
@@ -69,7 +69,7 @@ def test_models_are_trained_where_they_are_kept_or_not_given(folder: str | None,
         progress=False,
     )
     assert pool.trained == (folder is not None)
-    assert found.target == (model or "trained")
+    assert target == (model or "trained")
     assert len(asked) == (model is None)
 
 

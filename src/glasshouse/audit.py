@@ -123,13 +123,13 @@ def audit(
         compute=compute,
     )
     check_attacks(made, plan.members)
-    trained = train_shadows(
+    target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
     keep = any(attack.needs_logits for attack in made.values())
     started = time.perf_counter()
     evidence, answers = collect(
-        trained.target, plan, how=dataclasses.replace(query or QueryOptions(), keep_logits=keep), progress=progress
+        target, plan, how=dataclasses.replace(query or QueryOptions(), keep_logits=keep), progress=progress
     )
     shared = shared_records(population.digests(), mask)
     context = Context(
@@ -141,7 +141,7 @@ def audit(
         train_accuracy=accuracy(answers, mask),
         test_accuracy=accuracy(answers, ~mask),
         fingerprint=population.fingerprint(),
-        shadow_seconds=trained.seconds + time.perf_counter() - started,
+        shadow_seconds=seconds + time.perf_counter() - started,
         settings=settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
         versions=library_versions(),
         warnings=shared.warnings,

@@ -8,7 +8,7 @@ import logging
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,6 @@ from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer
 
 __all__ = [
-    "Shadows",
     "audit_view",
     "check_attacks",
     "checked_members",
@@ -42,21 +41,6 @@ __all__ = [
 ]
 
 _LOG = logging.getLogger("glasshouse")
-
-
-class Shadows(NamedTuple):
-    """What is trained for an audit.
-
-    Args:
-        pool: the shadow pool.
-        target: the model under audit.
-        seconds: spent on training shadow models so far; those that are not kept are trained later, when they are
-            queried.
-    """
-
-    pool: ShadowPool
-    target: Any
-    seconds: float
 
 
 def checked_members(model: Any, members: ArrayLike | None, count: int, *, seed: int) -> BoolArray:
@@ -86,7 +70,7 @@ def train_shadows(
     members: BoolArray,
     seed: int,
     progress: bool | None,
-) -> Shadows:
+) -> tuple[Any, float]:
     """Train the shadow models that a folder keeps, and then the target if none is given.
 
     Args:
@@ -97,6 +81,9 @@ def train_shadows(
         members: [N] which records train it.
         seed: of every random choice.
         progress: whether to show bars.
+
+    Returns:
+        The target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
     """
     began = time.perf_counter()
     if pool.folder is not None:
@@ -105,7 +92,7 @@ def train_shadows(
     if model is None:
         note_work("The target was being trained.")
         model = trainer(population, members, seed_for(seed, "target"))
-    return Shadows(pool, model, seconds)
+    return model, seconds
 
 
 def settings_of(

@@ -11,7 +11,7 @@ from glasshouse import Evidence, InputError
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, LiRA, Stacked
 from glasshouse.attacks.stacked import _among
-from glasshouse.attacks.stacking import Boosted
+from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
 from glasshouse.evidence import Mode
 from glasshouse.population import complementary_halves

@@ -16,9 +16,9 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.attacks import create
-from glasshouse.attacks.stacking import Boosted
+from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.graph import GStacked
-from glasshouse.graph.attacks.stacking import SIGNALS
+from glasshouse.graph.attacks.stacking.features import SIGNALS
 from glasshouse.table import Table
 from glasshouse_experiments import EXPERIMENTS, ablation, reproduce, reproduce_all, runner, samplers, settings
 from glasshouse_experiments.rivals import OURS

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.randomness import generator
@@ -21,19 +21,7 @@ _ANSWERS = 20_000_000  # at most so many random losses; if there are more, only 
 _RECORDS = 1000
 
 
-class Rehearsed(Protocol):
-    """What an attack needs, to be tried."""
-
-    name: ClassVar[str]
-
-    def tuned(self, view: Any) -> Self:
-        """The same attack, tuned for a pool."""
-
-    def score(self, view: Any) -> FloatArray:
-        """Scores [N]."""
-
-
-def rehearse(attack: Rehearsed, members: BoolArray) -> None:
+def rehearse(attack: Any, members: BoolArray) -> None:
     """Let an attack score random losses of models that will be trained on these members, so that it can refuse them.
 
     If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since

@@ -16,21 +16,12 @@ from glasshouse.attacks.base import BASE
 from glasshouse.attacks.prior import learned_posterior, with_prior
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.stacking import (
-    LARGEST_UNLIKENESS,
-    Calibrated,
-    CrossFit,
-    Likeness,
-    StackedParameters,
-    TargetPlan,
-    cross_fit,
-    hardly_better,
-    log_losses,
-    plan_targets,
-    record_features,
-    steadied,
-    unlike_warning,
-)
+from glasshouse.attacks.stacking.features import record_features
+from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
+from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
+from glasshouse.attacks.stacking.parameters import StackedParameters
+from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
+from glasshouse.attacks.stacking.simple import Calibrated, hardly_better, log_losses
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin, margin_to_loss

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glasshouse.attacks.stacking import LARGEST_UNLIKENESS, Likeness
+from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
 

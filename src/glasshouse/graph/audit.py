@@ -148,11 +148,13 @@ def audit(
         seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, folder=pool, compute=compute
     )
     check_attacks(made, plan.members[:, empty.nodes])
-    trained = train_shadows(plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress)
+    target, seconds = train_shadows(
+        plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress
+    )
     started = time.perf_counter()
     models = list(track(plan, total=len(plan), label="Shadow models", unit="models", show=progress))
-    spent = trained.seconds + time.perf_counter() - started
-    scene = Scene(seen, trained.target, models, plan.members, nodes=nodes, ids=names, setting=setting)
+    spent = seconds + time.perf_counter() - started
+    scene = Scene(seen, target, models, plan.members, nodes=nodes, ids=names, setting=setting)
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     labels, population = data.y.cpu().numpy(), GraphPopulation(data)
     context = Context(
@@ -161,8 +163,8 @@ def audit(
         shadows=shadows,
         mode=mode,
         seed=seed,
-        train_accuracy=node_accuracy(trained.target, data, truth, setting=setting),
-        test_accuracy=node_accuracy(trained.target, data, ~truth, setting=setting),
+        train_accuracy=node_accuracy(target, data, truth, setting=setting),
+        test_accuracy=node_accuracy(target, data, ~truth, setting=setting),
         fingerprint=population.fingerprint(),
         shadow_seconds=spent,
         settings={

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import BASE, BaVarIA, LiRA
-from glasshouse.attacks.stacking import record_features
+from glasshouse.attacks.stacking.features import record_features
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from tests.strategies import gaussian_evidence

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.stacking import ALL, Boosted, Learner, Linear, cross_fit
+from glasshouse.attacks.stacking.fitting import ALL, cross_fit
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
 
 LEARNERS: dict[str, Learner] = {"linear": Linear(), "boosted": Boosted(rounds=20, fits=1)}
 GROUPS = np.array([0, 0, 1, 1])

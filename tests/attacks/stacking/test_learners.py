@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking import Boosted, Linear
+from glasshouse.attacks.stacking.learners import Boosted, Linear
 
 
 def test_at_most_so_many_examples_are_learned_from() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking import LARGEST_UNLIKENESS, Likeness, steadied
+from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied
 
 
 def test_targets_of_the_same_kind_are_not_unlike() -> None:

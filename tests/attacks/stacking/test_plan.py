@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking import plan_targets
+from glasshouse.attacks.stacking.plan import plan_targets
 from glasshouse.errors import InputError
 from glasshouse.population import complementary_halves, random_subsets
 

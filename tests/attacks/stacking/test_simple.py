@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from glasshouse.attacks.stacking import Calibrated, hardly_better, log_losses
+from glasshouse.attacks.stacking.simple import Calibrated, hardly_better, log_losses
 
 
 @given(slope=st.floats(0.2, 3.0), offset=st.floats(-1.0, 1.0), seed=st.integers(0, 99))

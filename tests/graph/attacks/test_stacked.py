@@ -10,11 +10,12 @@ import pytest
 import torch
 from scipy.special import logit
 
-from glasshouse.attacks.stacking import Boosted, Linear
+from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.errors import InputError
 from glasshouse.evaluation import Best, auc, run_attack
 from glasshouse.graph import GBASE, GStacked, Scene
-from glasshouse.graph.attacks.stacking import SIGNALS, learn
+from glasshouse.graph.attacks.stacking.features import SIGNALS
+from glasshouse.graph.attacks.stacking.learned import learn
 from glasshouse.population import complementary_halves
 from tests.graph.scenes import trained_scene, truth_of
 

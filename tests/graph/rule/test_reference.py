@@ -4,11 +4,12 @@ import math
 
 import pytest
 import torch
+from ego_nets import ego_losses
 from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.rule.reference import ego_losses, reference_losses
+from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.losses import tensor_losses
 from tests.graph.random_graphs import Case, architectures, depths, random_cases, random_models, seeds
 

@@ -9,10 +9,13 @@ from typing import Self
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
-from glasshouse.attacks.stacking import StackedParameters, unlike_warning
+from glasshouse.attacks.stacking.likeness import unlike_warning
+from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.errors import InputError
 from glasshouse.graph.attacks.attack import GraphAttack
-from glasshouse.graph.attacks.stacking import SIGNALS, Learned, ask_pool, learn
+from glasshouse.graph.attacks.stacking.features import SIGNALS
+from glasshouse.graph.attacks.stacking.learned import Learned, learn
+from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
 from glasshouse.graph.scene import Scene
 from glasshouse.registry import did_you_mean
 

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
-from torch_geometric.nn import GCNConv, SGConv
-from torch_geometric.utils import k_hop_subgraph
+from torch import Tensor
 
 from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.question import Hops, Question, ask, check_width
 from glasshouse.losses import tensor_losses
 
-__all__ = ["ego_losses", "induced_losses", "reference_losses"]
+__all__ = ["induced_losses", "reference_losses", "signal_of"]
 
 
 def reference_losses(
@@ -45,56 +43,11 @@ def reference_losses(
     meet(models, question.x, question.edge_index)
     with quiet(models):
         rows = [
-            [[_signal(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
+            [[signal_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
             for model in models
         ]
     answer = torch.tensor(rows, dtype=torch.float64, device=question.x.device)
     return answer.reshape(len(models), len(question.masks), len(question.nodes))
-
-
-def ego_losses(
-    models: Sequence[Model],
-    data: Any,
-    masks: Tensor,
-    nodes: Tensor,
-    *,
-    hops: Hops = "model",
-    radius: int | None = None,
-) -> Tensor:
-    """The same numbers from a loop over ego-nets, [models, masks, nodes]: the way the paper's program works.
-
-    Each ego-net is just large enough to be exact: L hops to the nodes that are summed over, L more to what those
-    see, and one more if a layer divides by degrees. With ``radius`` L it is cheaper but not exact near its border.
-    Both are baselines of ``benchmarks/toggle.py``.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> def flat(x, edge_index):
-        ...     return torch.zeros(len(x), 2)
-        >>> ego_losses([flat], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
-        tensor([[[0.6931]]], dtype=torch.float64)
-    """
-    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.x, question.edge_index)
-    shape = (len(models), len(question.masks), len(question.nodes))
-    answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
-    if radius is None:
-        radius = max((_radius(model, hops) for model in models), default=0)
-    both_ways = torch.cat(
-        [question.edge_index, question.edge_index.flip(0)], dim=1
-    )  # the net has sources and receivers
-    with quiet(models):
-        for j, node in enumerate(question.nodes.tolist()):
-            for i, mask in enumerate(question.masks):
-                present = mask.clone()
-                present[node] = True
-                around = both_ways[:, present[both_ways].all(0)]
-                kept = k_hop_subgraph(node, radius, around, num_nodes=question.size)[0]
-                part, place = _part(question, kept, node)
-                for k, model in enumerate(models):
-                    answer[k, i, j] = _signal(model, part, mask[kept], place)
-    return answer
 
 
 def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Tensor:
@@ -107,7 +60,7 @@ def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Ten
     return reached
 
 
-def _signal(model: Model, question: Question, mask: Tensor, node: int) -> float:
+def signal_of(model: Model, question: Question, mask: Tensor, node: int) -> float:
     """Eq. (6) for one model, one mask [n] and one node."""
     with_node, without_node = mask.clone(), mask.clone()
     with_node[node], without_node[node] = True, False
@@ -142,29 +95,3 @@ def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
     found = torch.zeros(question.size, dtype=torch.float64, device=question.x.device)
     found[present] = tensor_losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
     return found
-
-
-def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
-    """The question on the subgraph of the kept nodes, and the node's position in it."""
-    position = torch.full((question.size,), -1, dtype=torch.long, device=kept.device)
-    position[kept] = torch.arange(len(kept), device=kept.device)
-    edges = position[question.edge_index]
-    place = int(position[node])
-    part = Question(
-        x=question.x[kept],
-        edge_index=edges[:, (edges >= 0).all(0)],
-        labels=question.labels[kept],
-        masks=question.masks[:, kept],
-        nodes=torch.tensor([place], device=kept.device),
-        hops=question.hops,
-    )
-    return part, place
-
-
-def _radius(model: Model, hops: Hops) -> int:
-    """How far from v an ego-net must reach so that every summed loss equals that on the full graph."""
-    reach = manners_of(model).hops
-    modules = list(model.modules()) if isinstance(model, nn.Module) else []
-    divides_by_degree = not modules or any(isinstance(module, GCNConv | SGConv) for module in modules)
-    summed = reach + int(divides_by_degree and hops == "affected")
-    return summed + reach + int(divides_by_degree)

@@ -6,7 +6,7 @@ import torch
 
 from glasshouse.errors import InputError
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.attacks.stacking import plain_answers, sampled_answers
+from glasshouse.graph.attacks.stacking.answers import plain_answers, sampled_answers
 from tests.graph.scenes import trained_scene
 
 

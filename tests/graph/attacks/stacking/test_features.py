@@ -9,15 +9,14 @@ from scipy.special import logit
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE
 from glasshouse.graph import GBASE, Scene
-from glasshouse.graph.attacks.stacking import (
+from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
+from glasshouse.graph.attacks.stacking.features import (
     SIGNALS,
     GraphContext,
-    SampledAnswers,
     TargetSignals,
     node_features,
-    sampled_answers,
+    without_signals,
 )
-from glasshouse.graph.attacks.stacking.features import without_signals
 from tests.graph.scenes import trained_scene
 
 

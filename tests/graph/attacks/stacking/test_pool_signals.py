@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from glasshouse.graph.attacks.stacking import ask_pool
+from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
 from tests.graph.scenes import trained_scene
 
 

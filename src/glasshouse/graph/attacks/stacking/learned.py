@@ -14,7 +14,9 @@ from scipy.special import expit
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
-from glasshouse.attacks.stacking import LARGEST_UNLIKENESS, CrossFit, Learner, cross_fit, steadied
+from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
+from glasshouse.attacks.stacking.learners import Learner
+from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, steadied
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers
 from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glasshouse.arrays import FloatArray
-from glasshouse.attacks.stacking import Likeness
+from glasshouse.attacks.stacking.likeness import Likeness
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers
 from glasshouse.numerics import loss_to_margin, margin_to_loss
 

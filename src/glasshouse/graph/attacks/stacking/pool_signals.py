@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.stacking import TargetPlan, plan_targets
+from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
