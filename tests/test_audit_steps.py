@@ -59,15 +59,8 @@ def test_models_are_trained_where_they_are_kept_or_not_given(store: str | None, 
         asked.append(members)
         return "trained"
 
-    found = train_shadows(
-        pool,
-        trainer,
-        population=None,
-        model=model,
-        members=MEMBERS,
-        seed=0,
-        progress=False,  # type: ignore[arg-type]
-    )
+    rest: Any = {"population": None, "model": model, "members": MEMBERS, "seed": 0, "progress": False}
+    found = train_shadows(pool, trainer, **rest)  # type: ignore[arg-type]
     assert pool.trained == (store is not None)
     assert found.target == (model or "trained")
     assert len(asked) == (model is None)

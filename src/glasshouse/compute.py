@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -115,7 +116,7 @@ class RayCluster:
             import ray
         if not ray.is_initialized():
             try:
-                ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
+                ray.init(address=self.address, log_to_driver=False, logging_level=logging.ERROR)
             except (ConnectionError, ValueError) as error:
                 raise InputError(f"cluster: no Ray cluster at {self.address!r}: {error}") from error
         held = [ray.put(one) for one in shared]

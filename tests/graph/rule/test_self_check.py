@@ -8,6 +8,7 @@ import torch
 
 from glasshouse.errors import InputError
 from glasshouse.graph.rule import self_check
+from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.self_check import check_engine
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph
@@ -26,7 +27,7 @@ def test_an_engine_that_follows_the_rule_passes_with_few_nodes_too() -> None:
 @pytest.mark.parametrize("fault", [0.01, float("nan")])
 def test_an_engine_that_errs_is_refused(fault: float, monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(*given: Any) -> torch.Tensor:
-        return self_check.reference_losses(*given) * (1 + fault) + fault
+        return reference_losses(*given) * (1 + fault) + fault
 
     monkeypatch.setattr(self_check, "toggle_losses", wrong)
     with pytest.raises(InputError, match="differs from the rule as written"):

@@ -16,7 +16,7 @@ DATA = simple_graph(size=8, edges=10, seed=0)
 
 
 def models(name: str, **options: int) -> list[GNN]:
-    return random_models(name, **({"layers": 2} | options), dtype=torch.float32)  # type: ignore[arg-type]
+    return random_models(name, **({"layers": 2} | options), dtype=torch.float32)
 
 
 def with_edges(*pairs: tuple[int, int]) -> Data:
