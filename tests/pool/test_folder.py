@@ -23,7 +23,7 @@ TRAINER = TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=2)
 
 
 def pool(folder: Path, trainer: Any = TRAINER, **options: Any) -> ShadowPool:
-    settings: dict[str, Any] = {"shadows": 4, "store": folder, **options}
+    settings: dict[str, Any] = {"shadows": 4, "folder": folder, **options}
     return ShadowPool.plan(settings.pop("population", POPULATION), trainer, **settings)
 
 
