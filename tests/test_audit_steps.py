@@ -78,7 +78,7 @@ def test_half_of_the_records_train_a_target_that_is_not_given() -> None:
     assert drawn.sum() == 20
     assert np.array_equal(drawn, checked_members(None, None, 40, seed=3))
     assert checked_members("model", [1, 0], 2, seed=0).tolist() == [True, False]
-    with pytest.raises(InputError, match="who trained it"):
+    with pytest.raises(InputError, match="the records that trained it"):
         checked_members("model", None, 2, seed=0)
 
 

@@ -77,7 +77,7 @@ def test_infinite_scores_are_scores_too() -> None:
         ([0.1, 0.2], [0, 0], "all 2 records are non-members"),
         ([0.1, 0.2, 0.3], [1, 0], "members: shape"),
         ([[0.1], [0.2]], [1, 0], "scores: shape"),
-        ([True, False], [0.1, 0.2], "order is"),
+        ([True, False], [0.1, 0.2], "in the order"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(scores: list[float], members: list[float], message: str) -> None:

@@ -28,7 +28,7 @@ __all__ = ["Groups", "groups_maker"]
 _FIRST = np.zeros(1, np.int64)
 
 
-class Group(Protocol):
+class ModelGroup(Protocol):
     """Models of one shape at one configuration, which flips change."""
 
     def begin(self, mask: BoolArray) -> None:
@@ -140,7 +140,7 @@ class Groups:
         count: how many models there are in total.
     """
 
-    parts: Sequence[tuple[IntArray, Group]]
+    parts: Sequence[tuple[IntArray, ModelGroup]]
     count: int
 
     def begin(self, mask: BoolArray) -> None:
@@ -166,7 +166,7 @@ class Groups:
         for _, group in self.parts:
             group.undo(nodes)
 
-    def _joined(self, answer: Callable[[Group], FloatArray]) -> FloatArray:
+    def _joined(self, answer: Callable[[ModelGroup], FloatArray]) -> FloatArray:
         joined = np.empty(self.count)
         for places, group in self.parts:
             joined[places] = answer(group)
@@ -188,7 +188,7 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
         ([[0], [1, 2]], True)
     """
     meet(models, data.x, data.edge_index)
-    makers: list[tuple[IntArray, Callable[[], Group]]] = []
+    makers: list[tuple[IntArray, Callable[[], ModelGroup]]] = []
     side_by_side = True
     for numbers in by_shape(models):
         group = [models[number] for number in numbers]
@@ -200,11 +200,11 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
     return lambda: Groups(parts=[(places, make()) for places, make in makers], count=count), side_by_side
 
 
-def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Callable[[], Group]:
+def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Callable[[], ModelGroup]:
     problem = build_problem(models, data, threads=threads)
     return lambda: CompiledGroup(problem=problem)
 
 
-def _asked_maker(models: Sequence[Any], data: Data) -> Callable[[], Group]:
+def _asked_maker(models: Sequence[Any], data: Data) -> Callable[[], ModelGroup]:
     losses = forward_losses(models, data)
     return lambda: AskedGroup(models=models, data=data, losses=losses)
