@@ -125,3 +125,20 @@ def test_bad_input_is_refused_before_anything_is_trained(options: dict[str, Any]
 def test_the_records_call_points_graphs_to_their_own() -> None:
     with pytest.raises(InputError, match=r"glasshouse\.graph\.audit"):
         glasshouse.audit(DATA, members=np.ones(300), trainer=TRAINER)
+
+
+def test_the_ground_truth_is_shown_but_is_never_the_strongest_and_feeds_no_epsilon() -> None:
+    data = citation_graph(nodes=240, classes=3, seed=0)
+    trainer = GNNTrainer(hidden=16, dropout=0.0, epochs=60, device="cpu")
+    limit = {"name": "g-base", "sampler": "truth", "samples": 1}
+    options: dict[str, Any] = {"trainer": trainer, "shadows": 4, "fprs": [0.1], "seed": 1}
+    choices: list[list[Any]] = [["loss"], [limit, "loss"]]
+    alone, both = (audit(data, attacks=attacks, **options) for attacks in choices)
+    summary = both.summary()
+    assert summary.strongest == "loss"
+    assert "strongest of 1 attack, loss" in summary.verdict
+    assert summary.attack("g-base-truth").knows_truth
+    assert alone.privacy is not None
+    assert both.privacy == alone.privacy
+    with pytest.raises(InputError, match="all of them know who trained the target"):
+        audit(data, attacks=[limit], **options)
