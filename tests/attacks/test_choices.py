@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from glasshouse import InputError
@@ -20,3 +22,12 @@ def test_every_fault_is_said_with_its_place() -> None:
     assert [fault.split(":")[0] for fault in caught.value.faults] == ["attacks[0]", "attacks[2]"]
     with pytest.raises(InputError, match="none given"):
         chosen_attacks([])
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [(BASE, r"BASE is not an attack; .* such as BASE\(\)"), (7, "int is not an attack; .* or an attack object.")],
+)
+def test_what_is_not_an_attack_is_refused_in_one_line(choice: Any, message: str) -> None:
+    with pytest.raises(InputError, match=rf"attacks\[0\]: {message}"):
+        chosen_attacks([choice])

@@ -65,11 +65,13 @@ def chosen_attacks(
     return made
 
 
-def _made(choice: AttackChoice, prior: Any, own: Any, shared: Mapping[str, Any]) -> Attack[Any]:
+def _made(choice: Any, prior: Any, own: Any, shared: Mapping[str, Any]) -> Attack[Any]:
     if isinstance(choice, Attack):
         return choice
     if not isinstance(choice, str | Mapping):
-        raise InputError(f"{type(choice).__name__} is not an attack; give a name, a mapping or an attack object.")
+        name = choice.__name__ if isinstance(choice, type) else type(choice).__name__
+        hint = f"an attack object such as {name}()" if isinstance(choice, type) else "an attack object"
+        raise InputError(f"{name} is not an attack; give a name, a mapping or {hint}.")
     parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
     if "name" not in parameters:
         raise InputError("a mapping needs a name, such as {name: rmia, gamma: 2}.")
