@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,3 +110,30 @@ def test_queries_count_both_toggles_of_every_mask_and_what_the_sampler_asks(samp
     queries = GBASE(sampler=sampler, samples=3).judge(scene).queries
     models = len(scene.models)
     assert queries == (2 * 3 * models, shared * models * int(scene.data.num_nodes))
+
+
+def test_a_copy_with_another_sampler_mode_or_seed_does_not_use_what_was_learned() -> None:
+    """A sampler that learns remembers for whom; a copy with another prior may share it."""
+
+    class Learner:
+        name = "learner"
+
+        def __init__(self, mask: BoolArray | None = None) -> None:
+            self.mask = mask
+
+        def tuned(self, scene: Scene, request: SamplingRequest) -> Learner:
+            return Learner(scene.shadow_members[request.seed])
+
+        def __call__(self, scene: Scene, request: SamplingRequest) -> BoolArray:
+            assert self.mask is not None
+            return np.tile(self.mask, (request.samples, 1))
+
+    scene = on_nodes(trained_scene(), list(range(40)))
+    attack = GBASE(sampler=Learner(), samples=2)
+    learned = attack.tuned(scene)
+    assert learned.sampler_ is not None
+    assert replace(learned, prior=0.2).sampler_ is learned.sampler_
+    for change in ({"sampler": "mia"}, {"mode": "offline"}, {"seed": 1}):
+        copy: GBASE = replace(learned, **change)
+        assert copy.sampler_ is None
+        assert (copy.score(scene) == replace(attack, **change).score(scene)).all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,13 @@ from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 
 __all__ = ["GBASE", "with_truth"]
+
+
+class LearnedSampler(NamedTuple):
+    """A sampler that has learned from a pool, and the sampler, mode and seed of the attack that it learned for."""
+
+    parameters: tuple[object, ...]
+    sampler: Sampler
 
 
 @register("g-base")
@@ -70,7 +77,7 @@ class GBASE(GraphAttack):
     hops: Hops = "model"
     engine: str = "auto"
     seed: int = 0
-    sampler_: Sampler | None = field(default=None, repr=False, compare=False)  # after it learned from the pool
+    sampler_: LearnedSampler | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.sampler, str):
@@ -78,6 +85,8 @@ class GBASE(GraphAttack):
         if self.samples < 1 or self.passes < 1:
             raise InputError(f"samples, passes: {self.samples}, {self.passes}; use 1 or more of each.")
         check_prior(self.prior)
+        if self.sampler_ is not None and self.sampler_.parameters != self._parameters:
+            object.__setattr__(self, "sampler_", None)  # it came with a copy of an attack that learns something else
 
     @property
     def label(self) -> str:
@@ -102,7 +111,8 @@ class GBASE(GraphAttack):
         learn = getattr(self._sampler, "tuned", None)
         if learn is None or self.sampler_ is not None:
             return self
-        return dataclasses.replace(self, sampler_=learn(scene, self._request(scene)))
+        learned = LearnedSampler(self._parameters, learn(scene, self._request(scene)))
+        return dataclasses.replace(self, sampler_=learned)
 
     def score(self, scene: Scene) -> FloatArray:
         """Posteriors of the scene's audited nodes, [nodes]."""
@@ -138,9 +148,14 @@ class GBASE(GraphAttack):
         )
 
     @property
+    def _parameters(self) -> tuple[object, ...]:
+        """What a sampler learns for."""
+        return (self.sampler, self.mode, self.seed)
+
+    @property
     def _sampler(self) -> Sampler:
         if self.sampler_ is not None:
-            return self.sampler_
+            return self.sampler_.sampler
         return SAMPLERS.find(self.sampler) if isinstance(self.sampler, str) else self.sampler
 
     def _request(self, scene: Scene) -> SamplingRequest:
