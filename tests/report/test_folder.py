@@ -86,11 +86,11 @@ def outside(folder: Path) -> None:
         (cut("run.json"), "run.json: is damaged"),
         (cut("roc.csv"), "roc.csv: was damaged or edited after the audit wrote it"),
         (cut("evidence.npz"), "evidence.npz: was damaged or edited after the audit wrote it"),
-        (older, "run.json: has format 1, but this version reads format 3. Run the audit again"),
+        (older, "run.json: has format 1, but this version reads format 4. Run the audit again"),
         (edited, "metrics.json: is damaged: "),
         (outside, "run.json: is damaged: it lists '../../secret'"),
         (lambda folder: (folder / "run.json").write_text("[]"), "run.json: is damaged: it does not name its format"),
-        (lambda folder: (folder / "run.json").write_text('{"format": 3}'), "it does not list the run's files"),
+        (lambda folder: (folder / "run.json").write_text('{"format": 4}'), "it does not list the run's files"),
     ],
 )
 def test_a_run_that_is_not_whole_gets_one_clear_line(

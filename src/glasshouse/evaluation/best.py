@@ -16,7 +16,8 @@ from glasshouse.attacks.prior import check_prior
 from glasshouse.attacks.registry import attack_names, create, find_attack, register
 from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
-from glasshouse.evaluation.roc import auc, roc
+from glasshouse.evaluation.roc import auc
+from glasshouse.evaluation.simulated import rate_with_ties
 from glasshouse.evaluation.thresholds import Scored
 from glasshouse.evidence import Kind, Mode
 from glasshouse.evidence.simulation import check_simulation
@@ -143,8 +144,10 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fp
         said = next(iter(refusals.values()), "no candidate was given.")
         raise InputError(f"attacks: best cannot pick. {said}")
     fpr = _resolved(fprs, [members for _, pairs in scored.values() for _, members in pairs])
-    rates = {name: np.array([_rate(*pair, fpr)[0] for pair in pairs]) for name, (_, pairs) in scored.items()}
-    tied = {name: " (ties broken at random)" for name, (_, pairs) in scored.items() if not _rate(*pairs[0], fpr)[1]}
+    rates = {name: np.array([rate_with_ties(*pair, fpr)[0] for pair in pairs]) for name, (_, pairs) in scored.items()}
+    tied = {
+        name: " (ties broken at random)" for name, (_, pairs) in scored.items() if not rate_with_ties(*pairs[0], fpr)[1]
+    }
     areas = {name: float(np.mean([auc(*pair) for pair in pairs])) for name, (_, pairs) in scored.items()}
     order = sorted(scored, key=lambda name: (rates[name].mean(), areas[name]), reverse=True)
     best = order[0]
@@ -165,12 +168,3 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fp
 def _resolved(fprs: Sequence[float], members: Sequence[BoolArray]) -> float:
     fewest = min(int((~who).sum()) for who in members)
     return min((fpr for fpr in fprs if fpr * fewest * (1 + 1e-12) >= 1), default=_COARSE)
-
-
-def _rate(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[float, bool]:
-    """TPR at a rate, and whether a threshold reaches it; if not, the TPR there when ties are broken at random."""
-    curve = roc(scores, members)
-    point = curve.point_at(fpr)
-    if point:
-        return float(curve.tpr[point]), True
-    return float(curve.tpr[1]) * fpr / float(curve.fpr[1]), False

@@ -15,6 +15,7 @@ from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.evaluation.metrics import Metrics
 from glasshouse.evaluation.privacy import Guesses
+from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.evaluation.thresholds import Threshold
 
 __all__ = ["AttackOutcome"]
@@ -35,6 +36,7 @@ class AttackOutcome:
         seconds: time for scoring the target, with all picking, tuning and learning on simulated targets before it, and
             without thresholds.
         queries: how often models were asked; None if this was not counted.
+        simulated: how strong it is on simulated targets; None if there are too few shadow models.
     """
 
     attack: Attack[Any]
@@ -45,6 +47,7 @@ class AttackOutcome:
     note: str = ""
     details: Mapping[str, float] = dataclasses.field(default_factory=dict)
     queries: QueryCount | None = None
+    simulated: SimulatedFigures | None = None
 
     @property
     def ranks(self) -> FloatArray:

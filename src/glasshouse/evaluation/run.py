@@ -15,7 +15,8 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation.best import Best
 from glasshouse.evaluation.metrics import evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
-from glasshouse.evaluation.thresholds import Policy, Scored, Threshold, estimate_thresholds, thresholds_from
+from glasshouse.evaluation.simulated import simulated_figures
+from glasshouse.evaluation.thresholds import Policy, Scored, simulate, thresholds_from
 from glasshouse.progress import note_work, showing
 
 __all__ = ["run_attack"]
@@ -76,16 +77,12 @@ def run_attack(
     if not np.isfinite(scores).all():
         record = str(view.ids[~np.isfinite(scores)][0])
         raise InputError(f"{attack.name}: record {record!r} got a score that is not finite; please report this.")
-    thresholds: tuple[Threshold, ...] = ()
-    if simulated is not None:
-        thresholds = thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
-    elif fprs:
+    if simulated is None and (fprs or members is not None):
         try:
-            thresholds = estimate_thresholds(
-                attack, seen, fprs, policy=policy, confidence=confidence, progress=progress
-            )
-        except InputError as error:  # the target could be scored, so only the thresholds are missing
-            note = f"{note} {_no_threshold(attack.name, error)}".strip()
+            simulated = simulate(attack, seen, progress=progress)
+        except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
+            note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs else note
+    thresholds = () if simulated is None else thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
     note_work("An attack had been run.")
     return AttackOutcome(
         attack,
@@ -96,6 +93,7 @@ def run_attack(
         note,
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
+        None if simulated is None else simulated_figures(simulated, fprs),
     )
 
 

@@ -16,7 +16,7 @@ from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import roc
 from glasshouse.progress import track
 
-__all__ = ["Policy", "Scored", "Threshold", "estimate_thresholds", "threshold_from", "thresholds_from"]
+__all__ = ["Policy", "Scored", "Threshold", "estimate_thresholds", "simulate", "threshold_from", "thresholds_from"]
 
 Policy = Literal["mean", "max"]
 Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of each simulated target
@@ -75,16 +75,20 @@ def estimate_thresholds(
         True
     """
     attack = attack.tuned(view)  # a threshold belongs to one setting
-    scored = list(
+    return thresholds_from(simulate(attack, view, progress=progress), fprs, policy=policy, confidence=confidence)
+
+
+def simulate(attack: Attack[Any], view: View, *, progress: bool | None = False) -> Scored:
+    """Scores [N] and members [N] of every simulated target, by an attack that is tuned for the pool."""
+    return list(
         track(
             attack.simulated_scores(view),
             total=len(view.shadow_members),
-            label=f"Thresholds of {attack.name}",
+            label=f"Simulated targets of {attack.name}",
             unit="targets",
             show=progress,
         )
     )
-    return thresholds_from(scored, fprs, policy=policy, confidence=confidence)
 
 
 def thresholds_from(

@@ -17,7 +17,7 @@ from glasshouse.table import Table
 
 __all__ = ["FORMAT", "metrics_json", "run_json", "summary_from"]
 
-FORMAT = 3
+FORMAT = 4
 
 
 def metrics_json(summary: Summary) -> dict[str, Any]:
