@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
+from glasshouse.evaluation import AttackOutcome, PrivacyClaim, headline, judge_claim, run_attack
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
@@ -184,11 +184,12 @@ def audit_view(
             failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
-    privacy = None
+    found, privacy = None, None
     if members is not None:
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
         context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
+        found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
         attackers = [outcome for outcome in outcomes.values() if not outcome.attack.knows_truth]
         guesses = [some for outcome in attackers for some in outcome.guesses(members)]
         privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))
@@ -198,6 +199,7 @@ def audit_view(
         members=members,
         labels=labels,
         fprs=fprs,
+        headline=found,
         privacy=privacy,
         context=context,
         surroundings=surroundings,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from glasshouse.arrays import BoolArray
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, unlike_target
+from glasshouse.evaluation import AttackOutcome, Headline, PrivacyVerdict, unlike_target
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.folder import manifest
@@ -34,6 +34,7 @@ class AuditResult:
         members: [N] which records trained the target; None if not known.
         labels: [N] the records' labels as their owner writes them; None if not known.
         fprs: the wanted false-positive rates.
+        headline: the attack that the verdict is about, and whether there is a leak; None if the members are not known.
         privacy: what the attacks show about ε; None if the members are not known.
         context: what was audited, and how.
         surroundings: of the records, if they are nodes of a graph.
@@ -45,6 +46,7 @@ class AuditResult:
     members: BoolArray | None
     labels: np.ndarray | None
     fprs: tuple[float, ...]
+    headline: Headline | None
     privacy: PrivacyVerdict | None
     context: Context
     surroundings: Surroundings | None = None
@@ -102,6 +104,7 @@ class AuditResult:
             context=self.context,
             records=self.records(),
             fprs=self.fprs,
+            headline=self.headline,
             privacy=self.privacy,
             surroundings=self.surroundings,
             warning=unlike_target(self.evidence, advice=self._advice()),

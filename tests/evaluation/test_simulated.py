@@ -19,5 +19,5 @@ def test_figures_are_means_over_targets() -> None:
 
 def test_ties_that_keep_a_rate_from_being_reached_are_broken_at_random() -> None:
     members = np.arange(40) < 20
-    assert rate_with_ties(np.where(members, 1.0, 0.0) * (np.arange(40) % 2), members, 0.1) == (0.5, True)
-    assert rate_with_ties(np.arange(40) % 2 * 1.0, members, 0.1) == (0.1, False)
+    assert rate_with_ties(np.asarray(members * (np.arange(40) % 2), dtype=np.float64), members, 0.1) == (0.5, True)
+    assert rate_with_ties(np.asarray(np.arange(40) % 2, dtype=np.float64), members, 0.1) == (0.1, False)

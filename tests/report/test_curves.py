@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation import clopper_pearson, roc
+from glasshouse.evaluation import roc, tpr_intervals
 from glasshouse.report.curves import curve_of
 from tests.strategies import scores_and_members
 
@@ -29,6 +30,11 @@ def test_a_long_curve_becomes_short_and_keeps_its_rates_at_every_decade() -> Non
         assert exact.tpr[at] in kept.tpr
 
 
-def test_bands_are_the_exact_intervals_of_each_point() -> None:
-    kept = curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))
-    assert (kept.low[0], kept.high[0]) == clopper_pearson(1, 2)
+def test_bands_are_the_intervals_of_the_rates() -> None:
+    members = np.arange(2000) < 1000
+    exact = roc(np.random.default_rng(0).normal(size=2000) + members, members)
+    kept = curve_of(exact)
+    assert all(low <= tpr <= high for low, tpr, high in zip(kept.low, kept.tpr, kept.high, strict=True))
+    place = kept.fpr.index(0.01)
+    (exactly,) = tpr_intervals(exact, [0.01])
+    assert (kept.low[place], kept.high[place]) == pytest.approx(exactly, abs=0.004)

@@ -56,6 +56,6 @@ def test_without_members_nothing_is_measured() -> None:
 
 
 def test_strength_counts_members_for_each_non_member_that_may_be_accused() -> None:
-    kept = RateFigure(0.1, 0.05, 0.5, Interval(0.4, 0.6))
-    above = RateFigure(0.1, 0.5, 1.0, Interval(0.9, 1.0), reached=False)
+    kept = RateFigure(0.1, 0.05, 0.5, Interval(0.4, 0.6), 5, 0.11)
+    above = RateFigure(0.1, 0.5, 1.0, Interval(0.9, 1.0), 5, 0.5, reached=False)
     assert kept.strength == 5.0 > above.strength == 2.0

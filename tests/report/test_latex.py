@@ -22,5 +22,8 @@ def test_the_latex_table_has_a_row_for_each_attack_with_the_same_figures() -> No
 def test_names_that_latex_would_obey_are_escaped() -> None:
     evidence, members = gaussian_evidence(records=200, models=4, shift=2.0, seed=0)
     result = audit_evidence(evidence, members=members, attacks=["base"], fprs=[])
-    result = dataclasses.replace(result, outcomes={r"a_b\input{x}%": result.outcomes["base"]})
+    name = r"a_b\input{x}%"
+    assert result.headline is not None
+    headline = dataclasses.replace(result.headline, attack=name)
+    result = dataclasses.replace(result, outcomes={name: result.outcomes["base"]}, headline=headline)
     assert r"a\_b\textbackslash{}input\{x\}\%" in latex_table(result.summary())

@@ -27,11 +27,10 @@ def test_the_verdict_names_the_strongest_attack_its_rate_and_its_interval() -> N
     evidence, members = gaussian_evidence(records=2000, models=8, shift=2.0, seed=0)
     result = audit_evidence(evidence, members=members)
     summary = result.summary()
-    best = max(
-        summary.attacks, key=lambda row: min(row.metrics.rates, key=lambda r: r.wanted).tpr if row.metrics else 0
-    )
-    assert summary.strongest == best.name
-    assert f"The strongest of 3 attacks, {best.name}, finds" in summary.verdict
+    simulated = {name: outcome.simulated for name, outcome in result.outcomes.items() if outcome.simulated}
+    best = max(simulated, key=lambda name: simulated[name].strengths[0])
+    assert summary.strongest == best
+    assert f"{best}, the strongest of 3 attacks on simulated targets, finds" in summary.verdict
     assert "95% interval" in summary.verdict
     assert "8 shadow models (online)" in summary.verdict
 

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from glasshouse.attacks import LossThreshold
-from glasshouse.evaluation import AttackOutcome, evaluate
+from glasshouse.evaluation import AttackOutcome, evaluate, headline
 from glasshouse.report import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
-from glasshouse.report.verdict import attackers, notes, strongest, verdict
+from glasshouse.report.verdict import attackers, headline_figures, notes, verdict
 
 MEMBERS = np.arange(200) < 100
 CONTEXT = Context(shadows=4, mode="online")
@@ -22,40 +22,61 @@ def figures(name: str, shift: float, *, fprs: tuple[float, ...] = (0.05,), tied:
     return attack_figures(name, AttackOutcome(LossThreshold(), scores, (), metrics, 0.0), MEMBERS)
 
 
-WEAK, STRONG = figures("weak", 0.5), figures("strong", 3.0)
+WEAK = figures("weak", 0.5)
 
 
-def test_the_strongest_is_best_at_the_smallest_rate_and_never_one_that_knows_the_truth() -> None:
-    told = dataclasses.replace(figures("told", 9.0), knows_truth=True)
-    assert strongest([WEAK, told, STRONG]).name == "strong"
-    assert attackers([WEAK, told]) == [WEAK]
-    assert attackers([told]) == [told], "where there is no other, it is shown"
+def outcome(shift: float, *, fprs: tuple[float, ...] = (0.05,), tied: bool = False) -> AttackOutcome:
+    scores = np.random.default_rng(0).normal(size=200) + shift * MEMBERS
+    if tied:
+        scores = np.where(MEMBERS, 1.0, np.arange(200) % 2 == 0)
+    return AttackOutcome(LossThreshold(), scores, (), evaluate(scores, MEMBERS, fprs=fprs), 0.0)
 
 
-def test_the_verdict_counts_attackers_and_says_what_chance_gives() -> None:
-    told = dataclasses.replace(STRONG, knows_truth=True)
-    text = verdict(STRONG, [WEAK, STRONG, told], CONTEXT)
-    assert text.startswith("The strongest of 2 attacks, strong, finds")
-    assert "where chance gives 5.0 % and at most 5.0 % of 100 non-members are wrongly accused" in text
-    assert "4 shadow models (online)" in text
+def told(shift: float, *, fprs: tuple[float, ...] = (0.05,), tied: bool = False) -> str:
+    found = headline({"loss": outcome(shift, fprs=fprs, tied=tied)}, MEMBERS, fprs=fprs)
+    return verdict(headline_figures(found), CONTEXT)
+
+
+def test_attacks_that_know_the_truth_are_no_attackers() -> None:
+    limit = dataclasses.replace(figures("limit", 9.0), knows_truth=True)
+    assert attackers([WEAK, limit]) == [WEAK]
+    assert attackers([limit]) == [limit], "where there is no other, it is shown"
+
+
+def test_the_verdict_says_whether_there_is_a_leak_and_what_chance_finds() -> None:
+    text = told(3.0)
+    assert text.startswith("A leak is shown (p ≤ 0.0005, 1 attack). loss finds ")
+    assert "while 5 % of 100 non-members are wrongly accused, so this rests on 5 of them; chance finds 5.9 %" in text
+    assert text.endswith("The attacker had 4 shadow models (online).")
+    assert told(0.0).startswith("No leak is shown (p = 0.")
+
+
+def test_the_way_of_the_choice_is_in_the_sentence() -> None:
+    both = {"weak": outcome(0.5), "strong": outcome(3.0)}
+    text = verdict(headline_figures(headline(both, MEMBERS, fprs=[0.05])), CONTEXT)
+    assert "strong, the strongest of 2 attacks on one half of the records, finds on the other half" in text
+    assert " of 50 members" in text
 
 
 def test_tied_scores_that_reach_no_wanted_rate_are_said_to_be_tied() -> None:
-    tied = figures("tied", 0.0, tied=True)
-    text = verdict(tied, [tied], CONTEXT)
-    assert "The strongest of 1 attack, tied, finds 100.0 % of 100 members" in text
-    assert "scores are tied, and no threshold accuses fewer, so nothing can be measured at 5.0 %" in text
+    text = told(0.0, tied=True)
+    assert "loss finds 100.0 % of 100 members" in text
+    assert (
+        "while 50.0 % of 100 non-members are wrongly accused; scores are tied, and no threshold accuses fewer" in text
+    )
+    assert "chance finds 50.0 %" in text
 
 
 def test_without_rates_the_area_is_told_and_without_members_nothing_is() -> None:
-    without = figures("auc", 1.0, fprs=())
-    assert verdict(without, [without], CONTEXT).startswith("The strongest of 1 attack, auc, reaches AUC 0.")
-    unknown = dataclasses.replace(WEAK, metrics=None)
-    assert verdict(unknown, [unknown], CONTEXT).endswith("records are ranked but nothing is measured.")
+    assert ". loss reaches AUC 0." in told(1.0, fprs=())
+    assert verdict(None, CONTEXT).endswith("records are ranked but nothing is measured.")
 
 
 def test_rates_that_the_sample_cannot_resolve_are_noted() -> None:
-    assert notes([WEAK], [0.05], CONTEXT) == ("A false-positive rate of 0.1 % is not measurable with 100 non-members.",)
+    lost, few = notes([WEAK], [0.05], CONTEXT)
+    assert lost == "A false-positive rate of 0.1 % is not measurable with 100 non-members."
+    assert few.startswith("At 5 % false positives only 5 of 100 non-members may be accused.")
+    assert few.endswith("For a sharp figure, audit 200 non-members.")
     (said,) = notes([figures("few", 1.0, fprs=())], [], CONTEXT)
     assert said.endswith("no false-positive rate of 1 % or less is measurable.")
 

@@ -1,7 +1,9 @@
 """Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
 from glasshouse.evaluation.best import Best, Pick
-from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
+from glasshouse.evaluation.headline import Headline, headline
+from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
+from glasshouse.evaluation.leak import LeakTest, leak_test
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.privacy import (
@@ -21,7 +23,9 @@ __all__ = [
     "AcrossTargets",
     "AttackOutcome",
     "Best",
+    "Headline",
     "Interval",
+    "LeakTest",
     "Metrics",
     "Pick",
     "PrivacyClaim",
@@ -35,10 +39,13 @@ __all__ = [
     "epsilon_lower_bound",
     "estimate_thresholds",
     "evaluate",
+    "headline",
     "judge_claim",
+    "leak_test",
     "posterior_bound",
     "roc",
     "run_attack",
     "tpr_at_fpr",
+    "tpr_intervals",
     "unlike_target",
 ]

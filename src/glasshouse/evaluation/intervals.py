@@ -1,18 +1,23 @@
-"""Confidence intervals of rates and of the AUC."""
+"""Confidence intervals of rates, of a TPR whose threshold is read from the same sample, and of the AUC."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
-from scipy.stats import beta, norm, rankdata
+from scipy.special import betainc, expit, logit
+from scipy.stats import beta, binom, norm, rankdata
 
+from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError
-from glasshouse.evaluation.roc import checked
+from glasshouse.evaluation.roc import ROC, checked
 
-__all__ = ["Interval", "clopper_pearson", "delong"]
+__all__ = ["Interval", "balanced_accuracy_interval", "clopper_pearson", "delong", "tpr_intervals"]
+
+_NODES = 129  # values of the number of non-members above the threshold; more change no printed digit
+_HALVINGS = 24  # of the unit interval: 6e-8
 
 
 class Interval(NamedTuple):
@@ -38,6 +43,70 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
     return Interval(low, high)
 
 
+def tpr_intervals(
+    curve: ROC, fprs: Sequence[float] | FloatArray, *, confidence: float = 0.95, nodes: int = _NODES
+) -> list[Interval]:
+    """Intervals of the true-positive rate at each false-positive rate, where the threshold comes from the same sample.
+
+    The true threshold at rate α has J of the n₀ non-members above it, and J is binomial (n₀, α) whatever the scores
+    are. Given J, the number M of the members above it is known up to those between two neighbouring non-members, and
+    the true-positive rate is between Beta(M, n₁ − M + 1) and Beta(M + 1, n₁ − M), as in a Clopper-Pearson interval.
+    The ends are quantiles of the mixture of these distributions over J, half of each. So an interval is wide where few
+    false positives are allowed; its lower end is 0 if there may be no non-member above the threshold. Coverage is
+    measured in ``benchmarks/coverage.md``.
+
+    Args:
+        curve: the ROC of a sample.
+        fprs: [P] false-positive rates above 0.
+        confidence: of each interval by itself.
+        nodes: how many values of J to use where there are more.
+
+    Example:
+        >>> from glasshouse.evaluation.roc import roc
+        >>> rng = np.random.default_rng(0)
+        >>> members = np.arange(2000) < 1000
+        >>> low, high = tpr_intervals(roc(rng.normal(members, 1.0), members), [0.01])[0]
+        >>> low < 0.0924 < high  # the truth: Φ(1 + Φ⁻¹(0.01))
+        True
+    """
+    alphas = np.asarray(fprs, dtype=np.float64)
+    above, weights = _above_threshold(curve.non_members, alphas, nodes)
+    wrong = np.rint(curve.fpr * curve.non_members)
+    last = np.searchsorted(wrong, above, side="right") - 1  # [P, J] the point with so many wrong, or the next fewer
+    first = np.searchsorted(wrong, wrong[last], side="left")  # with the fewest members among those with as many wrong
+    right = np.rint(curve.tpr * curve.members)
+    tail = (1 - confidence) / 2
+    ends = [_quantile(right[first], right[last], curve.members, weights, level) for level in (tail, 1 - tail)]
+    return [Interval(float(low), float(high)) for low, high in zip(*ends, strict=True)]
+
+
+def balanced_accuracy_interval(curve: ROC, *, confidence: float = 0.95) -> Interval:
+    """Interval of the best balanced accuracy over all thresholds, which the sample overstates.
+
+    The lower end subtracts how far two samples of this size from one distribution are apart at their worst threshold
+    (the one-sided bound of Kolmogorov and Smirnov). The upper end is the largest over thresholds of each threshold's
+    own upper end: the best threshold is one of them.
+
+    Example:
+        >>> from glasshouse.evaluation.roc import roc
+        >>> scores = np.random.default_rng(0).normal(size=400)
+        >>> balanced_accuracy_interval(roc(scores, np.arange(400) < 200)).low
+        0.5
+    """
+    tail = (1 - confidence) / 2
+    sizes = (curve.members, curve.non_members)
+    reach = np.sqrt(-np.log(tail) / 2 * sum(1 / size for size in sizes))
+    best = float(np.max(curve.tpr - curve.fpr))
+    z = float(norm.isf(tail))
+    spread = np.zeros(len(curve.tpr))
+    for rate, size in zip((curve.tpr, 1 - curve.fpr), sizes, strict=True):
+        # two more of each kind (Agresti and Coull): a rate of 0 or 1 in a sample has an error too
+        moved = (rate * size + z**2 / 2) / (size + z**2)
+        spread += moved * (1 - moved) / (size + z**2)
+    high = float(np.max(curve.tpr - curve.fpr + z * np.sqrt(spread)))
+    return Interval((1 + max(0.0, best - reach)) / 2, min(1.0, (1 + high) / 2))
+
+
 def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Interval of the AUC from its placements (DeLong et al., 1988), on the logit scale so that it stays in (0, 1).
 
@@ -60,3 +129,30 @@ def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -
         return clopper_pearson(round(area * pairs), pairs, confidence=confidence)
     reach = float(norm.ppf((1 + confidence) / 2)) * np.sqrt(spread) / (area * (1 - area))
     return Interval(float(expit(logit(area) - reach)), float(expit(logit(area) + reach)))
+
+
+def _above_threshold(non_members: int, alphas: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Numbers J of non-members above the true threshold, [P, J], and their probabilities, [P, J]."""
+    low, high = (binom.ppf(level, non_members, alphas) for level in (1e-7, 1 - 1e-7))
+    most = int(np.max(high - low)) + 1
+    if most <= nodes:
+        above = np.minimum(low[:, None] + np.arange(most), non_members)
+        weights = binom.pmf(low[:, None] + np.arange(most), non_members, alphas[:, None])
+        return above, weights / weights.sum(axis=1, keepdims=True)
+    levels = (np.arange(nodes) + 0.5) / nodes
+    return binom.ppf(levels, non_members, alphas[:, None]), np.full((len(alphas), nodes), 1 / nodes)
+
+
+def _quantile(fewest: FloatArray, most: FloatArray, members: int, weights: FloatArray, level: float) -> FloatArray:
+    """The quantile of each row's mixture of Beta distributions, [P], by halving."""
+    low, high = np.zeros(len(weights)), np.ones(len(weights))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        at = middle[:, None]
+        # Beta(0, ·) is the point 0, and Beta(·, 0) the point 1
+        from_fewest = np.where(fewest > 0, betainc(np.maximum(fewest, 1), members - fewest + 1, at), 1.0)
+        from_most = np.where(most < members, betainc(most + 1, np.maximum(members - most, 1), at), 0.0)
+        below = (weights * (from_fewest + from_most) / 2).sum(axis=1) < level
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    # a quantile at a point mass is exactly 0 or 1, which halving only approaches
+    return np.where(high < 2.0**-_HALVINGS * 2, 0.0, np.where(low > 1 - 2.0**-_HALVINGS * 2, 1.0, (low + high) / 2))

@@ -10,12 +10,31 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.errors import InputError
-from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
-from glasshouse.evaluation.roc import ROC, auc, checked, roc
+from glasshouse.evaluation.intervals import (
+    Interval,
+    balanced_accuracy_interval,
+    clopper_pearson,
+    delong,
+    tpr_intervals,
+)
+from glasshouse.evaluation.roc import ROC, allowed_wrong, auc, checked, roc
 
-__all__ = ["DEFAULT_FPRS", "AcrossTargets", "FirstRate", "Metrics", "Rate", "across_targets", "evaluate", "resolvable"]
+__all__ = [
+    "DEFAULT_FPRS",
+    "ENOUGH_WRONG",
+    "AcrossTargets",
+    "FirstRate",
+    "Metrics",
+    "Rate",
+    "across_targets",
+    "chance_tpr",
+    "evaluate",
+    "headline_rate",
+    "resolvable",
+]
 
 DEFAULT_FPRS = (0.01, 0.001)
+ENOUGH_WRONG = 10  # a rate that rests on fewer non-members has an interval too wide for a headline
 
 
 class FirstRate(NamedTuple):
@@ -30,9 +49,11 @@ class Rate(NamedTuple):
     """A true-positive rate at a wanted false-positive rate.
 
     ``fpr`` is the largest achievable rate not above ``wanted``; ``threshold`` is where it is reached on the target
-    itself (only an evaluator knows it: an attacker has to estimate it). If more than a share ``wanted`` of the
-    non-members have the highest score, no threshold reaches it: both rates are then 0 because no record is called a
-    member, which is not a measurement, and ``first`` has the first rate that can be reached.
+    itself (only an evaluator knows it: an attacker has to estimate it). ``interval`` is of the true-positive rate at
+    the true threshold of the wanted rate. ``allowed`` is how many of the non-members may be wrongly accused: the rate
+    rests on so few of them. ``chance`` is what scores without any meaning reach on average. If more than a share
+    ``wanted`` of the non-members have the highest score, no threshold reaches it: both rates are then 0 because no
+    record is called a member, which is not a measurement, and ``first`` has the first rate that can be reached.
     """
 
     wanted: float
@@ -40,6 +61,8 @@ class Rate(NamedTuple):
     tpr: float
     interval: Interval
     threshold: float
+    allowed: int
+    chance: float
     first: FirstRate | None = None
 
 
@@ -51,7 +74,7 @@ class Metrics:
         auc: area under the ROC.
         auc_interval: DeLong interval of the AUC.
         balanced_accuracy: the best mean of true-positive and true-negative rate over all thresholds.
-        balanced_accuracy_interval: its exact interval, both rates at once.
+        balanced_accuracy_interval: of the best over all thresholds; the sample's best is too high on average.
         rates: a `Rate` for each wanted FPR.
         curve: the whole ROC.
         confidence: of the intervals.
@@ -91,7 +114,7 @@ def evaluate(
         auc=auc(values, mask),
         auc_interval=delong(values, mask, confidence=confidence),
         balanced_accuracy=float(1 + curve.tpr[best] - curve.fpr[best]) / 2,
-        balanced_accuracy_interval=_balanced_interval(curve, best, confidence),
+        balanced_accuracy_interval=balanced_accuracy_interval(curve, confidence=confidence),
         rates=tuple(_rate(curve, fpr, confidence) for fpr in wanted),
         curve=curve,
         confidence=confidence,
@@ -116,6 +139,30 @@ def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, .
                 f"smallest is {1 / non_members:.2g}. Audit {int(np.ceil(1 / fpr))} non-members, or use a larger rate."
             )
     return tuple(fprs)
+
+
+def chance_tpr(fpr: float, non_members: int) -> float:
+    """The mean TPR of scores without any meaning: (k + 1) / (n + 1), where k of n non-members may be wrongly accused.
+
+    All records above the (k + 1)-th non-member are called members. n non-members cut the members into n + 1 parts of
+    equal mean size, and k + 1 of these are above it.
+
+    Example:
+        >>> round(chance_tpr(0.001, 1000), 4)
+        0.002
+    """
+    return (allowed_wrong(fpr, non_members) + 1) / (non_members + 1)
+
+
+def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
+    """The smallest rate at which ten non-members or more may be wrongly accused; if there is none, the largest.
+
+    Example:
+        >>> headline_rate([0.01, 0.001], 2000), headline_rate([0.01, 0.001], 500)
+        (0.01, 0.01)
+    """
+    enough = [fpr for fpr in fprs if allowed_wrong(fpr, non_members) >= ENOUGH_WRONG]
+    return min(enough) if enough else max(fprs, default=None)
 
 
 class AcrossTargets(NamedTuple):
@@ -154,20 +201,19 @@ def across_targets(several: Sequence[Metrics]) -> Mapping[str, AcrossTargets]:
 
 def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
     point = curve.point_at(fpr)
-
-    def at(place: int) -> tuple[float, float, Interval]:
-        tpr = float(curve.tpr[place])
+    first = None
+    if point == 0:  # it calls no record a member
+        tpr = float(curve.tpr[1])
+        # the highest score that occurs is one threshold for all samples, so its rates are plain ones
         interval = clopper_pearson(round(tpr * curve.members), curve.members, confidence=confidence)
-        return float(curve.fpr[place]), tpr, interval
-
-    first = FirstRate(*at(1)) if point == 0 else None  # point 0 calls no record a member
-    return Rate(fpr, *at(point), float(curve.thresholds[point]), first)
-
-
-def _balanced_interval(curve: ROC, point: int, confidence: float) -> Interval:
-    """Both rates are inside their exact intervals at once: each gets half of the allowed error."""
-    each = (1 + confidence) / 2
-    inside, outside = curve.members, curve.non_members
-    tpr = clopper_pearson(round(float(curve.tpr[point]) * inside), inside, confidence=each)
-    tnr = clopper_pearson(round((1 - float(curve.fpr[point])) * outside), outside, confidence=each)
-    return Interval((tpr.low + tnr.low) / 2, (tpr.high + tnr.high) / 2)
+        first = FirstRate(float(curve.fpr[1]), tpr, interval)
+    return Rate(
+        wanted=fpr,
+        fpr=float(curve.fpr[point]),
+        tpr=float(curve.tpr[point]),
+        interval=tpr_intervals(curve, [fpr], confidence=confidence)[0],
+        threshold=float(curve.thresholds[point]),
+        allowed=allowed_wrong(fpr, curve.non_members),
+        chance=chance_tpr(fpr, curve.non_members),
+        first=first,
+    )

@@ -12,7 +12,7 @@ from glasshouse.errors import InputError
 from glasshouse.numerics import area_under_roc
 from glasshouse.population import as_members
 
-__all__ = ["ROC", "auc", "checked", "roc", "tpr_at_fpr"]
+__all__ = ["ROC", "allowed_wrong", "auc", "checked", "roc", "tpr_at_fpr"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +35,18 @@ class ROC:
 
     def point_at(self, fpr: float) -> int:
         """Index of the point with the largest achievable FPR not above ``fpr``, and the largest TPR there."""
-        # a rate such as 3/300 must count as 0.01: compare whole counts, not fractions that were rounded
-        allowed = np.floor(fpr * self.non_members * (1 + 1e-12))
+        allowed = allowed_wrong(fpr, self.non_members)
         return int(np.searchsorted(np.rint(self.fpr * self.non_members), allowed, side="right")) - 1
+
+
+def allowed_wrong(fpr: float, non_members: int) -> int:
+    """How many non-members may be wrongly accused at a rate; 3 of 300 at 0.01, although 0.01 is not exactly 1/100.
+
+    Example:
+        >>> allowed_wrong(0.01, 300), allowed_wrong(0.001, 1500)
+        (3, 1)
+    """
+    return int(np.floor(fpr * non_members * (1 + 1e-12)))
 
 
 def roc(scores: ArrayLike, members: ArrayLike) -> ROC:

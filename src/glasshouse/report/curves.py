@@ -1,4 +1,4 @@
-"""A ROC as a report draws it: some of its points, each achievable, with an exact band."""
+"""A ROC as a report draws it: some of its points, each achievable, with a band."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glasshouse.evaluation import ROC, clopper_pearson
+from glasshouse.evaluation import ROC, tpr_intervals
 
 __all__ = ["Curve", "curve_of"]
 
 _POINTS = 160
+_NODES = 33  # enough for a picture
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of a ROC, FPR rising, each with the Clopper-Pearson interval of its TPR.
+    """Points of a ROC, FPR rising, each with the interval of the TPR at its FPR, point by point.
 
     Args:
         fpr: [P] false-positive rates.
@@ -49,9 +50,8 @@ def curve_of(roc: ROC, *, confidence: float = 0.95) -> Curve:
     grid = np.unique(np.rint(np.geomspace(1, outside, _POINTS - 1)).astype(np.int64))
     counts = np.rint(roc.fpr * outside).astype(np.int64)
     kept = np.unique(np.searchsorted(counts, np.concatenate([[0], grid]), side="right") - 1)
-    bands = [
-        clopper_pearson(round(float(tpr) * roc.members), roc.members, confidence=confidence) for tpr in roc.tpr[kept]
-    ]
+    # the true rate behind a count of 0 is not 0: half a non-member stands for it
+    bands = tpr_intervals(roc, np.clip(counts[kept], 0.5, outside - 0.5) / outside, confidence=confidence, nodes=_NODES)
     return Curve(
         fpr=tuple(roc.fpr[kept].tolist()),
         tpr=tuple(roc.tpr[kept].tolist()),

@@ -16,7 +16,7 @@ from glasshouse.report.curves import Curve, curve_of
 from glasshouse.report.histograms import Histogram, histogram_of
 from glasshouse.report.reliability import Reliability, reliability_of
 
-__all__ = ["AttackFigures", "Measured", "RateFigure", "ThresholdFigure", "attack_figures"]
+__all__ = ["AttackFigures", "Measured", "RateFigure", "ThresholdFigure", "attack_figures", "rate_figure"]
 
 _LISTED = 20
 
@@ -29,7 +29,9 @@ class RateFigure:
         wanted: the wanted false-positive rate.
         fpr: the largest achievable rate not above it; the first that any threshold reaches if ``reached`` is False.
         tpr: the true-positive rate at ``fpr``.
-        tpr_interval: of it.
+        tpr_interval: of the true-positive rate at the true threshold of the wanted rate.
+        allowed: how many non-members may be wrongly accused at the wanted rate: it rests on them.
+        chance: the mean true-positive rate of scores without any meaning.
         reached: False if no threshold keeps the wanted rate, because scores are tied: ``fpr`` is then above it.
     """
 
@@ -37,6 +39,8 @@ class RateFigure:
     fpr: float
     tpr: float
     tpr_interval: Interval
+    allowed: int
+    chance: float
     reached: bool = True
 
     @property
@@ -161,7 +165,7 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
         balanced_accuracy=metrics.balanced_accuracy,
         balanced_accuracy_interval=metrics.balanced_accuracy_interval,
         confidence=level,
-        rates=tuple(_rate(rate) for rate in metrics.rates),
+        rates=tuple(rate_figure(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
         calibration=(
             reliability_of(outcome.scores, members, confidence=level) if posterior and members is not None else None
@@ -169,11 +173,12 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
     )
 
 
-def _rate(rate: Rate) -> RateFigure:
+def rate_figure(rate: Rate) -> RateFigure:
     """A rate as the report shows it: the first that can be reached, instead of a 0 that was not measured."""
     if rate.first is None:
-        return RateFigure(rate.wanted, rate.fpr, rate.tpr, rate.interval)
-    return RateFigure(rate.wanted, rate.first.fpr, rate.first.tpr, rate.first.interval, reached=False)
+        return RateFigure(rate.wanted, rate.fpr, rate.tpr, rate.interval, rate.allowed, rate.chance)
+    first = rate.first
+    return RateFigure(rate.wanted, first.fpr, first.tpr, first.interval, rate.allowed, first.fpr, reached=False)
 
 
 def _thresholds(outcome: AttackOutcome, members: BoolArray | None) -> tuple[ThresholdFigure, ...]:

@@ -58,7 +58,6 @@ def render_html(summary: Summary) -> str:
         summary=summary,
         context=summary.context,
         best=best,
-        lowest=min(best.metrics.rates, key=lambda rate: rate.wanted, default=None) if best.metrics else None,
         thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
         roc=roc_picture(curves) if curves else None,
         histograms=[

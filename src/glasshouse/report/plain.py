@@ -13,6 +13,7 @@ from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.neighbourhood import Neighbourhood
 from glasshouse.report.summarise import Summary
+from glasshouse.report.verdict import HeadlineFigures
 from glasshouse.table import Table
 
 __all__ = ["FORMAT", "metrics_json", "run_json", "summary_from"]
@@ -27,6 +28,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "format": FORMAT,
         "verdict": summary.verdict,
         "strongest": summary.strongest,
+        "headline": None if summary.headline is None else _dumped(HeadlineFigures, summary.headline),
         "warnings": list(context.warnings),
         "notes": list(summary.notes),
         "records": summary.records,
@@ -91,6 +93,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         else _adapter(PrivacyVerdict).validate_python(_privacy_from(metrics["privacy"])),
         notes=_adapter(tuple[str, ...]).validate_python(metrics["notes"]),
         top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
+        headline=_adapter(HeadlineFigures | None).validate_python(metrics["headline"]),
         neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
         left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
     )

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict
+from glasshouse.evaluation import AttackOutcome, Headline, PrivacyVerdict
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.neighbourhood import Neighbourhood, Surroundings
-from glasshouse.report.verdict import notes, strongest, verdict
+from glasshouse.report.verdict import HeadlineFigures, attackers, headline_figures, notes, verdict
 from glasshouse.table import Table
 
 __all__ = ["Summary", "summarise"]
@@ -26,9 +26,10 @@ class Summary:
 
     Args:
         context: what was audited, and how.
-        verdict: in two sentences.
+        verdict: in a few sentences.
+        headline: the figures behind it; None if the members are not known.
         attacks: the figures of each.
-        strongest: the name of the strongest.
+        strongest: the name of the attack that the headline is about; the first, if the members are not known.
         fprs: the wanted false-positive rates.
         members: how many members were audited; None if not known.
         records: how many records.
@@ -49,6 +50,7 @@ class Summary:
     privacy: PrivacyVerdict | None
     notes: tuple[str, ...]
     top_records: Table
+    headline: HeadlineFigures | None = None
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
     left_out: Mapping[str, str] = field(default_factory=dict)
 
@@ -69,6 +71,7 @@ def summarise(
     context: Context,
     records: Table,
     fprs: Sequence[float],
+    headline: Headline | None = None,
     privacy: PrivacyVerdict | None = None,
     surroundings: Surroundings | None = None,
     warning: str = "",
@@ -81,6 +84,7 @@ def summarise(
         context: what was audited, and how.
         records: one row per record, with a ``…_rank`` column for each attack, and ``member`` if it is known.
         fprs: the wanted false-positive rates.
+        headline: the attack that the verdict is about; None if the members are not known.
         privacy: what the attacks show about ε.
         surroundings: of the records, if they are nodes of a graph.
         warning: why the figures cannot be trusted; mostly empty.
@@ -94,25 +98,27 @@ def summarise(
         >>> records = Table({"id": list("abcd"), "member": [True, True, False, False], "loss_rank": [1, 3, 2, 4]})
         >>> context = Context(shadows=2, mode="online")
         >>> summary = summarise({"loss": outcome}, context=context, records=records, fprs=[0.5])
-        >>> summary.verdict.split(":")[0]
-        'The strongest of 1 attack, loss, finds 100.0 % of 2 members'
+        >>> summary.verdict.split(",")[0]  # without a headline nothing is measured
+        'The attacker had 2 shadow models (online). The members of the target are not known'
     """
     members = records["member"].astype(np.bool_) if "member" in records else None
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
-    best = strongest(attacks)
-    first = np.argsort(records[f"{best.name}_rank"], kind="stable")[:_TOP]
+    found = None if headline is None else headline_figures(headline)
+    strongest = attackers(attacks)[0].name if found is None else found.attack
+    first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
     drawn = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
-        verdict=verdict(best, attacks, context),
+        verdict=verdict(found, context),
         attacks=attacks,
-        strongest=best.name,
+        strongest=strongest,
         fprs=tuple(fprs),
         members=None if members is None else int(members.sum()),
         records=records.height,
         privacy=privacy,
         notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
+        headline=found,
         neighbourhoods=drawn,
         left_out=dict(left_out or {}),
     )

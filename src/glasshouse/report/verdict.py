@@ -1,30 +1,83 @@
-"""The verdict in two sentences, and what else a reader has to know."""
+"""The verdict in plain sentences, and what else a reader has to know."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from glasshouse.evaluation.metrics import DEFAULT_FPRS
+from glasshouse.evaluation import Headline, Interval
+from glasshouse.evaluation.headline import Way
+from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
 from glasshouse.report.context import Context
-from glasshouse.report.figures import AttackFigures
-from glasshouse.report.words import percent, whole
+from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
+from glasshouse.report.words import percent, rate, whole
 
-__all__ = ["attackers", "notes", "strongest", "verdict"]
+__all__ = ["HeadlineFigures", "attackers", "headline_figures", "notes", "verdict"]
+
+_WAYS: dict[Way, str] = {
+    "simulated": "{name}, the strongest of {tried} attacks on simulated targets, finds",
+    "half": "{name}, the strongest of {tried} attacks on one half of the records, finds on the other half",
+    "only": "{name} finds",
+}
 
 
-def strongest(attacks: Sequence[AttackFigures]) -> AttackFigures:
-    """By TPR at the smallest rate (or at the first that can be reached with tied scores), then by AUC.
+@dataclass(frozen=True, kw_only=True)
+class HeadlineFigures:
+    """The attack that the verdict is about, measured on records that the choice of it did not look at.
 
-    An attack that is given the members of the target is a limit for comparison, and not counted.
+    Args:
+        attack: its name.
+        way: how it was chosen.
+        tried: among how many.
+        auc: its AUC.
+        auc_interval: of it.
+        rate: its TPR at the rate to report first; None if no wanted rate can be measured.
+        members: how many members these figures are from.
+        non_members: how many others.
+        confidence: of the intervals.
+        p_value: of "no attack shows any leak".
+        permutations: behind the p-value.
+        leak: whether a leak is shown.
     """
 
-    def strength(attack: AttackFigures) -> tuple[float, float]:
-        if attack.metrics is None:
-            return (0.0, 0.0)
-        lowest = min(attack.metrics.rates, key=lambda rate: rate.wanted, default=None)
-        return (lowest.strength if lowest else 0.0, attack.metrics.auc)
+    attack: str
+    way: Way
+    tried: int
+    auc: float
+    auc_interval: Interval
+    rate: RateFigure | None
+    members: int
+    non_members: int
+    confidence: float
+    p_value: float
+    permutations: int
+    leak: bool
 
-    return max(attackers(attacks), key=strength)
+    @property
+    def p_text(self) -> str:
+        """The p-value in words; the smallest possible one is only a bound."""
+        sign = "≤" if self.p_value * (self.permutations + 1) < 1.5 else "="
+        return f"p {sign} {self.p_value:.2g}"
+
+
+def headline_figures(found: Headline) -> HeadlineFigures:
+    """A headline as plain data."""
+    metrics = found.metrics
+    shown = next((rate_figure(one) for one in metrics.rates if one.wanted == found.fpr), None)
+    return HeadlineFigures(
+        attack=found.attack,
+        way=found.way,
+        tried=found.tried,
+        auc=metrics.auc,
+        auc_interval=metrics.auc_interval,
+        rate=shown,
+        members=metrics.curve.members,
+        non_members=metrics.curve.non_members,
+        confidence=metrics.confidence,
+        p_value=found.test.p_value,
+        permutations=found.test.permutations,
+        leak=found.test.leak,
+    )
 
 
 def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
@@ -32,31 +85,39 @@ def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
     return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
 
 
-def verdict(best: AttackFigures, attacks: Sequence[AttackFigures], context: Context) -> str:
-    """Two sentences: what was found, and how sure that is."""
+def verdict(found: HeadlineFigures | None, context: Context) -> str:
+    """Whether a leak is shown, how strong it is and how sure that is; None if the members are not known."""
     attacker = f"The attacker had {context.shadows} shadow models ({context.mode})"
-    metrics = best.metrics
-    if metrics is None:
+    if found is None:
         return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
-    tried = len(attackers(attacks))
-    count = f"{tried} attack" + ("s" if tried > 1 else "")
-    level = f"{metrics.confidence:.0%} interval"
-    area = f"AUC {metrics.auc:.3f}, {level} {metrics.auc_interval.low:.3f} to {metrics.auc_interval.high:.3f}"
-    if not metrics.rates:
-        return f"The strongest of {count}, {best.name}, reaches {area}. {attacker}."
-    rate = min(metrics.rates, key=lambda rate: rate.wanted)
-    others = metrics.curve.non_members
-    price = f"{percent(rate.fpr)} and at most {percent(rate.wanted)} of {others} non-members are wrongly accused"
-    if not rate.reached:
-        price = (
-            f"{percent(rate.fpr)} and the same share of {others} non-members is wrongly accused; scores are tied, and "
-            f"no threshold accuses fewer, so nothing can be measured at {percent(rate.wanted)}"
+    many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
+    shown = "A leak is shown" if found.leak else "No leak is shown"
+    who = _WAYS[found.way].format(name=found.attack, tried=found.tried)
+    level = f"{found.confidence:.0%} interval"
+    low, high = found.auc_interval
+    area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})"
+    if found.rate is None:
+        return f"{shown} ({found.p_text}, {many}). {_reaches(found)} AUC {area}; chance gives 0.5. {attacker}."
+    share = _share(found, found.rate, level)
+    return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}. {attacker}."
+
+
+def _reaches(found: HeadlineFigures) -> str:
+    return _WAYS[found.way].format(name=found.attack, tried=found.tried).replace("finds", "reaches")
+
+
+def _share(found: HeadlineFigures, figure: RateFigure, level: str) -> str:
+    low, high = figure.tpr_interval
+    text = f"{percent(figure.tpr)} of {whole(found.members)} members ({level} {percent(low)} to {percent(high)})"
+    others = f"{whole(found.non_members)} non-members"
+    if not figure.reached:
+        return (
+            f"{text} while {percent(figure.fpr)} of {others} are wrongly accused; scores are tied, and no threshold "
+            f"accuses fewer; chance finds {percent(figure.chance)}"
         )
-    return (
-        f"The strongest of {count}, {best.name}, finds {percent(rate.tpr)} of {metrics.curve.members} members: "
-        f"{level} {percent(rate.tpr_interval.low)} to {percent(rate.tpr_interval.high)}, where chance gives {price}. "
-        f"{attacker}; over all thresholds it reaches {area}."
-    )
+    few = f", so this rests on {figure.allowed} of them" if figure.allowed < ENOUGH_WRONG else ""
+    price = f"{rate(figure.wanted)} of {others} are wrongly accused{few}"
+    return f"{text} while {price}; chance finds {percent(figure.chance)}"
 
 
 def notes(
@@ -74,4 +135,11 @@ def notes(
             found.append(
                 f"A false-positive rate of {percent(lost[-1])} is not measurable with {whole(others)} non-members."
             )
+        found += [
+            f"At {rate(figure.wanted)} false positives only {figure.allowed} of {whole(others)} non-members may be "
+            f"accused. The rate rests on these few, so its interval is wide. For a sharp figure, audit "
+            f"{whole(ENOUGH_WRONG / figure.wanted)} non-members."
+            for figure in metrics.rates
+            if figure.allowed < ENOUGH_WRONG
+        ]
     return (*found, *(attack.note for attack in attacks if attack.note))

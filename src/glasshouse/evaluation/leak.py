@@ -1,0 +1,144 @@
+"""Whether there is any leak at all: one exact p-value over all attacks and all figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.errors import InputError
+from glasshouse.evaluation.roc import allowed_wrong, checked
+from glasshouse.randomness import generator
+
+__all__ = ["LEVEL", "LeakTest", "leak_test"]
+
+LEVEL = 0.05  # of false alarms among audits of models that leak nothing
+_WORK = 40_000_000  # records times permutations
+_FEWEST, _MOST = 199, 1999  # permutations
+_BLOCK = 4_000_000  # labels held at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeakTest:
+    """How surprising the best figure of all attacks is if scores say nothing about membership.
+
+    Args:
+        p_value: the chance of a best figure at least as surprising as the one that was found.
+        permutations: how often the members were permuted; the smallest possible p-value is 1 / (permutations + 1).
+        attack: whose figure is the most surprising.
+        figure: which one: ``"auc"`` or ``"tpr@0.01"``.
+        tested: how many figures the p-value is corrected for.
+    """
+
+    p_value: float
+    permutations: int
+    attack: str
+    figure: str
+    tested: int
+
+    @property
+    def leak(self) -> bool:
+        """Whether a leak is shown; without one, 5 % of all audits say so."""
+        return self.p_value <= LEVEL
+
+
+def leak_test(
+    scores: Mapping[str, FloatArray],
+    members: BoolArray,
+    *,
+    fprs: Sequence[float] = (),
+    permutations: int | None = None,
+    seed: int = 0,
+) -> LeakTest:
+    """Permute the members, with the scores fixed, and compare the best figure over attacks and rates.
+
+    If members were drawn at random and no score depends on who is a member, all ways to draw as many members are
+    equally likely. Each figure (AUC, and TPR at each rate) of each attack becomes a p-value among the permutations;
+    the test statistic is the smallest of them (Westfall and Young, 1993). So it is exact, however the attacks depend
+    on each other and however few permutations there are.
+
+    Args:
+        scores: [N] of each attack, by name.
+        members: [N] which records trained the target.
+        fprs: false-positive rates to look at, besides the AUC.
+        permutations: how many; by default 1 999, and fewer where there are very many records.
+        seed: of the permutations.
+
+    Example:
+        >>> members = np.arange(200) < 100
+        >>> leak_test({"perfect": members * 1.0}, members).p_value
+        0.0005
+        >>> leak_test({"noise": np.random.default_rng(0).normal(size=200)}, members).leak
+        False
+    """
+    if not scores:
+        raise InputError("scores: no attack was given.")
+    given = {name: checked(values, members)[0] for name, values in scores.items()}
+    mask = np.asarray(members, dtype=np.bool_)
+    count = permutations or int(np.clip(_WORK // len(mask), _FEWEST, _MOST))
+    names = [(name, figure) for name in given for figure in ("auc", *(f"tpr@{fpr:g}" for fpr in fprs))]
+    attacks = [_Attack.of(values) for values in given.values()]
+    allowed = [allowed_wrong(fpr, int((~mask).sum())) for fpr in fprs]
+    random = generator(seed, "leak test")
+    found = [_figures(attacks, mask[None, :], allowed)]
+    size = max(1, min(count, _BLOCK // len(mask)))
+    for start in range(0, count, size):
+        drawn = np.broadcast_to(mask, (min(size, count - start), len(mask)))
+        found.append(_figures(attacks, random.permuted(drawn, axis=1), allowed))
+    figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
+    # how many of all arrangements have at least this figure: the p-value of each figure of each arrangement, times them
+    worse = rankdata(-figures, method="max", axis=0)
+    best = worse.min(axis=1)
+    attack, figure = names[int(np.argmin(worse[0]))]
+    return LeakTest(
+        p_value=float((best <= best[0]).mean()),
+        permutations=count,
+        attack=attack,
+        figure=figure,
+        tested=len(names),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """Scores in the form that permutations need: [N] ranks, [N] order from the highest, [N] last of each tie."""
+
+    ranks: FloatArray
+    order: NDArray[np.intp]
+    last_of_tie: BoolArray
+
+    @classmethod
+    def of(cls, scores: FloatArray) -> _Attack:
+        order = np.argsort(-scores, kind="stable")
+        ranked = scores[order]
+        return cls(rankdata(scores), order, np.append(np.diff(ranked) != 0, True))
+
+
+def _figures(attacks: Sequence[_Attack], members: BoolArray, allowed: Sequence[int]) -> FloatArray:
+    """Figures of every attack for arrangements of members [B, N]: the rank sum, and members found; [B, figures]."""
+    sums = members.astype(np.float64) @ np.stack([attack.ranks for attack in attacks], axis=1)  # [B, attacks]
+    columns = []
+    for place, attack in enumerate(attacks):
+        columns += [sums[:, place], *(_found(attack, members, wrong) for wrong in allowed)]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _found(attack: _Attack, members: BoolArray, wrong: int) -> FloatArray:
+    """Members above the lowest threshold that accuses at most so many non-members, for each arrangement [B]."""
+    records = members.shape[1]
+    share = float((~members[0]).mean())
+    # the top of the list that holds more non-members than allowed in nearly every arrangement
+    top = min(records, int((wrong + 1 + 6 * np.sqrt(wrong + 1)) / share) + 10)
+    while True:
+        inside = members[:, attack.order[:top]]
+        accused = np.cumsum(~inside, axis=1, dtype=np.int32)
+        if top == records or (accused[:, -1] > wrong).all():
+            break
+        top = min(records, 2 * top)
+    usable = attack.last_of_tie[:top] & (accused <= wrong)  # a threshold lies between two scores, not inside a tie
+    right = np.cumsum(inside, axis=1, dtype=np.int32)
+    return np.asarray(np.where(usable, right, 0).max(axis=1), dtype=np.float64)

@@ -1,0 +1,74 @@
+"""The attack that a verdict is about, chosen without luck."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from glasshouse.attacks import LossThreshold
+from glasshouse.evaluation import AttackOutcome, evaluate, headline
+from glasshouse.evaluation.simulated import SimulatedFigures
+
+MEMBERS = np.arange(400) < 200
+
+
+def outcome(shift: float, seed: int = 0, **more: Any) -> AttackOutcome:
+    scores = np.random.default_rng(seed).normal(size=400) + shift * MEMBERS
+    return dataclasses.replace(
+        AttackOutcome(LossThreshold(), scores, (), evaluate(scores, MEMBERS, fprs=[0.05]), 0.0), **more
+    )
+
+
+def simulated(strength: float) -> SimulatedFigures:
+    return SimulatedFigures(targets=8, auc=0.5 + strength / 2, strengths=(strength,))
+
+
+def test_simulated_targets_choose_and_the_target_does_not() -> None:
+    """The attack that is better on the target is not taken: that would be luck if both were equal."""
+    outcomes = {
+        "lucky": outcome(3.0, simulated=simulated(0.1)),
+        "steady": outcome(1.0, simulated=simulated(0.2)),
+    }
+    found = headline(outcomes, MEMBERS, fprs=[0.05])
+    assert (found.attack, found.way, found.tried) == ("steady", "simulated", 2)
+    assert found.metrics.auc == evaluate(outcomes["steady"].scores, MEMBERS, fprs=[]).auc
+
+
+def test_without_simulated_targets_one_half_chooses_and_the_other_measures() -> None:
+    found = headline({"weak": outcome(0.2), "strong": outcome(2.0, simulated=simulated(0.9))}, MEMBERS, fprs=[0.05])
+    assert (found.attack, found.way) == ("strong", "half")
+    assert (found.metrics.curve.members, found.metrics.curve.non_members) == (100, 100)
+
+
+def test_the_figure_of_the_chosen_one_of_many_equal_attacks_is_right_on_average() -> None:
+    """Eight attacks on noise: the largest AUC of all is 0.53 on average, that of the chosen one 0.5."""
+    random = np.random.default_rng(0)
+    chosen, luckiest = [], []
+    for run in range(40):
+        outcomes = {str(k): outcome(0.0, seed=int(random.integers(1 << 30))) for k in range(8)}
+        luckiest.append(max(one.metrics.auc for one in outcomes.values() if one.metrics))
+        chosen.append(headline(outcomes, MEMBERS, fprs=[0.05], seed=run).metrics.auc)
+    assert np.mean(luckiest) > 0.53
+    assert abs(np.mean(chosen) - 0.5) < 0.02
+
+
+def test_too_few_records_for_halves_take_the_first_attack() -> None:
+    few = np.arange(8) < 4
+    outcomes = {
+        name: AttackOutcome(
+            LossThreshold(), np.arange(8.0) * sign, (), evaluate(np.arange(8.0) * sign, few, fprs=[]), 0.0
+        )
+        for name, sign in {"first": 1, "second": -1}.items()
+    }
+    found = headline(outcomes, few)
+    assert (found.attack, found.way, found.fpr) == ("first", "only", None)
+
+
+def test_the_rate_of_the_headline_allows_ten_wrong_accusations_where_one_does() -> None:
+    rng = np.random.default_rng(0)
+    members = np.arange(4000) < 2000
+    scores = rng.normal(size=4000)
+    one = AttackOutcome(LossThreshold(), scores, (), evaluate(scores, members, fprs=[0.01, 0.001]), 0.0)
+    assert headline({"one": one}, members, fprs=[0.01, 0.001]).fpr == 0.01
