@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.special import gammaln
+from scipy.stats import norm, rankdata
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
@@ -57,9 +58,10 @@ def leak_test(
     """Permute the members, with the scores fixed, and compare the best figure over attacks and rates.
 
     If members were drawn at random and no score depends on who is a member, all ways to draw as many members are
-    equally likely. Each figure (AUC, and TPR at each rate) of each attack becomes a p-value among the permutations;
-    the test statistic is the smallest of them (Westfall and Young, 1993). So it is exact, however the attacks depend
-    on each other and however few permutations there are.
+    equally likely. Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a
+    rank sum, members above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic
+    is the smallest of them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test
+    is exact, however the attacks depend on each other, with ties, and with any number of permutations.
 
     Args:
         scores: [N] of each attack, by name.
@@ -90,10 +92,9 @@ def leak_test(
         drawn = np.broadcast_to(mask, (min(size, count - start), len(mask)))
         found.append(_figures(attacks, random.permuted(drawn, axis=1), allowed))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
-    # how many of all arrangements have at least this figure: the p-value of each figure of each arrangement, times them
-    worse = rankdata(-figures, method="max", axis=0)
-    best = worse.min(axis=1)
-    attack, figure = names[int(np.argmin(worse[0]))]
+    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks))
+    best = surprise.min(axis=1)
+    attack, figure = names[int(np.argmin(surprise[0]))]
     return LeakTest(
         p_value=float((best <= best[0]).mean()),
         permutations=count,
@@ -125,6 +126,36 @@ def _figures(attacks: Sequence[_Attack], members: BoolArray, allowed: Sequence[i
     for place, attack in enumerate(attacks):
         columns += [sums[:, place], *(_found(attack, members, wrong) for wrong in allowed)]
     return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _log_chances(figures: FloatArray, members: BoolArray, kinds: Sequence[int | None]) -> FloatArray:
+    """Log of the chance of at least each figure [B, figures]; each is a rank sum (None) or found at so many wrong."""
+    inside, records = int(members.sum()), len(members)
+    tables = {wrong: _log_found(wrong, inside, records - inside) for wrong in kinds if wrong is not None}
+    columns = []
+    for values, wrong in zip(figures.T, kinds, strict=True):
+        if wrong is None:
+            centre = inside * (records + 1) / 2
+            spread = np.sqrt(inside * (records - inside) * (records + 1) / 12)
+            columns.append(norm.logsf((values - centre) / spread))
+        else:
+            columns.append(tables[wrong][values.astype(np.intp)])
+    return np.stack(columns, axis=1)
+
+
+def _log_found(wrong: int, inside: int, outside: int) -> FloatArray:
+    """Log of the chance of at least m members before the (wrong + 1)-th non-member, for m = 0 … inside."""
+    counts = np.arange(inside + 1)
+    chances = (
+        _log_choose(counts + wrong, wrong)
+        + _log_choose(inside - counts + outside - wrong - 1, outside - wrong - 1)
+        - _log_choose(inside + outside, outside)
+    )
+    return np.logaddexp.accumulate(chances[::-1])[::-1]
+
+
+def _log_choose(many: NDArray[np.int64] | int, few: int) -> FloatArray:
+    return np.asarray(gammaln(np.add(many, 1)) - gammaln(few + 1) - gammaln(np.subtract(many, few) + 1))
 
 
 def _found(attack: _Attack, members: BoolArray, wrong: int) -> FloatArray:
