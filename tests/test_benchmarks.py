@@ -49,3 +49,13 @@ def test_models_trained_together_cost_a_fraction(real_data: Path, monkeypatch: p
     short = replace(together.CORA, epochs=40, device="cpu"), replace(together.PERCEPTRON, epochs=5, device="cpu")
     assert together.compare(short[0], graph, models=4, threads=1, repeats=1)["work_ratio"] > 3
     assert together.compare(short[1], together.digits(), models=32, threads=1, repeats=1)["work_ratio"] > 1.5
+
+
+def test_intervals_hold_the_truth() -> None:
+    """A small part of benchmarks/intervals.md: Gaussian scores and votes, 250 runs each."""
+    intervals = benchmark("intervals")
+    for truth in (intervals.gaussian(0.8), intervals.votes(0.8)):
+        found = intervals.coverage(truth, records=2000, share=0.5, runs=250)
+        for figure, (hit, _, allowed) in found.items():
+            assert hit >= 0.92, figure
+            assert hit <= 0.999 or not allowed >= 10, figure

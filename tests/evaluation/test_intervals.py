@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 
 from glasshouse import InputError
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation import clopper_pearson, delong
+from glasshouse.evaluation import clopper_pearson, delong, roc, tpr_intervals
+from glasshouse.evaluation.intervals import balanced_accuracy_interval
 from tests.strategies import scores_and_members
 
 
@@ -61,3 +62,58 @@ def test_delongs_interval_covers_the_true_area(shift: float) -> None:
         low, high = delong(random.normal(size=150) + shift * members, members, confidence=0.9)
         hits += low <= truth <= high
     assert 0.85 < hits / 400 < 0.95
+
+
+def plain_tpr_interval(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[float, float]:
+    """The same written out from the scores, by a fine grid: every J, and each tie with all of its members."""
+    inside, outside = scores[members], np.sort(scores[~members])[::-1]
+    grid = np.linspace(0, 1, 20_001)
+    total = np.zeros_like(grid)
+    for above in range(len(outside) + 1):
+        # a threshold cannot divide a tie: the most non-members, at most so many, that some threshold accuses
+        accused = max((wrong for t in [*outside, np.inf] if (wrong := int((outside >= t).sum())) <= above), default=0)
+        fewest = int((inside >= outside[accused - 1]).sum()) if accused else 0
+        most = int((inside > outside[accused]).sum()) if accused < len(outside) else len(inside)
+        # Clopper and Pearson's two distributions: where the rate is if so many of the members were found
+        low = beta.cdf(grid, fewest, len(inside) - fewest + 1) if fewest else np.ones_like(grid)
+        high = beta.cdf(grid, most + 1, len(inside) - most) if most < len(inside) else (grid >= 1) * 1.0
+        total += binom.pmf(above, len(outside), fpr) * (low + high) / 2
+    return float(grid[np.argmax(total >= 0.025)]), float(grid[np.argmax(total >= 0.975 - 1e-12)])
+
+
+@settings(max_examples=30, deadline=None)
+@given(scores_and_members(), st.sampled_from([0.05, 0.2, 0.5, 0.9]))
+def test_a_tprs_interval_is_the_one_written_out(pair: tuple[FloatArray, BoolArray], fpr: float) -> None:
+    (found,) = tpr_intervals(roc(*pair), [fpr])
+    assert found == pytest.approx(plain_tpr_interval(*pair, fpr), abs=2e-4)
+
+
+@pytest.mark.parametrize(("area", "fpr"), [(0.5, 0.02), (0.8, 0.02), (0.95, 0.01)])
+def test_a_tprs_interval_holds_the_truth_although_the_threshold_is_read_from_the_sample(
+    area: float, fpr: float
+) -> None:
+    """benchmarks/intervals.py measures many more cases."""
+    random, shift = np.random.default_rng(0), np.sqrt(2) * norm.ppf(area)
+    truth, members = norm.sf(norm.isf(fpr) - shift), np.arange(1000) < 500
+    hits = 0
+    for _ in range(400):
+        ((low, high),) = tpr_intervals(roc(random.normal(size=1000) + shift * members, members), [fpr])
+        hits += low <= truth <= high
+    assert 0.93 <= hits / 400 <= 0.999
+
+
+def test_a_sample_of_the_values_above_the_threshold_changes_no_printed_digit() -> None:
+    members = np.arange(40_000) < 20_000
+    curve = roc(np.random.default_rng(0).normal(size=40_000) + members, members)
+    (few,), (all_,) = tpr_intervals(curve, [0.3]), tpr_intervals(curve, [0.3], nodes=100_000)
+    assert few == pytest.approx(all_, abs=2e-4)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1.0, 3.0])
+def test_the_interval_of_the_best_balanced_accuracy_holds_the_truth(shift: float) -> None:
+    random, members = np.random.default_rng(0), np.arange(600) < 300
+    hits = 0
+    for _ in range(400):
+        low, high = balanced_accuracy_interval(roc(random.normal(size=600) + shift * members, members))
+        hits += low <= norm.cdf(shift / 2) <= high
+    assert hits / 400 >= 0.93

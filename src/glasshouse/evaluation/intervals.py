@@ -53,7 +53,7 @@ def tpr_intervals(
     the true-positive rate is between Beta(M, n₁ − M + 1) and Beta(M + 1, n₁ − M), as in a Clopper-Pearson interval.
     The ends are quantiles of the mixture of these distributions over J, half of each. So an interval is wide where few
     false positives are allowed; its lower end is 0 if there may be no non-member above the threshold. Coverage is
-    measured in ``benchmarks/coverage.md``.
+    measured in ``benchmarks/intervals.md``.
 
     Args:
         curve: the ROC of a sample.
