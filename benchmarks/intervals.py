@@ -192,8 +192,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = [
         "# Coverage of the printed 95 % intervals",
         "",
-        f"`python benchmarks/intervals.py --runs {given.runs} --nodes {given.nodes}`. Each cell: how often the interval "
-        "held the truth, and its mean width in brackets.",
+        f"`python benchmarks/intervals.py --runs {given.runs} --nodes {given.nodes}`. Each cell: how often the "
+        "interval held the truth, and its mean width in brackets.",
         f"Wanted: between {100 * _LIMITS[0]:g} % and {100 * _LIMITS[1]:g} % where ten false positives or more are "
         "allowed. “Rests on k”: only k non-members may be accused; the interval is wide, and the report says so.",
         "",
