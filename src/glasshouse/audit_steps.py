@@ -189,9 +189,14 @@ def audit_view(
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
         context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
-        attackers = [outcome for outcome in outcomes.values() if not outcome.attack.knows_truth]
-        guesses = [some for outcome in attackers for some in outcome.guesses(members)]
-        privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))
+        attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
+        privacy = judge_claim(
+            claim,
+            {name: outcome.scores for name, outcome in attackers.items()},
+            members=members,
+            practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
+            unit="record" if surroundings is None else "node",
+        )
     return AuditResult(
         evidence=evidence,
         outcomes=outcomes,

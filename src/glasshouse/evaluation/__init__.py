@@ -5,10 +5,15 @@ from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.privacy import (
+    GaussianBound,
+    Guesses,
     PrivacyClaim,
     PrivacyVerdict,
     epsilon_lower_bound,
+    gaussian_epsilon,
     judge_claim,
+    mu_if_independent,
+    mu_lower_bound,
     posterior_bound,
 )
 from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
@@ -21,6 +26,8 @@ __all__ = [
     "AcrossTargets",
     "AttackOutcome",
     "Best",
+    "GaussianBound",
+    "Guesses",
     "Interval",
     "Metrics",
     "Pick",
@@ -35,7 +42,10 @@ __all__ = [
     "epsilon_lower_bound",
     "estimate_thresholds",
     "evaluate",
+    "gaussian_epsilon",
     "judge_claim",
+    "mu_if_independent",
+    "mu_lower_bound",
     "posterior_bound",
     "roc",
     "run_attack",
