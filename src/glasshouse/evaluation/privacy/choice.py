@@ -55,7 +55,7 @@ def chosen_guesses(
 
     Example:
         >>> values = np.arange(200.0)
-        >>> shares = tuple(0.5 + 0.4 * (place == 3) for place in range(22))
+        >>> shares = tuple(0.5 + 0.4 * (place == 5) for place in range(len(DESIGNS) + 1))
         >>> options = {"practice": {"base": shares}, "delta": 0.0, "confidence": 0.95}
         >>> chosen_guesses({"base": values}, values >= 100, **options)[0][0]
         Guessed(attack='base', members=10, others=10, correct=20, tried=1)

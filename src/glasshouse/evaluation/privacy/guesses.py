@@ -16,7 +16,7 @@ from glasshouse.randomness import generator
 
 __all__ = ["DESIGNS", "EVERY_RECORD", "Design", "Guesses", "count_right", "shares_right", "sized"]
 
-_FRACTIONS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
+_FRACTIONS = (0.0002, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
 
 
 class Design(NamedTuple):
