@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,7 +188,7 @@ def above(found: FloatArray, truth: Truth) -> FloatArray:
     return np.asarray((found > np.array(limits) + 1e-6).mean(axis=0))
 
 
-def _row(name: str, truth: float, cells: Sequence[float], *, percent: bool = False) -> str:
+def _row(name: str, truth: float, cells: Iterable[float], *, percent: bool = False) -> str:
     told = [f"{100 * cell:.1f} %" if percent else f"{cell:.2f}" for cell in cells]
     return f"| {name} | {'∞' if math.isinf(truth) else f'{truth:.2f}'} | " + " | ".join(told) + " |"
 

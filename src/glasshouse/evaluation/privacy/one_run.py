@@ -26,8 +26,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
-from scipy.stats import binom
+from scipy.special import betainc, expit, gammaln, log_expit, logit
 
 from glasshouse.arrays import FloatArray
 from glasshouse.evaluation.privacy.guesses import Guesses
@@ -111,6 +110,11 @@ class _Many(NamedTuple):
         """From one object each."""
         return cls(*(np.array([getattr(one, name) for one in several], dtype=np.float64) for name in cls._fields))
 
+    def ways(self) -> FloatArray:
+        """[D] logarithm of the binomial coefficient."""
+        wrong = self.made - self.correct
+        return np.asarray(gammaln(self.made + 1) - gammaln(self.correct + 1) - gammaln(wrong + 1))
+
 
 def _bounds(many: _Many, *, delta: float, confidence: float) -> FloatArray:
     """[D] bounds on ε: the contradicted δ falls with ε, so its crossing of ``delta`` is found by halving."""
@@ -127,11 +131,12 @@ def _delta_shown(epsilon: FloatArray, many: _Many, *, confidence: float) -> Floa
     """The bound of the module solved for δ, where it is 1 − confidence."""
     correct, made = many.correct, many.made
     odds = epsilon + logit(np.clip(many.prior, 1e-12, 1 - 1e-12))
-    tail = binom.sf(correct - 1, made, expit(odds))  # β
+    tail = betainc(np.maximum(correct, 1), made - correct + 1, expit(odds))  # β
+    at = np.exp(many.ways() + correct * log_expit(odds) + (made - correct) * log_expit(-odds))  # w_c
     with np.errstate(divide="ignore", invalid="ignore"):
         # w_c / β, and where β is too small for a float: below it, from the sum of a geometric series
         falling = 1 - np.exp(np.minimum(odds, 50.0)) * (made - correct) / (correct + 1)
-        first = np.where(tail > _TINY, binom.pmf(correct, made, expit(odds)) / tail, np.maximum(falling, 0.0))
+        first = np.where(tail > _TINY, at / tail, np.maximum(falling, 0.0))
         room = (1 - confidence - tail) / (1 - tail)
         shown = room * correct * first / np.maximum(many.possible, 1)
     return np.where((tail < 1 - confidence) & (correct > 0), shown, 0.0)
