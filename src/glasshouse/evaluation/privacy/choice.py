@@ -35,6 +35,23 @@ class Guessed:
     correct: int
     tried: int = 1
 
+    def sentence(self, unit: str = "record") -> str:
+        """What was guessed, how many guesses were right, and where that was chosen.
+
+        Example:
+            >>> Guessed("base", members=50, others=0, correct=47).sentence().split(". ")[0]
+            'base called the 50 records ranked highest members; 47 of these 50 guesses were right'
+        """
+        sides = [f"the {self.members} {unit}s ranked highest members"] if self.members else []
+        sides += [f"the {self.others} {unit}s ranked lowest non-members"] if self.others else []
+        chosen = (
+            f"{self.tried} sets of guesses were tried, and share the allowed error."
+            if self.tried > 1
+            else "Which attack guesses, and about how many, was chosen without looking at the target's members."
+        )
+        right = f"{self.correct} of these {self.members + self.others} guesses were right"
+        return f"{self.attack} called {' and '.join(sides)}; {right}. {chosen}"
+
 
 def chosen_guesses(
     scores: Mapping[str, FloatArray],

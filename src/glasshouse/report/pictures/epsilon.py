@@ -22,13 +22,13 @@ def epsilon_picture(privacy: PrivacyVerdict) -> Markup:
     claimed = privacy.claim.epsilon if privacy.claim else None
     high = max(1.0, 1.35 * max(privacy.shown, claimed or 0.0))
     frame = Frame(Axis(0.0, high), Axis(0.0, 1.0), _WIDTH, _HEIGHT, left=20, right=20, top=30)
-    parts = frame.grid("ε", y_ticks=False)
+    delta = privacy.claim.delta if privacy.claim else privacy.delta
+    parts = frame.grid(f"ε at δ = {delta:g}", y_ticks=False)
     floor = frame.height - frame.bottom
     start, end = frame.px(privacy.shown), frame.px(high)
     parts.append(element("rect", x=start, y=floor - 16, width=end - start, height=16.0, css="open"))
     parts.append(element("line", x1=start, x2=start, y1=frame.top, y2=floor, css="bound"))
-    delta = privacy.claim.delta if privacy.claim else privacy.delta
-    bound = f"shown: ε ≥ {privacy.shown:.2f} at δ = {delta:g}"
+    bound = f"shown: ε ≥ {privacy.shown:.2f}"
     right_half = privacy.shown > high / 2
     parts.append(element("text", bound, x=start, y=24.0, css="key", text_anchor="end" if right_half else "start"))
     label = f"The attacks show that ε is at least {privacy.shown:.2f} at δ = {delta:g}."
