@@ -190,9 +190,15 @@ def audit_view(
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
         context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
         found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
-        attackers = [outcome for outcome in outcomes.values() if not outcome.attack.knows_truth]
-        guesses = [some for outcome in attackers for some in outcome.guesses(members)]
-        privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))
+        attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
+        privacy = judge_claim(
+            claim,
+            {name: outcome.scores for name, outcome in attackers.items()},
+            members=members,
+            practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
+            unit="record" if surroundings is None else "node",
+            leak=found.test.leak,
+        )
     return AuditResult(
         evidence=evidence,
         outcomes=outcomes,

@@ -14,12 +14,9 @@ from glasshouse.evaluation import run_attack
 from tests.strategies import gaussian_evidence
 
 
-def test_guesses_count_who_is_called_and_who_of_them_is_a_member() -> None:
+def test_the_highest_score_has_rank_one() -> None:
     evidence, members = gaussian_evidence(records=500, models=8, shift=2.0, seed=0)
     outcome = run_attack(BASE(), evidence, fprs=[0.05, 0.1], members=members)
-    for threshold, guesses in zip(outcome.thresholds, outcome.guesses(members), strict=True):
-        called = outcome.scores >= threshold.value
-        assert guesses == ((called & members).sum(), called.sum())
     assert outcome.ranks[np.argmax(outcome.scores)] == 1
 
 

@@ -5,11 +5,11 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from glasshouse.evaluation import PrivacyClaim, PrivacyVerdict, roc
+from glasshouse.evaluation import GaussianBound, PrivacyClaim, PrivacyVerdict, roc
 from glasshouse.report.curves import curve_of
 from glasshouse.report.histograms import histogram_of
 from glasshouse.report.page import picture_style
-from glasshouse.report.pictures import epsilon_picture, histogram_picture, roc_picture
+from glasshouse.report.pictures import epsilon_picture, fdp_picture, histogram_picture, roc_picture
 from glasshouse.report.pictures.axes import Axis
 
 
@@ -45,7 +45,7 @@ def test_small_samples_have_a_picture(members: int) -> None:
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 100.0])
 @pytest.mark.parametrize("claim", [None, PrivacyClaim(epsilon=0.0), PrivacyClaim(epsilon=8.0, delta=1e-5)])
 def test_epsilon_and_its_claim_are_said_in_the_picture(epsilon: float, claim: PrivacyClaim | None) -> None:
-    drawn = epsilon_picture(PrivacyVerdict(claim, epsilon, 0.95, contradicted=False))
+    drawn = epsilon_picture(PrivacyVerdict(claim=claim, pure=epsilon, epsilon=epsilon))
     assert f"ε ≥ {epsilon:.2f}" in drawn
     assert ("claimed" in drawn) is (claim is not None)
 
@@ -56,3 +56,16 @@ def test_ticks_are_round_and_inside() -> None:
         "5 %", "10 %", "20 %", "50 %", "100 %",
     ]  # fmt: skip
     assert [value for value, _ in Axis(-3.0, 7.0).ticks()] == [-2.5, 0.0, 2.5, 5.0]
+
+
+@pytest.mark.parametrize("claim", [None, PrivacyClaim(epsilon=8.0, delta=1e-5)])
+def test_the_trade_off_shows_chance_the_attack_and_what_is_known_of_privacy(claim: PrivacyClaim | None) -> None:
+    measured = curve_of(roc(np.arange(50.0), np.arange(50) > 20))
+    empty = fdp_picture(PrivacyVerdict(claim=claim), "base", measured)
+    assert "chance" in empty
+    assert "μ =" not in empty
+    assert ("claimed" in empty) is (claim is not None)
+    shown = PrivacyVerdict(claim=claim, gaussian=GaussianBound(0.5, 1.9), independent=GaussianBound(0.8, 3.4))
+    full = fdp_picture(shown, "base", measured)
+    assert "μ = 0.50, any records" in full
+    assert "μ = 0.80, independent" in full

@@ -7,10 +7,15 @@ from glasshouse.evaluation.leak import LeakTest, leak_test
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.privacy import (
+    GaussianBound,
+    Guesses,
     PrivacyClaim,
     PrivacyVerdict,
     epsilon_lower_bound,
+    gaussian_epsilon,
     judge_claim,
+    mu_if_independent,
+    mu_lower_bound,
     posterior_bound,
 )
 from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
@@ -23,6 +28,8 @@ __all__ = [
     "AcrossTargets",
     "AttackOutcome",
     "Best",
+    "GaussianBound",
+    "Guesses",
     "Headline",
     "Interval",
     "LeakTest",
@@ -39,9 +46,12 @@ __all__ = [
     "epsilon_lower_bound",
     "estimate_thresholds",
     "evaluate",
+    "gaussian_epsilon",
     "headline",
     "judge_claim",
     "leak_test",
+    "mu_if_independent",
+    "mu_lower_bound",
     "posterior_bound",
     "roc",
     "run_attack",

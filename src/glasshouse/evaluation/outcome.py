@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.evaluation.metrics import Metrics
-from glasshouse.evaluation.privacy import Guesses
 from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.evaluation.thresholds import Threshold
 
@@ -53,8 +52,3 @@ class AttackOutcome:
     def ranks(self) -> FloatArray:
         """[N], 1 for the most exposed record; equal scores share a rank."""
         return np.asarray(rankdata(-self.scores, method="min"), dtype=np.int64)
-
-    def guesses(self, members: BoolArray) -> tuple[Guesses, ...]:
-        """How many records each threshold calls members, and how many of them are."""
-        called = [threshold.decide(self.scores) for threshold in self.thresholds]
-        return tuple(Guesses(correct=int((who & members).sum()), made=int(who.sum())) for who in called)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.evaluation.privacy.guesses import shares_right
 from glasshouse.evaluation.roc import auc, roc
 from glasshouse.evaluation.thresholds import Scored
 
@@ -23,11 +24,13 @@ class SimulatedFigures:
         auc: mean area under their ROC curves.
         strengths: mean true-positive rate per allowed false-positive rate, one for each wanted rate: at ties that keep
             a rate from being reached, the TPR when ties are broken at random.
+        shares_right: mean share of right guesses for each way to guess that a bound on ε may use.
     """
 
     targets: int
     auc: float
     strengths: tuple[float, ...]
+    shares_right: tuple[float, ...] = ()
 
 
 def simulated_figures(scored: Scored, fprs: Sequence[float]) -> SimulatedFigures:
@@ -35,13 +38,15 @@ def simulated_figures(scored: Scored, fprs: Sequence[float]) -> SimulatedFigures
 
     Example:
         >>> pair = (np.arange(20.0), np.arange(20) >= 10)
-        >>> simulated_figures([pair, pair], [0.1])
-        SimulatedFigures(targets=2, auc=1.0, strengths=(1.0,))
+        >>> figures = simulated_figures([pair, pair], [0.1])
+        >>> figures.targets, figures.auc, figures.strengths
+        (2, 1.0, (1.0,))
     """
     return SimulatedFigures(
         targets=len(scored),
         auc=float(np.mean([auc(*pair) for pair in scored])),
         strengths=tuple(float(np.mean([rate_with_ties(*pair, fpr)[0] for pair in scored])) for fpr in fprs),
+        shares_right=tuple(np.mean([shares_right(*pair) for pair in scored], axis=0).tolist()),
     )
 
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from glasshouse.report.page import render_page
 from glasshouse.report.pictures import (
     epsilon_picture,
+    fdp_picture,
     histogram_picture,
     neighbourhood_picture,
     reliability_picture,
@@ -74,10 +75,20 @@ def render_html(summary: Summary) -> str:
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
         epsilon=epsilon_picture(summary.privacy) if summary.privacy is not None else None,
+        fdp=_fdp(summary),
         columns=columns,
         rows=rows,
         classes=sorted({row.label for row in rows if row.label is not None}),
     )
+
+
+def _fdp(summary: Summary) -> Markup | None:
+    """The trade-off of the attack that guessed; None where nothing was guessed."""
+    privacy = summary.privacy
+    if privacy is None or privacy.guessed is None:
+        return None
+    measured = summary.attack(privacy.guessed.attack).metrics
+    return None if measured is None else fdp_picture(privacy, privacy.guessed.attack, measured.curve)
 
 
 def _columns(summary: Summary) -> list[_Column]:

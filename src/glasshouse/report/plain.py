@@ -115,11 +115,13 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     if verdict is None:
         return None
     plain: dict[str, Any] = _dumped(PrivacyVerdict, verdict)
-    return {"epsilon_lower_bound": plain.pop("epsilon"), **plain, "sentence": verdict.sentence()}
+    bound = plain.pop("epsilon")
+    found = {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, "sentence": verdict.sentence()}
+    return found | {"gaussian_sentence": verdict.gaussian_sentence()}
 
 
 def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {**plain, "epsilon": plain["epsilon_lower_bound"]}
+    return {**plain, "epsilon": plain["epsilon_lower_bound"] or 0.0}
 
 
 def _dumped(kind: Any, value: Any) -> Any:

@@ -45,6 +45,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     console.print(escape(summary.verdict), highlight=False)
     if summary.privacy is not None:
         console.print(escape(summary.privacy.sentence()), highlight=False)
+        if summary.privacy.gaussian_sentence():
+            console.print(escape(summary.privacy.gaussian_sentence()), highlight=False)
 
 
 def _attacks(summary: Summary) -> RichTable:

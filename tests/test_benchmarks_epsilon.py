@@ -1,0 +1,21 @@
+"""A small version of benchmarks/epsilon.py."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.test_benchmarks import benchmark
+
+
+def test_guesses_on_both_sides_gain_over_the_former_bound_and_stay_below_the_truth() -> None:
+    epsilon = benchmark("epsilon")
+    mechanism, truth = epsilon.gaussian(1.0)
+    found, verdicts = epsilon.repeat(mechanism, records=1000, repeats=15)
+    former, pure, free, gaussian, independent = found.mean(axis=0)
+    assert former < free <= pure
+    assert free < gaussian < independent < truth.epsilon
+    assert (epsilon.above(found, truth) <= 0.2).all()  # three of fifteen
+    guesses = epsilon._guesses(verdicts[0], 1000)
+    assert np.isclose(
+        epsilon.gaussian_epsilon(epsilon.recursion(guesses), 1e-5), verdicts[0].gaussian.epsilon, rtol=0.2
+    )
