@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
+from glasshouse.evaluation import AttackOutcome, Known, PrivacyClaim, how_drawn, judge_claim, run_attack
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
@@ -153,6 +153,7 @@ def audit_view(
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
+    known: Known | None = None,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -170,6 +171,7 @@ def audit_view(
         progress: whether to show bars.
         left_out: attacks that were left out beforehand, each with the reason.
         surroundings: of the records, where they are nodes of a graph.
+        known: what is known about the records without the target; by default their labels.
     """
     evidence = view.evidence
     outcomes: dict[str, AttackOutcome] = {}
@@ -184,14 +186,18 @@ def audit_view(
             failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
-    privacy = None
+    privacy = drawn = None
     if members is not None:
+        drawn = how_drawn(known or Known(labels=labels), evidence, members, seed=context.seed or 0)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
-        context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
+        unlike = (drawn.warning(),) if drawn is not None and drawn.found else ()
+        context = dataclasses.replace(context, warnings=(*unlike, *doubts, *context.warnings))
         attackers = [outcome for outcome in outcomes.values() if not outcome.attack.knows_truth]
         guesses = [some for outcome in attackers for some in outcome.guesses(members)]
-        privacy = judge_claim(claim, guesses, records=evidence.records, prior=float(members.mean()))
+        withheld = "" if drawn is None else drawn.withheld
+        share = float(members.mean())
+        privacy = judge_claim(claim, guesses, records=evidence.records, prior=share, withheld=withheld)
     return AuditResult(
         evidence=evidence,
         outcomes=outcomes,
@@ -202,6 +208,7 @@ def audit_view(
         context=context,
         surroundings=surroundings,
         left_out={**(left_out or {}), **failed},
+        drawn=drawn,
     )
 
 

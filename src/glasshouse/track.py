@@ -59,6 +59,6 @@ def logged_metrics(figures: dict[str, Any]) -> dict[str, float]:
             found[f"{name}/auc"] = attack["auc"]
             for rate in attack["rates"]:
                 found[f"{name}/tpr_at_{rate['wanted'] if rate['reached'] else rate['fpr']:g}"] = rate["tpr"]
-    if figures["privacy"] is not None:
+    if figures["privacy"] is not None and not figures["privacy"]["withheld"]:
         found["epsilon_lower_bound"] = figures["privacy"]["epsilon_lower_bound"]
     return found

@@ -1,6 +1,7 @@
 """Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
 from glasshouse.evaluation.best import Best, Pick
+from glasshouse.evaluation.drawn import Blind, Drawn, Joined, Known, how_drawn
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
@@ -21,7 +22,11 @@ __all__ = [
     "AcrossTargets",
     "AttackOutcome",
     "Best",
+    "Blind",
+    "Drawn",
     "Interval",
+    "Joined",
+    "Known",
     "Metrics",
     "Pick",
     "PrivacyClaim",
@@ -35,6 +40,7 @@ __all__ = [
     "epsilon_lower_bound",
     "estimate_thresholds",
     "evaluate",
+    "how_drawn",
     "judge_claim",
     "posterior_bound",
     "roc",

@@ -97,15 +97,19 @@ class PrivacyVerdict:
         epsilon: lower bound on the true ε, the largest over all attacks and thresholds.
         confidence: of the bound, over all attacks and thresholds at once.
         contradicted: whether the bound is above the claim.
+        withheld: why no bound is given, although it was asked for; then ``epsilon`` is 0 and means nothing.
     """
 
     claim: PrivacyClaim | None
     epsilon: float
     confidence: float
     contradicted: bool
+    withheld: str = ""
 
     def sentence(self) -> str:
         """The verdict in words."""
+        if self.withheld:
+            return f"ε is withheld: {self.withheld}."
         level = f"{self.confidence:.0%}"
         found = f"the attacks show ε ≥ {self.epsilon:.2f} with {level} confidence"
         if self.claim is None:
@@ -123,14 +127,19 @@ def judge_claim(
     records: int,
     prior: float = 0.5,
     confidence: float = 0.95,
+    withheld: str = "",
 ) -> PrivacyVerdict:
     """Bound ε by the best of several sets of guesses, each with its share of the allowed error (Bonferroni).
+
+    With a reason in ``withheld`` no bound is given, and no claim is judged.
 
     Example:
         >>> verdict = judge_claim(PrivacyClaim(epsilon=1.0), [Guesses(95, 100), Guesses(10, 10)], records=1000)
         >>> verdict.contradicted, round(verdict.epsilon, 2)
         (True, 2.06)
     """
+    if withheld:
+        return PrivacyVerdict(claim, 0.0, confidence, contradicted=False, withheld=withheld)
     each = 1 - (1 - confidence) / max(1, len(several))
     delta = claim.delta if claim else 0.0
     bounds = [

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from glasshouse.evaluation import PrivacyVerdict
+from glasshouse.evaluation import Drawn, PrivacyVerdict
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.neighbourhood import Neighbourhood
@@ -40,6 +40,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
+        "drawn": _drawn_json(summary.drawn),
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
     }
@@ -93,6 +94,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
         neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
         left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
+        drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
     )
 
 
@@ -112,11 +114,16 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     if verdict is None:
         return None
     plain: dict[str, Any] = _dumped(PrivacyVerdict, verdict)
-    return {"epsilon_lower_bound": plain.pop("epsilon"), **plain, "sentence": verdict.sentence()}
+    epsilon = plain.pop("epsilon")
+    return {"epsilon_lower_bound": None if verdict.withheld else epsilon, **plain, "sentence": verdict.sentence()}
+
+
+def _drawn_json(drawn: Drawn | None) -> dict[str, Any] | None:
+    return None if drawn is None else {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()}
 
 
 def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {**plain, "epsilon": plain["epsilon_lower_bound"]}
+    return {**plain, "epsilon": plain["epsilon_lower_bound"] or 0.0}  # null: it is withheld
 
 
 def _dumped(kind: Any, value: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict
+from glasshouse.evaluation import AttackOutcome, Drawn, PrivacyVerdict
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.neighbourhood import Neighbourhood, Surroundings
@@ -37,6 +37,7 @@ class Summary:
         top_records: the records most at risk by the strongest attack.
         neighbourhoods: of the first of them, in their order; empty without a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
+        drawn: whether members can be told from others without the target; None if that could not be tested.
     """
 
     context: Context
@@ -51,6 +52,7 @@ class Summary:
     top_records: Table
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
     left_out: Mapping[str, str] = field(default_factory=dict)
+    drawn: Drawn | None = None
 
     @property
     def unreached(self) -> bool:
@@ -73,6 +75,7 @@ def summarise(
     surroundings: Surroundings | None = None,
     warning: str = "",
     left_out: Mapping[str, str] | None = None,
+    drawn: Drawn | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -85,6 +88,7 @@ def summarise(
         surroundings: of the records, if they are nodes of a graph.
         warning: why the figures cannot be trusted; mostly empty.
         left_out: attacks that gave no outcome, each with the reason.
+        drawn: whether members can be told from others without the target.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -101,7 +105,7 @@ def summarise(
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
     best = strongest(attacks)
     first = np.argsort(records[f"{best.name}_rank"], kind="stable")[:_TOP]
-    drawn = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
+    drawings = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
         verdict=verdict(best, attacks, context),
@@ -113,6 +117,7 @@ def summarise(
         privacy=privacy,
         notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
-        neighbourhoods=drawn,
+        neighbourhoods=drawings,
         left_out=dict(left_out or {}),
+        drawn=drawn,
     )
