@@ -113,7 +113,8 @@ def how_drawn(known: Known, evidence: Evidence, members: BoolArray, *, seed: int
 
     Example:
         >>> random = np.random.default_rng(0)
-        >>> evidence = Evidence(target_loss=np.ones(200), shadow_loss=np.ones((2, 200)), shadow_members=[[1, 0] * 100] * 2)
+        >>> losses = {"target_loss": np.ones(200), "shadow_loss": np.ones((2, 200))}
+        >>> evidence = Evidence(**losses, shadow_members=np.zeros((2, 200)))
         >>> bright = random.normal(size=(200, 4))
         >>> how_drawn(Known(x=bright), evidence, bright[:, 0] > 0, seed=0).found
         True

@@ -127,7 +127,7 @@ def _filled(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
     if missing.any():
         known = np.where(missing.all(axis=0), 0.0, values)
         values = np.where(missing, np.nanmedian(known, axis=0), values)
-    return np.nan_to_num(values)
+    return np.asarray(np.nan_to_num(values))
 
 
 def _reduced(x: Any, random: np.random.Generator) -> FloatArray:
