@@ -48,7 +48,7 @@ class Drawn:
         """Why no ε can be given; empty if nothing was found."""
         if not self.found:
             return ""
-        return "members differ from others in kind" if self._told else "members are connected to members"
+        return "members differ from others in kind" if self._told else "members were not drawn at random from the graph"
 
     def warning(self) -> str:
         """What comes first in a report; empty if nothing was found."""
@@ -59,14 +59,11 @@ class Drawn:
             low, high = self.blind.interval
             found.append(
                 f"Members can be told from others without the model: features, labels and shadow models alone give AUC "
-                f"{self.blind.auc:.2f} ({low:.2f} to {high:.2f})."
+                f"{self.blind.auc:.2f} ({low:.2f} to {high:.2f}; p = {self.blind.p_value:.2g} if they were drawn at "
+                f"random)."
             )
         if self._clustered and self.joined is not None:
-            low, high = self.joined.expected
-            found.append(
-                f"Members were not drawn at random from the graph: {100 * self.joined.share:.1f} % of the edges join "
-                f"two members or two others, and in a random draw {100 * low:.1f} to {100 * high:.1f} %."
-            )
+            found.append(f"Members were not drawn at random from the graph: {self.joined.sentence()}.")
         return " ".join(
             [
                 *found,
@@ -83,10 +80,7 @@ class Drawn:
             f"p = {self.blind.p_value:.2g} if they were drawn at random)."
         )
         if self.joined is not None:
-            line += (
-                f" {100 * self.joined.share:.1f} % of the edges join two members or two others "
-                f"(p = {self.joined.p_value:.2g})."
-            )
+            line += f" {self.joined.sentence()}; p = {self.joined.p_value:.2g}."
         return line
 
     @property

@@ -48,7 +48,8 @@ class Known:
         """How many records can be read at a limited cost: ``most``, or fewer of wide features."""
         if self.x is None or hasattr(self.x, "tocsr"):
             return most
-        return min(most, max(500, _VALUES // max(1, int(np.prod(self.x.shape[1:])))))
+        width = int(np.prod(self.x.shape[1:])) * (1 if self.pairs is None else 2)  # neighbours have features too
+        return min(most, max(500, _VALUES // max(1, width)))
 
     def pairs_of_audited(self) -> IntArray:
         """[2, E'] the edges between audited nodes, as positions among them."""
