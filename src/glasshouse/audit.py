@@ -23,7 +23,7 @@ from glasshouse.audit_steps import (
 )
 from glasshouse.compute import Compute
 from glasshouse.errors import InputError
-from glasshouse.evaluation import PrivacyClaim
+from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, QueryOptions, accuracy, collect
@@ -157,6 +157,7 @@ def audit(
         claim=claim,
         policy=policy,
         progress=progress,
+        known=Known(x=population.x, labels=population.y),
     )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim, headline, judge_claim, run_attack
+from glasshouse.evaluation import AttackOutcome, Known, PrivacyClaim, headline, how_drawn, judge_claim, run_attack
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
@@ -153,6 +153,7 @@ def audit_view(
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
+    known: Known | None = None,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -170,6 +171,7 @@ def audit_view(
         progress: whether to show bars.
         left_out: attacks that were left out beforehand, each with the reason.
         surroundings: of the records, where they are nodes of a graph.
+        known: what is known about the records without the target; by default their labels.
     """
     evidence = view.evidence
     outcomes: dict[str, AttackOutcome] = {}
@@ -184,11 +186,13 @@ def audit_view(
             failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
-    found, privacy = None, None
+    found = privacy = drawn = None
     if members is not None:
+        drawn = how_drawn(known or Known(labels=labels), evidence, members, seed=context.seed or 0)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
-        context = dataclasses.replace(context, warnings=(*doubts, *context.warnings))
+        unlike = (drawn.warning(),) if drawn is not None and drawn.found else ()
+        context = dataclasses.replace(context, warnings=(*unlike, *doubts, *context.warnings))
         found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         privacy = judge_claim(
@@ -198,6 +202,7 @@ def audit_view(
             practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
             unit="record" if surroundings is None else "node",
             leak=found.test.leak,
+            withheld="" if drawn is None else drawn.withheld,
         )
     return AuditResult(
         evidence=evidence,
@@ -210,6 +215,7 @@ def audit_view(
         context=context,
         surroundings=surroundings,
         left_out={**(left_out or {}), **failed},
+        drawn=drawn,
     )
 
 

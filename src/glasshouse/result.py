@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from glasshouse.arrays import BoolArray
-from glasshouse.evaluation import AttackOutcome, Headline, PrivacyVerdict, unlike_target
+from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict, unlike_target
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.folder import manifest
@@ -39,6 +39,7 @@ class AuditResult:
         context: what was audited, and how.
         surroundings: of the records, if they are nodes of a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
+        drawn: whether members can be told from others without the target; None if that could not be tested.
     """
 
     evidence: Evidence
@@ -51,6 +52,7 @@ class AuditResult:
     context: Context
     surroundings: Surroundings | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
+    drawn: Drawn | None = None
 
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
@@ -109,6 +111,7 @@ class AuditResult:
             surroundings=self.surroundings,
             warning=unlike_target(self.evidence, advice=self._advice()),
             left_out=self.left_out,
+            drawn=self.drawn,
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:

@@ -1,6 +1,7 @@
 """Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
 from glasshouse.evaluation.best import Best, Pick
+from glasshouse.evaluation.drawn import Blind, Drawn, Joined, Known, how_drawn
 from glasshouse.evaluation.headline import Headline, headline
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
 from glasshouse.evaluation.leak import LeakTest, leak_test
@@ -28,10 +29,14 @@ __all__ = [
     "AcrossTargets",
     "AttackOutcome",
     "Best",
+    "Blind",
+    "Drawn",
     "GaussianBound",
     "Guesses",
     "Headline",
     "Interval",
+    "Joined",
+    "Known",
     "LeakTest",
     "Metrics",
     "Pick",
@@ -48,6 +53,7 @@ __all__ = [
     "evaluate",
     "gaussian_epsilon",
     "headline",
+    "how_drawn",
     "judge_claim",
     "leak_test",
     "mu_if_independent",

@@ -26,7 +26,7 @@ from glasshouse.audit_steps import (
 )
 from glasshouse.compute import Compute
 from glasshouse.errors import InputError
-from glasshouse.evaluation import PrivacyClaim
+from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
@@ -156,7 +156,7 @@ def audit(
     spent = seconds + time.perf_counter() - started
     scene = Scene(seen, target, models, plan.members, nodes=nodes, ids=names, setting=setting)
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
-    labels, population = data.y.cpu().numpy(), GraphPopulation(data)
+    labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
         about=" ".join([about or str(getattr(data, "about", "") or ""), *_oddities(data)]).strip(),
@@ -188,7 +188,8 @@ def audit(
         policy=policy,
         progress=progress,
         left_out=left_out,
-        surroundings=Surroundings(data.edge_index.cpu().numpy(), members=truth, labels=labels, nodes=scene.nodes),
+        surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
+        known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
     )
 
 

@@ -74,7 +74,7 @@ def render_html(summary: Summary) -> str:
             for attack in summary.attacks
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
-        epsilon=epsilon_picture(summary.privacy) if summary.privacy is not None else None,
+        epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
         columns=columns,
         rows=rows,

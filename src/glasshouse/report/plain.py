@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from glasshouse.evaluation import PrivacyVerdict
+from glasshouse.evaluation import Drawn, PrivacyVerdict
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.neighbourhood import Neighbourhood
@@ -42,6 +42,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
         "left_out": dict(summary.left_out),
         "privacy": _privacy_json(summary.privacy),
+        "drawn": _drawn_json(summary.drawn),
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
     }
@@ -96,6 +97,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         headline=_adapter(HeadlineFigures | None).validate_python(metrics["headline"]),
         neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
         left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
+        drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
     )
 
 
@@ -120,8 +122,12 @@ def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
     return found | {"gaussian_sentence": verdict.gaussian_sentence()}
 
 
+def _drawn_json(drawn: Drawn | None) -> dict[str, Any] | None:
+    return None if drawn is None else {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()}
+
+
 def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
-    return {**plain, "epsilon": plain["epsilon_lower_bound"] or 0.0}
+    return {**plain, "epsilon": plain["epsilon_lower_bound"] or 0.0}  # null: it is withheld
 
 
 def _dumped(kind: Any, value: Any) -> Any:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from glasshouse.evaluation import AttackOutcome, Headline, PrivacyVerdict
+from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.neighbourhood import Neighbourhood, Surroundings
@@ -38,6 +38,7 @@ class Summary:
         top_records: the records most at risk by the strongest attack.
         neighbourhoods: of the first of them, in their order; empty without a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
+        drawn: whether members can be told from others without the target; None if that could not be tested.
     """
 
     context: Context
@@ -53,6 +54,7 @@ class Summary:
     headline: HeadlineFigures | None = None
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
     left_out: Mapping[str, str] = field(default_factory=dict)
+    drawn: Drawn | None = None
 
     @property
     def unreached(self) -> bool:
@@ -76,6 +78,7 @@ def summarise(
     surroundings: Surroundings | None = None,
     warning: str = "",
     left_out: Mapping[str, str] | None = None,
+    drawn: Drawn | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -89,6 +92,7 @@ def summarise(
         surroundings: of the records, if they are nodes of a graph.
         warning: why the figures cannot be trusted; mostly empty.
         left_out: attacks that gave no outcome, each with the reason.
+        drawn: whether members can be told from others without the target.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -103,10 +107,11 @@ def summarise(
     """
     members = records["member"].astype(np.bool_) if "member" in records else None
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
-    found = None if headline is None else headline_figures(headline)
+    random = drawn is None or not drawn.found
+    found = None if headline is None else headline_figures(headline, random=random)
     strongest = attackers(attacks)[0].name if found is None else found.attack
     first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
-    drawn = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
+    drawings = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
         verdict=verdict(found, context),
@@ -119,6 +124,7 @@ def summarise(
         notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
         headline=found,
-        neighbourhoods=drawn,
+        neighbourhoods=drawings,
         left_out=dict(left_out or {}),
+        drawn=drawn,
     )

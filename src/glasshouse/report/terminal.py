@@ -37,6 +37,8 @@ def print_summary(summary: Summary, console: Console) -> None:
     if context.train_accuracy is not None and context.test_accuracy is not None:
         inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
         console.print(f"• Target: accuracy {inside} on members, {outside} on others.", highlight=False)
+    if summary.drawn is not None:
+        console.print(f"• {escape(summary.drawn.sentence())}", highlight=False)
     console.print()
     console.print(_attacks(summary))
     console.print()

@@ -14,6 +14,11 @@ from glasshouse.report.words import percent, rate, whole
 
 __all__ = ["HeadlineFigures", "attackers", "headline_figures", "notes", "verdict"]
 
+_SHOWN: dict[bool | None, str] = {
+    True: "A leak is shown",
+    False: "No leak is shown",
+    None: "Whether the model leaks cannot be told, since members were not drawn at random",
+}
 _WAYS: dict[Way, str] = {
     "simulated": "{name}, the strongest of {tried} attacks on simulated targets, finds",
     "half": "{name}, the strongest of {tried} attacks on one half of the records, finds on the other half",
@@ -37,7 +42,7 @@ class HeadlineFigures:
         confidence: of the intervals.
         p_value: of "no attack shows any leak".
         permutations: behind the p-value.
-        leak: whether a leak is shown.
+        leak: whether a leak is shown; None if members were not drawn at random, so that this cannot be told.
     """
 
     attack: str
@@ -51,7 +56,7 @@ class HeadlineFigures:
     confidence: float
     p_value: float
     permutations: int
-    leak: bool
+    leak: bool | None
 
     @property
     def p_text(self) -> str:
@@ -60,8 +65,8 @@ class HeadlineFigures:
         return f"p {sign} {self.p_value:.2g}"
 
 
-def headline_figures(found: Headline) -> HeadlineFigures:
-    """A headline as plain data."""
+def headline_figures(found: Headline, *, random: bool = True) -> HeadlineFigures:
+    """A headline as plain data; ``random`` is False if members were not drawn at random."""
     metrics = found.metrics
     shown = next((rate_figure(one) for one in metrics.rates if one.wanted == found.fpr), None)
     return HeadlineFigures(
@@ -76,7 +81,7 @@ def headline_figures(found: Headline) -> HeadlineFigures:
         confidence=metrics.confidence,
         p_value=found.test.p_value,
         permutations=found.test.permutations,
-        leak=found.test.leak,
+        leak=found.test.leak if random else None,
     )
 
 
@@ -91,7 +96,7 @@ def verdict(found: HeadlineFigures | None, context: Context) -> str:
     if found is None:
         return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
-    shown = "A leak is shown" if found.leak else "No leak is shown"
+    shown = _SHOWN[found.leak]
     who = _WAYS[found.way].format(name=found.attack, tried=found.tried)
     level = f"{found.confidence:.0%} interval"
     low, high = found.auc_interval

@@ -1,0 +1,113 @@
+"""Members that differ from others in kind: the audit says so first, and gives no ε."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from sklearn.datasets import load_digits
+from sklearn.naive_bayes import GaussianNB
+
+from glasshouse import Population, SklearnTrainer, audit, audit_evidence
+from glasshouse.arrays import BoolArray
+from glasshouse.evaluation import PrivacyClaim
+from glasshouse.evaluation.drawn import joined_members
+from glasshouse.graph import GNNTrainer, citation_graph, load_graph
+from glasshouse.graph import audit as audit_graph
+from glasshouse.graph.data.splits import snowball_subset
+from glasshouse.report import read_run, render_html
+from glasshouse.report.terminal import print_summary
+from glasshouse.result import AuditResult
+from glasshouse.track import logged_metrics
+
+TRAINER = SklearnTrainer(estimator=GaussianNB())
+WARNING = "Members can be told from others without the model"
+
+
+def audited(*, site: bool) -> AuditResult:
+    """The first half of the digits was written by other people; the model saw a third of it, and no audited record."""
+    x, y = load_digits(return_X_y=True)
+    x = x + np.random.default_rng(0).normal(size=x.shape)
+    first = np.arange(len(x)) < 900
+    seen = first & (np.arange(len(x)) % 3 == 0)
+    model = TRAINER(Population(x, y), seen, 0)
+    members: BoolArray = first[~seen] if site else np.random.default_rng(1).permutation(first[~seen])
+    population = Population(x[~seen], y[~seen])
+    return audit(population, model=model, members=members, trainer=TRAINER, shadows=4, claim=PrivacyClaim(epsilon=1.0))
+
+
+@pytest.fixture(scope="module")
+def of_one_site() -> AuditResult:
+    return audited(site=True)
+
+
+def test_members_of_one_site_are_said_first_and_epsilon_is_withheld(of_one_site: AuditResult, tmp_path: Path) -> None:
+    assert of_one_site.context.warnings[0].startswith(WARNING)
+    assert of_one_site.privacy is not None
+    assert of_one_site.privacy.sentence() == "ε is withheld: members differ from others in kind."
+    page = render_html(of_one_site.summary())
+    assert WARNING in page
+    assert "ε is withheld" in page
+    assert "ε ≥" not in page
+    written = io.StringIO()
+    print_summary(of_one_site.summary(), Console(file=written, width=1000))
+    shown = written.getvalue()
+    assert f"WARNING: {WARNING}" in shown
+    assert "ε ≥" not in shown
+    figures = json.loads((of_one_site.save(tmp_path / "run") / "metrics.json").read_text())
+    assert figures["privacy"]["epsilon_lower_bound"] is None
+    assert figures["privacy"]["contradicted"] is False
+    assert figures["drawn"]["found"] is True
+    assert "epsilon_lower_bound" not in logged_metrics(figures)
+    again = read_run(tmp_path / "run")
+    assert again.privacy == of_one_site.privacy
+    assert again.drawn == of_one_site.drawn
+
+
+def test_random_members_of_the_same_records_get_an_epsilon_and_one_line() -> None:
+    result = audited(site=False)
+    assert not any(WARNING in warning for warning in result.context.warnings)
+    assert result.privacy is not None
+    assert not result.privacy.withheld
+    assert "ε ≥" in result.privacy.sentence()
+    assert "Without the model, members are told from others with AUC" in render_html(result.summary())
+
+
+def test_saved_evidence_of_one_site_is_noticed_by_the_answers_of_the_shadow_models() -> None:
+    """Here members are easier for every model, as records of one site may be."""
+    found = audited(site=False)
+    easy = np.median(found.evidence.shadow_loss, axis=0)
+    result = audit_evidence(found.evidence, members=easy < np.median(easy), attacks=["loss"])
+    assert result.context.warnings[0].startswith(WARNING)
+    assert result.privacy is not None
+    assert result.privacy.withheld
+
+
+def test_a_snowball_gives_no_epsilon() -> None:
+    data = citation_graph(nodes=300, classes=3)
+    trainer = GNNTrainer(hidden=8, epochs=5, device="cpu")
+    ball = snowball_subset(data, fraction=0.5, seed=0)
+    result = audit_graph(data, members=ball, trainer=trainer, attacks=["base"], shadows=2)
+    assert "Members were not drawn at random from the graph" in result.context.warnings[0]
+    assert result.privacy is not None
+    assert result.privacy.withheld
+    fair = audit_graph(data, trainer=trainer, attacks=["base"], shadows=2)
+    assert fair.drawn is not None
+    assert not fair.drawn.found
+    assert fair.drawn.joined is not None
+
+
+def test_a_snowball_of_a_real_graph_is_found(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
+    cora = load_graph("cora")
+    edges, random = cora.edge_index.numpy(), np.random.default_rng(0)
+    ball = joined_members(edges, snowball_subset(cora, fraction=0.1, seed=0, branching=2), seed=0)
+    fair = joined_members(edges, random.permutation(2708) < 271, seed=0)
+    assert ball is not None
+    assert fair is not None
+    assert ball.p_value == 0.001
+    assert fair.p_value > 0.005
