@@ -223,11 +223,12 @@ def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
 def test_runs_are_compared_by_the_names_of_their_folders(evidence: Path) -> None:
     folder = evidence.parent
     for name, attack in (("before", "lira"), ("after", "loss")):
-        done = glasshouse("score", evidence, "-a", attack, "--out", f"runs/{name}", folder=folder)
+        done = glasshouse("score", evidence, "-a", attack, "-a", "base", "--out", f"runs/{name}", folder=folder)
         assert done.returncode == 0, done.stderr
     done = glasshouse("compare", "runs/before", "runs/after", "--out", "compare.html", folder=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("In before, ")
+    assert "Compared is base: the only one that all runs have." in done.stdout
+    assert "of the members of before and" in done.stdout
     assert "Comparison of audits" in (folder / "compare.html").read_text()
     twice = glasshouse("compare", "runs/before", "runs/before", folder=folder)
     assert twice.returncode == 2
