@@ -38,8 +38,8 @@ def simulated(result: AuditResult, strengths: dict[str, float | None]) -> AuditR
         name: dataclasses.replace(
             outcome,
             simulated=None
-            if strengths[name] is None
-            else SimulatedFigures(targets=6, auc=0.5, strengths=(strengths[name],) * len(result.fprs)),
+            if (strength := strengths[name]) is None
+            else SimulatedFigures(targets=6, auc=0.5, strengths=(strength,) * len(result.fprs)),
         )
         for name, outcome in result.outcomes.items()
     }
@@ -59,7 +59,7 @@ def test_all_runs_are_compared_by_one_attack_at_the_smallest_rate_with_ten_false
     assert found.runs[0].tpr_difference is None
     difference = found.runs[1].tpr_difference
     assert difference is not None
-    assert difference.paired
+    assert difference.resampling == "paired"
     assert difference.value == pytest.approx(found.runs[1].rate.tpr - found.runs[0].rate.tpr)
     assert difference.interval.low <= difference.value <= difference.interval.high < 0
     assert f"{found.choice.attack} finds" in found.verdict
@@ -131,10 +131,14 @@ def test_other_records_or_other_members_are_not_paired_and_the_order_of_records_
     found = compare({"first": first, **others})
     for one in found.runs[1:]:
         assert one.tpr_difference is not None
-        assert not one.tpr_difference.paired
+        assert one.tpr_difference.resampling == "unpaired"
         assert one.tpr_difference.comparisons == 2
     assert "unpaired, corrected for 2 comparisons" in found.verdict
     assert "Runs that differ from first by more than chance: none." in found.verdict
+
+    assert first.members is not None
+    swapped = compare({"first": first, "swapped": dataclasses.replace(first, members=~first.members)})
+    assert "unpaired and opposite members" in swapped.verdict
 
     class Turned:
         def summary(self):  # type: ignore[no-untyped-def]
@@ -146,7 +150,7 @@ def test_other_records_or_other_members_are_not_paired_and_the_order_of_records_
 
     back = compare({"first": first, "turned": Turned()}).runs[1].tpr_difference
     assert back is not None
-    assert back.paired
+    assert back.resampling == "paired"
     assert back.value == 0.0
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,13 @@ from glasshouse.evaluation.intervals import Interval, placements
 from glasshouse.evaluation.roc import checked
 from glasshouse.randomness import generator
 
-__all__ = ["Difference", "ScoredRecords", "allowed_false_positives", "auc_difference", "tpr_difference"]
+__all__ = ["Difference", "Resampling", "ScoredRecords", "allowed_false_positives", "auc_difference", "tpr_difference"]
 
 ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
+Resampling = Literal["paired", "unpaired", "opposed"]
 IntArray = NDArray[np.int64]
 
+_FEWEST = 10  # members, and non-members: a bootstrap of fewer says nothing about the population
 _DRAWS = 4000
 _FEWEST_DRAWS = 1000
 _WORK = 5 * 10**7  # resampled counts in all, a few seconds
@@ -33,7 +36,7 @@ class Difference(NamedTuple):
         value: the difference.
         interval: of it, corrected for the number of comparisons.
         p_value: two-sided, for no difference at all, corrected in the same way.
-        paired: whether the same records were resampled in both runs.
+        resampling: how the runs were resampled together, as in `tpr_difference`.
         comparisons: how many are made at once; Bonferroni's correction is for these.
         confidence: that all intervals hold at once.
     """
@@ -41,7 +44,7 @@ class Difference(NamedTuple):
     value: float
     interval: Interval
     p_value: float
-    paired: bool
+    resampling: Resampling
     comparisons: int
     confidence: float
 
@@ -66,7 +69,7 @@ def tpr_difference(
     second: ScoredRecords,
     *,
     fpr: float,
-    paired: bool,
+    resampling: Resampling,
     comparisons: int = 1,
     confidence: float = 0.95,
     draws: int = _DRAWS,
@@ -76,13 +79,16 @@ def tpr_difference(
 
     Members and non-members are resampled separately, and the threshold is read again from each sample, as it was read
     from the run: with few allowed false positives most of the uncertainty is there. Tied scores are ordered at random,
-    once, so that every rate can be reached.
+    once, so that every rate can be reached. Nothing is shown by fewer than ten members or non-members in a run: the
+    interval is then from -1 to 1.
 
     Args:
         first: scores [N] and members [N] of the run to compare with.
-        second: those of the other run; of the same records in the same order if ``paired``.
+        second: those of the other run; of the same records in the same order if paired.
         fpr: the false-positive rate.
-        paired: resample the same records in both runs; else each run alone.
+        resampling: ``"paired"`` draws the same records in both runs; ``"unpaired"`` draws each run alone.
+            ``"opposed"`` is for runs where members of one are non-members of the other: what raises one figure may
+            lower the other, so the samples are matched in the worst order, and the interval holds for any dependence.
         comparisons: how many are made at once (Bonferroni).
         confidence: that all intervals hold at once.
         draws: bootstrap samples; fewer, but at least 1 000, if more than 50 million counts would be needed.
@@ -91,11 +97,12 @@ def tpr_difference(
     Example:
         >>> members = np.arange(400) < 200
         >>> noise = np.random.default_rng(0).normal(size=400)
-        >>> found = tpr_difference((noise + 3 * members, members), (noise, members), fpr=0.05, paired=True)
+        >>> found = tpr_difference((noise + 3 * members, members), (noise, members), fpr=0.05, resampling="paired")
         >>> found.value < -0.5, found.shown
         (True, True)
     """
     one, other = checked(*first), checked(*second)
+    paired = resampling == "paired"
     _check_pairing(one, other, paired)
     source = generator(seed, "difference")
     ties = source.random(len(one[0]))
@@ -106,32 +113,56 @@ def tpr_difference(
         samples = _paired_samples(placed, allowed[0], draws, source)
     else:
         rates = [_resampled(*place, count, draws, source) for place, count in zip(placed, allowed, strict=True)]
-        samples = rates[1] - rates[0]
+        samples = np.sort(rates[1]) - np.sort(rates[0])[::-1] if resampling == "opposed" else rates[1] - rates[0]
     interval, p_value = _percentiles(samples, (1 - confidence) / comparisons)
-    return Difference(value, interval, min(1.0, comparisons * p_value), paired, comparisons, confidence)
+    if _too_few(one[1]) or _too_few(other[1]):
+        interval, p_value = Interval(-1.0, 1.0), 1.0
+    return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
 
 
 def auc_difference(
-    first: ScoredRecords, second: ScoredRecords, *, paired: bool, comparisons: int = 1, confidence: float = 0.95
+    first: ScoredRecords,
+    second: ScoredRecords,
+    *,
+    resampling: Resampling,
+    comparisons: int = 1,
+    confidence: float = 0.95,
 ) -> Difference:
     """AUC of the second run minus that of the first (DeLong et al., 1988); arguments as for `tpr_difference`.
 
     Example:
         >>> members = np.arange(400) < 200
         >>> noise = np.random.default_rng(0).normal(size=400)
-        >>> auc_difference((noise + members, members), (noise + members, members), paired=True).p_value
+        >>> auc_difference((noise + members, members), (noise + members, members), resampling="paired").p_value
         1.0
     """
     one, other = checked(*first), checked(*second)
+    paired = resampling == "paired"
     _check_pairing(one, other, paired)
     before, after = placements(*one), placements(*other)
     value = float(after[0].mean() - before[0].mean())
-    parts = [b - a for a, b in zip(before, after, strict=True)] if paired else [*before, *after]
-    spread = float(np.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)))
+    if paired:
+        spread = _error([b - a for a, b in zip(before, after, strict=True)])
+    elif resampling == "opposed":
+        spread = _error(before) + _error(after)
+    else:
+        spread = _error([*before, *after])
     p_value = 2 * float(norm.sf(abs(value) / spread)) if spread else float(value == 0.0)
     reach = float(norm.isf((1 - confidence) / comparisons / 2)) * spread
     interval = Interval(max(-1.0, value - reach), min(1.0, value + reach))
-    return Difference(value, interval, min(1.0, comparisons * p_value), paired, comparisons, confidence)
+    if _too_few(one[1]) or _too_few(other[1]):
+        interval, p_value = Interval(-1.0, 1.0), 1.0
+    return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
+
+
+def _error(parts: Sequence[FloatArray]) -> float:
+    """Standard error of a sum of independent means."""
+    return float(np.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)))
+
+
+def _too_few(members: BoolArray) -> bool:
+    inside = int(members.sum())
+    return min(inside, len(members) - inside) < _FEWEST
 
 
 def _check_pairing(one: ScoredRecords, other: ScoredRecords, paired: bool) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from glasshouse.errors import InputError
 from glasshouse.evaluation import clopper_pearson
-from glasshouse.evaluation.difference import Difference, ScoredRecords, auc_difference, tpr_difference
+from glasshouse.evaluation.difference import Difference, Resampling, ScoredRecords, auc_difference, tpr_difference
 from glasshouse.report.compare_choice import Choice, choose
 from glasshouse.report.compare_words import compare_notes, compare_verdict
 from glasshouse.report.compared import ComparedRun, Comparison
@@ -17,6 +17,8 @@ from glasshouse.report.summarise import Summary
 from glasshouse.table import Table
 
 __all__ = ["compare"]
+
+_OPPOSED = 0.1  # correlation of members below minus this; random members of the same records have about 0
 
 
 def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: float = 0.95) -> Comparison:
@@ -61,10 +63,22 @@ def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: f
 def _differences(
     first: Table, second: Table, choice: Choice, *, comparisons: int, confidence: float
 ) -> tuple[Difference, Difference]:
-    paired = all(np.array_equal(first[column], second[column]) for column in ("id", "member"))
+    drawn = _resampling(first, second)
     one, other = (_scored(table) for table in (first, second))
-    tpr = tpr_difference(one, other, fpr=choice.fpr, paired=paired, comparisons=comparisons, confidence=confidence)
-    return tpr, auc_difference(one, other, paired=paired, comparisons=comparisons, confidence=confidence)
+    tpr = tpr_difference(
+        one, other, fpr=choice.fpr, resampling=together, comparisons=comparisons, confidence=confidence
+    )
+    return tpr, auc_difference(one, other, resampling=together, comparisons=comparisons, confidence=confidence)
+
+
+def _resampling(first: Table, second: Table) -> Resampling:
+    """Paired if both have the same records and members; opposed if members of one are often outside in the other."""
+    if all(np.array_equal(first[column], second[column]) for column in ("id", "member")):
+        return "paired"
+    _, here, there = np.intersect1d(first["id"], second["id"], assume_unique=True, return_indices=True)
+    one, other = first["member"][here].astype(np.float64), second["member"][there].astype(np.float64)
+    together = float(np.mean(one * other) - one.mean() * other.mean()) if len(here) else 0.0
+    return "opposed" if together < -_OPPOSED * float(one.std() * other.std() if len(here) else 1.0) else "unpaired"
 
 
 def _scored(table: Table) -> ScoredRecords:

@@ -11,6 +11,8 @@ from glasshouse.report.words import percent, points, rate
 
 __all__ = ["compare_notes", "compare_verdict", "how_tested"]
 
+_RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired and opposite members"}
+
 
 def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
     """The most private of the other runs beside the first, and whether the difference is more than chance."""
@@ -44,12 +46,12 @@ def how_tested(found: Difference) -> str:
 
     Example:
         >>> from glasshouse.evaluation import Interval
-        >>> how_tested(Difference(-0.1, Interval(-0.2, -0.05), 0.002, True, 4, 0.95))
+        >>> how_tested(Difference(-0.1, Interval(-0.2, -0.05), 0.002, "paired", 4, 0.95))
         'p = 0.002, paired, corrected for 4 comparisons'
     """
     value = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.2g}"
     many = f", corrected for {found.comparisons} comparisons" if found.comparisons > 1 else ""
-    return f"{value}, {'paired' if found.paired else 'unpaired'}{many}"
+    return f"{value}, {_RESAMPLED[found.resampling]}{many}"
 
 
 def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...]:
