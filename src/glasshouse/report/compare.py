@@ -65,10 +65,10 @@ def _differences(
 ) -> tuple[Difference, Difference]:
     drawn = _resampling(first, second)
     one, other = (_scored(table) for table in (first, second))
-    tpr = tpr_difference(
-        one, other, fpr=choice.fpr, resampling=together, comparisons=comparisons, confidence=confidence
+    return (
+        tpr_difference(one, other, fpr=choice.fpr, resampling=drawn, comparisons=comparisons, confidence=confidence),
+        auc_difference(one, other, resampling=drawn, comparisons=comparisons, confidence=confidence),
     )
-    return tpr, auc_difference(one, other, resampling=together, comparisons=comparisons, confidence=confidence)
 
 
 def _resampling(first: Table, second: Table) -> Resampling:
@@ -77,8 +77,10 @@ def _resampling(first: Table, second: Table) -> Resampling:
         return "paired"
     _, here, there = np.intersect1d(first["id"], second["id"], assume_unique=True, return_indices=True)
     one, other = first["member"][here].astype(np.float64), second["member"][there].astype(np.float64)
-    together = float(np.mean(one * other) - one.mean() * other.mean()) if len(here) else 0.0
-    return "opposed" if together < -_OPPOSED * float(one.std() * other.std() if len(here) else 1.0) else "unpaired"
+    if not len(here):
+        return "unpaired"
+    together = float(np.mean(one * other) - one.mean() * other.mean())
+    return "opposed" if together < -_OPPOSED * float(one.std() * other.std()) else "unpaired"
 
 
 def _scored(table: Table) -> ScoredRecords:
