@@ -142,8 +142,8 @@ def main() -> None:
         "",
         "*Same records*: scores correlated by 0.7, resampled in pairs; *nearly the same scores*: 0.99. *Other "
         "members*: the same records, members drawn again at random, correlation 0.9; *opposite members*: members and "
-        "non-members exchanged. *Smaller second run*: a quarter of the records. *Overlap* is the rule of before: the intervals of "
-        "the two TPRs do not overlap. Of the very same run twice the difference is 0 and p = 1.",
+        "non-members exchanged. *Smaller second run*: a quarter of the records. *Overlap* is the rule of before: the "
+        "intervals of the two TPRs do not overlap. Of the very same run twice the difference is 0 and p = 1.",
         "",
         *_worst(rows),
         "",

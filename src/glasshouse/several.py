@@ -59,7 +59,7 @@ class SeveralTargets:
         return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
 
     def save(self, folder: Path | str) -> Path:
-        """Write ``table.csv``, and the run of each target in a folder ``target-1``, ``target-2``, …"""
+        """Write ``table.csv``, and the run of each target in a folder of its own, ``target-1`` and so on."""
         with new_folder(folder) as place:
             write_file(place / "table.csv", self.table().to_csv())
             for number, result in enumerate(self.results, start=1):

@@ -216,7 +216,10 @@ def test_the_page_says_attack_difference_interval_and_test() -> None:
     page = render_comparison(found)
     assert f"Runs by {found.choice.attack}" in page
     assert f"{100 * difference.value:+.1f}".replace("-", "−") in page
-    assert "more than chance: p &lt; 0.001, paired" in page
+    assert "&lt; 0.001 <small>more than chance</small>" in page
+    assert "<td>paired</td>" in page
+    assert "corrected for" not in page
+    assert "corrected for 2 comparisons" in render_comparison(compare({name: run(2.0) for name in "abc"}))
     assert "not what training the models again would change" in page
 
 

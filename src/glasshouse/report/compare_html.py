@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glasshouse.report.compare_words import how_tested
+from glasshouse.report.compare_words import RESAMPLED
 from glasshouse.report.compared import Comparison
 from glasshouse.report.page import render_page
 from glasshouse.report.pictures import roc_picture, tradeoff_picture
@@ -37,7 +37,7 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         "compare.html.j2",
         title=title,
         comparison=comparison,
-        tests={run.number: how_tested(run.tpr_difference) for run in comparison.runs if run.tpr_difference is not None},
+        resampled=RESAMPLED,
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture(curves),
     )

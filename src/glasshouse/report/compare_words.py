@@ -9,9 +9,9 @@ from glasshouse.report.compare_choice import ENOUGH, Choice
 from glasshouse.report.compared import ComparedRun
 from glasshouse.report.words import percent, points, rate
 
-__all__ = ["compare_notes", "compare_verdict", "how_tested"]
+__all__ = ["RESAMPLED", "compare_notes", "compare_verdict", "how_tested"]
 
-_RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired and opposite members"}
+RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired and opposite members"}
 
 
 def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
@@ -51,7 +51,7 @@ def how_tested(found: Difference) -> str:
     """
     value = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.2g}"
     many = f", corrected for {found.comparisons} comparisons" if found.comparisons > 1 else ""
-    return f"{value}, {_RESAMPLED[found.resampling]}{many}"
+    return f"{value}, {RESAMPLED[found.resampling]}{many}"
 
 
 def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...]:

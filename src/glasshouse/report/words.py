@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["percent", "points", "rate", "whole"]
+__all__ = ["percent", "points", "rate", "signed", "whole"]
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -22,7 +22,17 @@ def points(value: float, digits: int = 1) -> str:
         >>> points(-0.1234), points(-0.0001)
         ('−12.3', '+0.0')
     """
-    return f"{round(100 * value, digits) + 0.0:+.{digits}f}".replace("-", "−")
+    return signed(100 * value, digits)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference with its sign.
+
+    Example:
+        >>> signed(-0.1234)
+        '−0.123'
+    """
+    return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")  # without a minus before 0
 
 
 def rate(value: float) -> str:
