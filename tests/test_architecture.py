@@ -31,6 +31,7 @@ ROOMS = [
     ["audit_steps"],
     ["audit", "track"],
     ["graph"],
+    ["several"],
     ["config"],
     ["cli"],
 ]

@@ -41,7 +41,7 @@ def test_an_audit_file_gives_a_table_and_a_report_and_says_where(tmp_path: Path)
     done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "labels were made wrong on purpose" in done.stdout
-    assert "The strongest of 3 attacks" in done.stdout
+    assert "the strongest of 3 attacks on simulated targets" in done.stdout
     assert str(tmp_path / "run" / "report.html") in done.stdout
     assert (tmp_path / "run" / "report.html").exists()
     again = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
@@ -212,7 +212,7 @@ def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
     done = glasshouse("report", "run", "--out", "again.html", folder=folder)
     assert done.returncode == 0, done.stderr
     assert str(folder / "again.html") in done.stdout
-    assert "The strongest of 3 attacks" in (folder / "again.html").read_text()
+    assert "the strongest of 3 attacks on simulated targets" in (folder / "again.html").read_text()
     (folder / "run" / "metrics.json").write_text("{")
     broken = glasshouse("report", "run", "--out", "never.html", folder=folder)
     assert broken.returncode == 2
@@ -223,11 +223,12 @@ def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
 def test_runs_are_compared_by_the_names_of_their_folders(evidence: Path) -> None:
     folder = evidence.parent
     for name, attack in (("before", "lira"), ("after", "loss")):
-        done = glasshouse("score", evidence, "-a", attack, "--out", f"runs/{name}", folder=folder)
+        done = glasshouse("score", evidence, "-a", attack, "-a", "base", "--out", f"runs/{name}", folder=folder)
         assert done.returncode == 0, done.stderr
     done = glasshouse("compare", "runs/before", "runs/after", "--out", "compare.html", folder=folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("In before, ")
+    assert "Compared is base: the only one that all runs have." in done.stdout
+    assert "of the members of before and" in done.stdout
     assert "Comparison of audits" in (folder / "compare.html").read_text()
     twice = glasshouse("compare", "runs/before", "runs/before", folder=folder)
     assert twice.returncode == 2

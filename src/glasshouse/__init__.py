@@ -10,6 +10,7 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Evidence, QueryOptions, read_evidence, write_evidence
 from glasshouse.population import Population, complementary_halves, random_subsets
 from glasshouse.result import AuditResult
+from glasshouse.several import SeveralTargets, audit_targets
 from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
 
 __all__ = [
@@ -25,11 +26,13 @@ __all__ = [
     "PrivateTrainer",
     "QueryOptions",
     "RayCluster",
+    "SeveralTargets",
     "SklearnTrainer",
     "ThisProcess",
     "TorchTrainer",
     "audit",
     "audit_evidence",
+    "audit_targets",
     "complementary_halves",
     "digits",
     "mlp",

@@ -22,7 +22,7 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
 from glasshouse.progress import work_so_far
 from glasshouse.report import compare as compare_runs
-from glasshouse.report import print_summary, read_run, render_comparison, render_html
+from glasshouse.report import print_summary, read_run, read_run_with_records, render_comparison, render_html
 from glasshouse.report.plain import metrics_json
 from glasshouse.result import AuditResult
 from glasshouse.store import check_free, check_page, write_file
@@ -145,12 +145,17 @@ def report(
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is the baseline.")],
     out: Annotated[Path, typer.Option(help="The page.")] = Path("compare.html"),
+    attack: Annotated[
+        str | None, typer.Option("--attack", "-a", help="The attack to compare; else by simulated targets.")
+    ] = None,
 ) -> None:
-    """Put runs side by side: what a defence buys, and what it costs."""
-    found = _checked(lambda: {name: read_run(run) for name, run in _named(runs).items()}, lambda: check_page(out))
-    comparison = compare_runs(found)
+    """Put runs side by side: what a defence buys, what it costs, and whether that is more than chance."""
+    found = _checked(
+        lambda: {name: read_run_with_records(run) for name, run in _named(runs).items()}, lambda: check_page(out)
+    )
+    comparison = compare_runs(found, attack=attack)
     place = write_file(out, render_comparison(comparison))
-    typer.echo(comparison.verdict)
+    typer.echo("\n".join([comparison.verdict, *comparison.notes]))
     typer.echo(f"Report: {place.resolve()}")
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -43,9 +45,21 @@ def test_mean_and_spread_over_targets() -> None:
     several = [evaluate(random.normal(size=200) + members, members, fprs=[0.05]) for _ in range(5)]
     found = across_targets(several)
     areas = [metrics.auc for metrics in several]
-    assert found["auc"] == pytest.approx((np.mean(areas), np.std(areas, ddof=1), 5))
+    assert found["auc"][:3] == pytest.approx((np.mean(areas), np.std(areas, ddof=1), 5))
+    reach = 2.776445 * np.std(areas, ddof=1) / np.sqrt(5)  # Student's t with 4 degrees of freedom, from a table
+    assert found["auc"].interval == pytest.approx((np.mean(areas) - reach, np.mean(areas) + reach))
     assert set(found) == {"auc", "balanced_accuracy", "tpr@0.05"}
     assert np.isnan(across_targets(several[:1])["auc"].std)
+    assert np.isnan(across_targets(several[:1])["auc"].interval).all()
+
+
+@pytest.mark.parametrize("targets", [2, 5, 10])
+def test_the_interval_over_targets_covers_the_mean_of_all_targets(targets: int) -> None:
+    """Figures that vary over targets as a normal distribution: 95 % of the intervals hold their mean."""
+    one = evaluate([2.0, 1.0, 1.5, 0.0], [1, 1, 0, 0], fprs=[])
+    areas = np.random.default_rng(0).normal(0.7, 0.02, size=(1500, targets))
+    found = [across_targets([dataclasses.replace(one, auc=area) for area in some])["auc"].interval for some in areas]
+    assert 0.93 < np.mean([low <= 0.7 <= high for low, high in found]) < 0.97
 
 
 def test_targets_that_cannot_be_averaged_are_refused() -> None:

@@ -40,7 +40,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     context = dataclasses.replace(result.context, test_accuracy=0.8, train_accuracy=0.95)
     result = dataclasses.replace(result, labels=labels, surroundings=around, context=context)
     result.report(folder / "report.html")
-    comparison = compare({"plain": result.summary(), HOSTILE: result.summary()})
+    comparison = compare({"plain": result, HOSTILE: result})
     (folder / "compare.html").write_text(render_comparison(comparison))
     return folder
 

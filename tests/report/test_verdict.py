@@ -62,7 +62,8 @@ def test_tied_scores_that_reach_no_wanted_rate_are_said_to_be_tied() -> None:
     text = told(0.0, tied=True)
     assert "loss finds 100.0 % of 100 members" in text
     assert (
-        "while 50.0 % of 100 non-members are wrongly accused; scores are tied, and no threshold accuses fewer" in text
+        "while 50.0 % of 100 non-members are wrongly accused; scores are tied, and no threshold accuses fewer, so"
+        in text
     )
     assert "chance finds 50.0 %" in text
 

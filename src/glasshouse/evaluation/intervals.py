@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from scipy.special import betainc, expit, logit
 from scipy.stats import beta, binom, norm, rankdata
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 from glasshouse.evaluation.roc import ROC, checked
 
-__all__ = ["Interval", "balanced_accuracy_interval", "clopper_pearson", "delong", "tpr_intervals"]
+__all__ = ["Interval", "balanced_accuracy_interval", "clopper_pearson", "delong", "placements", "tpr_intervals"]
 
 _NODES = 129  # values of the number of non-members above the threshold; more change no printed digit
 _HALVINGS = 24  # of the unit interval: 6e-8
@@ -116,19 +116,32 @@ def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -
         True
     """
     values, mask = checked(scores, members)
-    inside, outside = values[mask], values[~mask]
-    ranks = rankdata(values)
-    # how many of the other side each record is above, ties count half: rank among all minus rank among its own side
-    above = (ranks[mask] - rankdata(inside)) / len(outside)
-    below = 1 - (ranks[~mask] - rankdata(outside)) / len(inside)
+    above, below = placements(values, mask)
     area = float(above.mean())
     spread = sum(float(np.var(part, ddof=1)) / len(part) for part in (above, below) if len(part) > 1)
     if area in (0.0, 1.0) or spread == 0.0:
         # separation is perfect in the sample: all that is known is that none of min(n, m) independent pairs failed
-        pairs = min(len(inside), len(outside))
+        pairs = min(len(above), len(below))
         return clopper_pearson(round(area * pairs), pairs, confidence=confidence)
     reach = float(norm.ppf((1 + confidence) / 2)) * np.sqrt(spread) / (area * (1 - area))
     return Interval(float(expit(logit(area) - reach)), float(expit(logit(area) + reach)))
+
+
+def placements(scores: FloatArray, members: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """The share of non-members below each member [n₁], and of members above each non-member [n₀]; ties count half.
+
+    The mean of either is the AUC, and their variances give its error (DeLong et al., 1988).
+
+    Example:
+        >>> placements(np.array([3.0, 1.0, 2.0, 1.0]), np.array([True, True, False, False]))
+        (array([1.  , 0.25]), array([0.5 , 0.75]))
+    """
+    inside, outside = scores[members], scores[~members]
+    ranks = rankdata(scores)  # rank among all minus rank among its own side: how many of the other side are below
+    return (
+        (ranks[members] - rankdata(inside)) / len(outside),
+        1 - (ranks[~members] - rankdata(outside)) / len(inside),
+    )
 
 
 def _above_threshold(non_members: int, alphas: FloatArray, nodes: int) -> tuple[FloatArray, FloatArray]:

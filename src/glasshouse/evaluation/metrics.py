@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from glasshouse.errors import InputError
 from glasshouse.evaluation.intervals import (
@@ -166,20 +167,33 @@ def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
 
 
 class AcrossTargets(NamedTuple):
-    """Mean and sample standard deviation of a figure over several target models."""
+    """A figure over several target models.
+
+    Args:
+        mean: over the targets.
+        std: sample standard deviation; NaN for one target.
+        targets: how many.
+        interval: Student's t-interval of the mean, within 0 and 1; NaN for one target. It covers what another target
+            would change, members and training, which an interval of one target does not.
+    """
 
     mean: float
     std: float
     targets: int
+    interval: Interval
 
 
-def across_targets(several: Sequence[Metrics]) -> Mapping[str, AcrossTargets]:
-    """Mean ± std of AUC, balanced accuracy and each TPR over several targets, keyed by ``auc``, ``tpr@0.01``, ….
+def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> Mapping[str, AcrossTargets]:
+    """AUC, balanced accuracy and each TPR over several targets, keyed by ``auc``, ``tpr@0.01``, ….
+
+    Args:
+        several: the figures of one attack, one for each target.
+        confidence: of the intervals.
 
     Example:
         >>> one = evaluate([2.0, 1.0, 1.5, 0.0], [1, 1, 0, 0], fprs=[0.5])
         >>> across_targets([one, one])["auc"]
-        AcrossTargets(mean=0.75, std=0.0, targets=2)
+        AcrossTargets(mean=0.75, std=0.0, targets=2, interval=Interval(low=0.75, high=0.75))
     """
     if not several:
         raise InputError("targets: none were evaluated; there is nothing to average.")
@@ -191,12 +205,16 @@ def across_targets(several: Sequence[Metrics]) -> Mapping[str, AcrossTargets]:
     }
     for index, rate in enumerate(several[0].rates):
         figures[f"tpr@{rate.wanted:g}"] = [metrics.rates[index].tpr for metrics in several]
-    return {
-        name: AcrossTargets(
-            float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"), len(values)
-        )
-        for name, values in figures.items()
-    }
+    return {name: _mean_of(values, confidence) for name, values in figures.items()}
+
+
+def _mean_of(values: Sequence[float], confidence: float) -> AcrossTargets:
+    count, mean = len(values), float(np.mean(values))
+    if count == 1:
+        return AcrossTargets(mean, float("nan"), 1, Interval(float("nan"), float("nan")))
+    std = float(np.std(values, ddof=1))
+    reach = float(stdtrit(count - 1, (1 + confidence) / 2)) * std / count**0.5
+    return AcrossTargets(mean, std, count, Interval(max(0.0, mean - reach), min(1.0, mean + reach)))
 
 
 def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:

@@ -1,137 +1,112 @@
-"""Several runs side by side: what a defence buys, and what it costs."""
+"""Several runs side by side: what a defence buys, what it costs, and whether the difference is more than chance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import numpy as np
 
 from glasshouse.errors import InputError
-from glasshouse.evaluation import Interval, clopper_pearson
-from glasshouse.report.figures import AttackFigures, RateFigure
+from glasshouse.evaluation import clopper_pearson
+from glasshouse.evaluation.difference import Difference, Resampling, ScoredRecords, auc_difference, tpr_difference
+from glasshouse.report.compare_choice import Choice, choose
+from glasshouse.report.compare_words import compare_notes, compare_verdict
+from glasshouse.report.compared import ComparedRun, Comparison
+from glasshouse.report.saved_run import Run
 from glasshouse.report.summarise import Summary
-from glasshouse.report.verdict import attackers
-from glasshouse.report.words import percent, rate
+from glasshouse.table import Table
 
-__all__ = ["ComparedRun", "Comparison", "compare"]
+__all__ = ["compare"]
 
-
-@dataclass(frozen=True)
-class ComparedRun:
-    """One run in a comparison.
-
-    Args:
-        number: its mark in the picture.
-        name: the name that it was given.
-        summary: its own figures.
-        strongest: the attack with the largest TPR at the compared rate.
-        rate: the TPR of that attack at this rate.
-        accuracy_interval: Clopper-Pearson, of the target's accuracy on non-members; None if it is not known.
-    """
-
-    number: int
-    name: str
-    summary: Summary
-    strongest: AttackFigures
-    rate: RateFigure
-    accuracy_interval: Interval | None
+_OPPOSED = 0.1  # correlation of members below minus this; random members of the same records have about 0
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two or more runs at one false-positive rate.
-
-    Args:
-        runs: in the order in which they were given; the others are compared with the first.
-        fpr: the smallest rate at which all of them were measured.
-        attacks: names of the attacks that every run has.
-        verdict: what was found, in words.
-        notes: what else a reader has to know.
-    """
-
-    runs: tuple[ComparedRun, ...]
-    fpr: float
-    attacks: tuple[str, ...]
-    verdict: str
-    notes: tuple[str, ...]
-
-
-def compare(summaries: Mapping[str, Summary]) -> Comparison:
+def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: float = 0.95) -> Comparison:
     """Compare runs: before and after a defence, or several strengths of one.
 
-    Each run is shown by its own strongest attack at the smallest false-positive rate that all of them measured: a
-    defence is only as good as it is against the attack that works best against it.
+    All runs are compared by the same attack, at the smallest false-positive rate that all of them measured and that
+    allows ten false positives. Each run is compared with the first by a bootstrap that reads the threshold again from
+    every sample: paired if both runs have the same records and members, else each run is resampled alone. Intervals
+    and p-values are corrected for the number of runs.
 
     Args:
-        summaries: of the runs, by name; the others are compared with the first.
+        runs: by name: `glasshouse.AuditResult`, or what `read_run_with_records` gives.
+        attack: the name of the attack; by default the one that is strongest on simulated targets.
+        confidence: that all intervals of differences hold at once.
 
     Example:
         >>> compare({})
         Traceback (most recent call last):
         glasshouse.errors.InputError: runs: 0 given; a comparison needs two or more.
     """
-    if len(summaries) < 2:
-        raise InputError(f"runs: {len(summaries)} given; a comparison needs two or more.")
+    if len(runs) < 2:
+        raise InputError(f"runs: {len(runs)} given; a comparison needs two or more.")
+    summaries = {name: run.summary() for name, run in runs.items()}
     unknown = [name for name, summary in summaries.items() if summary.members is None]
     if unknown:
         raise InputError(f"{unknown[0]}: its members are not known, so there are no figures to compare.")
-    shared = set.intersection(*(set(summary.fprs) for summary in summaries.values()))
-    if not shared:
-        told = "; ".join(f"{name}: {', '.join(map(rate, one.fprs)) or 'none'}" for name, one in summaries.items())
-        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
-    fpr = min(shared)
-    runs = tuple(_compared(number, name, one, fpr) for number, (name, one) in enumerate(summaries.items(), start=1))
-    every = [attack.name for attack in runs[0].summary.attacks]
-    common = tuple(name for name in every if all(name in _names(run.summary) for run in runs))
-    return Comparison(runs, fpr, common, _verdict(runs, fpr), _notes(runs))
+    choice = choose(summaries, attack)
+    tables = {name: _by_id(name, run.records(), choice.attack) for name, run in runs.items()}
+    baseline = next(iter(tables.values()))
+    found = []
+    for number, (name, summary) in enumerate(summaries.items(), start=1):
+        differences = (
+            (None, None)
+            if number == 1
+            else _differences(baseline, tables[name], choice, comparisons=len(runs) - 1, confidence=confidence)
+        )
+        found.append(_compared(number, name, summary, choice, *differences))
+    compared = tuple(found)
+    return Comparison(compared, choice, compare_verdict(compared, choice), compare_notes(compared, choice))
 
 
-def _compared(number: int, name: str, summary: Summary, fpr: float) -> ComparedRun:
-    reached = [
-        (attack, attack.metrics.rate_at(fpr)) for attack in attackers(summary.attacks) if attack.metrics is not None
-    ]
-    strongest, found = max(
-        ((attack, figure) for attack, figure in reached if figure is not None), key=lambda pair: pair[1].strength
+def _differences(
+    first: Table, second: Table, choice: Choice, *, comparisons: int, confidence: float
+) -> tuple[Difference, Difference]:
+    drawn = _resampling(first, second)
+    one, other = (_scored(table) for table in (first, second))
+    return (
+        tpr_difference(one, other, fpr=choice.fpr, resampling=drawn, comparisons=comparisons, confidence=confidence),
+        auc_difference(one, other, resampling=drawn, comparisons=comparisons, confidence=confidence),
     )
+
+
+def _resampling(first: Table, second: Table) -> Resampling:
+    """Paired if both have the same records and members; opposed if members of one are often outside in the other."""
+    if all(np.array_equal(first[column], second[column]) for column in ("id", "member")):
+        return "paired"
+    _, here, there = np.intersect1d(first["id"], second["id"], assume_unique=True, return_indices=True)
+    one, other = first["member"][here].astype(np.float64), second["member"][there].astype(np.float64)
+    if not len(here):
+        return "unpaired"
+    together = float(np.mean(one * other) - one.mean() * other.mean())
+    return "opposed" if together < -_OPPOSED * float(one.std() * other.std()) else "unpaired"
+
+
+def _scored(table: Table) -> ScoredRecords:
+    return table["score"], table["member"]
+
+
+def _by_id(name: str, records: Table, attack: str) -> Table:
+    """Ids, members and scores of one attack, in the order of the ids: runs of the same records then agree by row."""
+    lost = [column for column in ("id", "member", f"{attack}_score") if column not in records]
+    if lost:
+        raise InputError(
+            f"{name}: its records have no column {lost[0]}, so it cannot be compared. Run the audit again."
+        )
+    columns = {"id": records["id"].astype(np.str_), "member": records["member"].astype(np.bool_)}
+    return Table({**columns, "score": records[f"{attack}_score"].astype(np.float64)}).sorted_by("id")
+
+
+def _compared(
+    number: int, name: str, summary: Summary, choice: Choice, tpr: Difference | None, auc: Difference | None
+) -> ComparedRun:
+    attack = summary.attack(choice.attack)
+    figure = None if attack.metrics is None else attack.metrics.rate_at(choice.fpr)
+    if figure is None:
+        raise InputError(f"{name}: {choice.attack} was not measured at the compared rate. Run the audit again.")
     accuracy, interval = summary.context.test_accuracy, None
     if accuracy is not None and summary.members is not None:
         others = summary.records - summary.members
         interval = clopper_pearson(min(others, round(accuracy * others)), others)
-    return ComparedRun(number, name, summary, strongest, found, interval)
-
-
-def _verdict(runs: tuple[ComparedRun, ...], fpr: float) -> str:
-    """The most private run compared with the first, and whether the difference is more than chance."""
-    first, best = runs[0], min(runs, key=lambda run: run.rate.strength)
-    base = f"In {first.name}, {percent(first.rate.tpr)} of the members are found at {rate(fpr)} false accusations"
-    if best is first:
-        return f"{base}; no other run has less."
-    apart = best.rate.tpr_interval.high < first.rate.tpr_interval.low
-    sure = "their intervals do not overlap" if apart else "but their intervals overlap, so it may be chance"
-    before, after = first.summary.context.test_accuracy, best.summary.context.test_accuracy
-    price = ""
-    if before is not None and after is not None:
-        price = f" The test accuracy of {best.name} is {percent(after)}, that of {first.name} is {percent(before)}."
-    return f"{base}; in {best.name}, {percent(best.rate.tpr)} ({sure}).{price}"
-
-
-def _notes(runs: tuple[ComparedRun, ...]) -> tuple[str, ...]:
-    contexts = [run.summary.context for run in runs]
-    found = [
-        f"In {run.name} scores are tied, and no threshold of {run.strongest.name} accuses fewer than "
-        f"{percent(run.rate.fpr)} of the non-members; that rate is shown."
-        for run in runs
-        if not run.rate.reached
-    ]
-    if len({context.fingerprint for context in contexts}) > 1:
-        found.append("The runs use different data, so differences between them are not due to a defence alone.")
-    if len({(context.shadows, context.mode) for context in contexts}) > 1:
-        found.append("The attackers had different shadow models, so a difference may be due to these.")
-    if len({_names(run.summary) for run in runs}) > 1:
-        found.append("Not every attack was tried in every run.")
-    if lost := [run.name for run in runs if run.accuracy_interval is None]:
-        found.append(f"Not in the picture, since the test accuracy is not known: {', '.join(lost)}.")
-    return tuple(found)
-
-
-def _names(summary: Summary) -> frozenset[str]:
-    return frozenset(attack.name for attack in summary.attacks)
+    return ComparedRun(number, name, summary, attack, figure, tpr, auc, interval)

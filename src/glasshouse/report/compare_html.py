@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from glasshouse.report.compare import Comparison
+from glasshouse.report.compare_words import RESAMPLED
+from glasshouse.report.compared import Comparison
 from glasshouse.report.page import render_page
 from glasshouse.report.pictures import roc_picture, tradeoff_picture
 from glasshouse.report.pictures.tradeoff import Point
@@ -18,7 +19,7 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         >>> from glasshouse.report import compare
         >>> losses = {"target_loss": [0.1, 2.0, 0.2, 1.5], "shadow_loss": [[0.1, 1.0, 0.3, 2.0], [1.2, 0.2, 1.5, 0.1]]}
         >>> evidence = Evidence(**losses, shadow_members=[[1, 0, 1, 0], [0, 1, 0, 1]])
-        >>> run = audit_evidence(evidence, attacks=["loss"], members=[1, 0, 1, 0], fprs=[0.5]).summary()
+        >>> run = audit_evidence(evidence, attacks=["loss"], members=[1, 0, 1, 0], fprs=[0.5])
         >>> "TPR at 50 % FPR" in render_comparison(compare({"plain": run, "defended": run}))
         True
     """
@@ -28,14 +29,15 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         if run.accuracy_interval is not None and (accuracy := run.summary.context.test_accuracy) is not None
     ]
     curves = {
-        f"{run.number} {run.name}": run.strongest.metrics.curve
+        f"{run.number} {run.name}": run.attack.metrics.curve
         for run in comparison.runs
-        if run.strongest.metrics is not None
+        if run.attack.metrics is not None
     }
     return render_page(
         "compare.html.j2",
         title=title,
         comparison=comparison,
-        tradeoff=tradeoff_picture(points, fpr=comparison.fpr) if points else None,
+        resampled=RESAMPLED,
+        tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture(curves),
     )

@@ -12,6 +12,7 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
+from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.report.curves import Curve, curve_of
 from glasshouse.report.histograms import Histogram, histogram_of
 from glasshouse.report.reliability import Reliability, reliability_of
@@ -114,6 +115,7 @@ class AttackFigures:
         seconds: spent on scoring the target, including what is picked, tuned or learned on simulated targets before;
             thresholds are not counted.
         knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
+        simulated: how strong it is on simulated targets; None if there are too few shadow models.
     """
 
     name: str
@@ -128,6 +130,7 @@ class AttackFigures:
     metrics: Measured | None
     seconds: float
     knows_truth: bool = False
+    simulated: SimulatedFigures | None = None
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
@@ -154,6 +157,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members, posterior),
         seconds=outcome.seconds,
         knows_truth=outcome.attack.knows_truth,
+        simulated=outcome.simulated,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from glasshouse.report.words import percent, rate, whole
+from glasshouse.report.words import percent, points, rate, signed, whole
 
 __all__ = ["picture_style", "render_page"]
 
@@ -22,7 +22,7 @@ _TEMPLATES = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_TEMPLATES.filters |= {"percent": percent, "rate": rate, "whole": whole}
+_TEMPLATES.filters |= {"percent": percent, "points": points, "rate": rate, "signed": signed, "whole": whole}
 
 
 def render_page(template: str, *, title: str, **values: Any) -> str:

@@ -118,7 +118,7 @@ def _share(found: HeadlineFigures, figure: RateFigure, level: str) -> str:
     if not figure.reached:
         return (
             f"{text} while {percent(figure.fpr)} of {others} are wrongly accused; scores are tied, and no threshold "
-            f"accuses fewer; chance finds {percent(figure.chance)}"
+            f"accuses fewer, so nothing can be measured at {rate(figure.wanted)}; chance finds {percent(figure.chance)}"
         )
     few = f", so this rests on {figure.allowed} of them" if figure.allowed < ENOUGH_WRONG else ""
     price = f"{rate(figure.wanted)} of {others} are wrongly accused{few}"

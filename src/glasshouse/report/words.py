@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["percent", "rate", "whole"]
+__all__ = ["percent", "points", "rate", "signed", "whole"]
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -13,6 +13,26 @@ def percent(value: float, digits: int = 1) -> str:
         '12.3 %'
     """
     return f"{100 * value:.{digits}f} %"
+
+
+def points(value: float, digits: int = 1) -> str:
+    """A difference of two shares, in percentage points with its sign.
+
+    Example:
+        >>> points(-0.1234), points(-0.0001)
+        ('−12.3', '+0.0')
+    """
+    return signed(100 * value, digits)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference with its sign.
+
+    Example:
+        >>> signed(-0.1234)
+        '−0.123'
+    """
+    return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")  # without a minus before 0
 
 
 def rate(value: float) -> str:

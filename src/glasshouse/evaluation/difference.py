@@ -1,0 +1,254 @@
+"""How much two runs of one attack differ: TPR by a bootstrap that reads the threshold again, and AUC by DeLong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta, norm
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.errors import InputError
+from glasshouse.evaluation.intervals import Interval, placements
+from glasshouse.evaluation.roc import checked
+from glasshouse.randomness import generator
+
+__all__ = ["Difference", "Resampling", "ScoredRecords", "allowed_false_positives", "auc_difference", "tpr_difference"]
+
+ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
+Resampling = Literal["paired", "unpaired", "opposed"]
+IntArray = NDArray[np.int64]
+
+_FEWEST = 10  # members, and non-members: a bootstrap of fewer says nothing about the population
+_DRAWS = 4000
+_FEWEST_DRAWS = 1000
+_WORK = 5 * 10**7  # resampled counts in all, a few seconds
+_AT_ONCE = 2 * 10**6  # of them in memory
+_BEYOND = 1e-9  # chance that a resampled threshold lies below the records that are resampled
+
+
+class Difference(NamedTuple):
+    """A figure of one run minus that of the run it is compared with.
+
+    Args:
+        value: the difference.
+        interval: of it, corrected for the number of comparisons.
+        p_value: two-sided, for no difference at all, corrected in the same way.
+        resampling: how the runs were resampled together, as in `tpr_difference`.
+        comparisons: how many are made at once; Bonferroni's correction is for these.
+        confidence: that all intervals hold at once.
+    """
+
+    value: float
+    interval: Interval
+    p_value: float
+    resampling: Resampling
+    comparisons: int
+    confidence: float
+
+    @property
+    def shown(self) -> bool:
+        """Whether it is more than chance."""
+        return self.p_value < 1 - self.confidence
+
+
+def allowed_false_positives(fpr: float, non_members: int) -> int:
+    """How many non-members a rate allows to accuse: whole counts, so that 1 % of 300 is 3.
+
+    Example:
+        >>> allowed_false_positives(0.01, 300)
+        3
+    """
+    return int(np.floor(fpr * non_members * (1 + 1e-12)))
+
+
+def tpr_difference(
+    first: ScoredRecords,
+    second: ScoredRecords,
+    *,
+    fpr: float,
+    resampling: Resampling,
+    comparisons: int = 1,
+    confidence: float = 0.95,
+    draws: int = _DRAWS,
+    seed: int = 0,
+) -> Difference:
+    """TPR of the second run at an FPR minus that of the first, with a percentile bootstrap.
+
+    Members and non-members are resampled separately, and the threshold is read again from each sample, as it was read
+    from the run: with few allowed false positives most of the uncertainty is there. Tied scores are ordered at random,
+    once, so that every rate can be reached. Nothing is shown by fewer than ten members or non-members in a run: the
+    interval is then from -1 to 1.
+
+    Args:
+        first: scores [N] and members [N] of the run to compare with.
+        second: those of the other run; of the same records in the same order if paired.
+        fpr: the false-positive rate.
+        resampling: ``"paired"`` draws the same records in both runs; ``"unpaired"`` draws each run alone.
+            ``"opposed"`` is for runs where members of one are non-members of the other: what raises one figure may
+            lower the other, so the samples are matched in the worst order, and the interval holds for any dependence.
+        comparisons: how many are made at once (Bonferroni).
+        confidence: that all intervals hold at once.
+        draws: bootstrap samples; fewer, but at least 1 000, if more than 50 million counts would be needed.
+        seed: of the samples.
+
+    Example:
+        >>> members = np.arange(400) < 200
+        >>> noise = np.random.default_rng(0).normal(size=400)
+        >>> found = tpr_difference((noise + 3 * members, members), (noise, members), fpr=0.05, resampling="paired")
+        >>> found.value < -0.5, found.shown
+        (True, True)
+    """
+    one, other = checked(*first), checked(*second)
+    paired = resampling == "paired"
+    _check_pairing(one, other, paired)
+    source = generator(seed, "difference")
+    ties = source.random(len(one[0]))
+    placed = [_places(*one, ties), _places(*other, ties if paired else source.random(len(other[0])))]
+    allowed = [allowed_false_positives(fpr, len(outside)) for _, outside in placed]
+    value = float(np.mean(placed[1][0] <= allowed[1]) - np.mean(placed[0][0] <= allowed[0]))
+    if paired:
+        samples = _paired_samples(placed, allowed[0], draws, source)
+    else:
+        rates = [_resampled(*place, count, draws, source) for place, count in zip(placed, allowed, strict=True)]
+        samples = np.sort(rates[1]) - np.sort(rates[0])[::-1] if resampling == "opposed" else rates[1] - rates[0]
+    interval, p_value = _percentiles(samples, (1 - confidence) / comparisons)
+    if _too_few(one[1]) or _too_few(other[1]):
+        interval, p_value = Interval(-1.0, 1.0), 1.0
+    return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
+
+
+def auc_difference(
+    first: ScoredRecords,
+    second: ScoredRecords,
+    *,
+    resampling: Resampling,
+    comparisons: int = 1,
+    confidence: float = 0.95,
+) -> Difference:
+    """AUC of the second run minus that of the first (DeLong et al., 1988); arguments as for `tpr_difference`.
+
+    Example:
+        >>> members = np.arange(400) < 200
+        >>> noise = np.random.default_rng(0).normal(size=400)
+        >>> auc_difference((noise + members, members), (noise + members, members), resampling="paired").p_value
+        1.0
+    """
+    one, other = checked(*first), checked(*second)
+    paired = resampling == "paired"
+    _check_pairing(one, other, paired)
+    before, after = placements(*one), placements(*other)
+    value = float(after[0].mean() - before[0].mean())
+    if paired:
+        spread = _error([b - a for a, b in zip(before, after, strict=True)])
+    elif resampling == "opposed":
+        spread = _error(before) + _error(after)
+    else:
+        spread = _error([*before, *after])
+    p_value = 2 * float(norm.sf(abs(value) / spread)) if spread else float(value == 0.0)
+    reach = float(norm.isf((1 - confidence) / comparisons / 2)) * spread
+    interval = Interval(max(-1.0, value - reach), min(1.0, value + reach))
+    if _too_few(one[1]) or _too_few(other[1]):
+        interval, p_value = Interval(-1.0, 1.0), 1.0
+    return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
+
+
+def _error(parts: Sequence[FloatArray]) -> float:
+    """Standard error of a sum of independent means."""
+    return float(np.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)))
+
+
+def _too_few(members: BoolArray) -> bool:
+    inside = int(members.sum())
+    return min(inside, len(members) - inside) < _FEWEST
+
+
+def _check_pairing(one: ScoredRecords, other: ScoredRecords, paired: bool) -> None:
+    if paired and not np.array_equal(one[1], other[1]):
+        raise InputError("paired: the runs do not have the same records and members; compare them without pairing.")
+
+
+def _places(scores: FloatArray, members: BoolArray, ties: FloatArray) -> tuple[IntArray, IntArray]:
+    """How many non-members are above each member [n₁], and above each non-member [n₀]; ties in the given order.
+
+    A threshold just above the non-member at place r finds the members at places up to r.
+    """
+    order = np.lexsort((ties, scores))[::-1]
+    outside = ~members[order]
+    places = np.empty(len(scores), dtype=np.int64)
+    places[order] = np.cumsum(outside) - outside
+    return places[members], places[~members]
+
+
+def _resampled(
+    members: IntArray, outside: IntArray, allowed: int, draws: int, source: np.random.Generator
+) -> FloatArray:
+    """TPRs of bootstrap samples of one run [draws], without drawing the samples.
+
+    The place of the resampled threshold is that of the (allowed + 1)-th of n₀ uniform numbers, a beta variable; given
+    it, each resampled member is above it with one probability.
+    """
+    n1, n0 = len(members), len(outside)
+    found = np.cumsum(np.bincount(members, minlength=n0 + 1))
+    threshold = (n0 * source.beta(allowed + 1, n0 - allowed, size=draws)).astype(np.int64)
+    return np.asarray(source.binomial(n1, found[np.minimum(threshold, n0 - 1)] / n1) / n1)
+
+
+def _paired_samples(
+    placed: list[tuple[IntArray, IntArray]], allowed: int, draws: int, source: np.random.Generator
+) -> FloatArray:
+    """Differences of bootstrap samples [draws] that take the same records in both runs."""
+    thresholds = _paired_thresholds([outside for _, outside in placed], allowed, draws, source)
+    members = [inside for inside, _ in placed]
+    n1, draws = len(members[0]), len(thresholds[0])
+    sure = [(inside <= at.min()) | (inside > at.max()) for inside, at in zip(members, thresholds, strict=True)]
+    called = [inside <= at.min() for inside, at in zip(members, thresholds, strict=True)]
+    settled = sure[0] & sure[1]  # members that every sample calls alike: counted once
+    only_first = np.full(draws, np.sum(settled & called[0] & ~called[1]))
+    only_second = np.full(draws, np.sum(settled & called[1] & ~called[0]))
+    open_first, open_second = (inside[~settled] for inside in members)
+    step = max(1, _AT_ONCE // max(1, len(open_first)))
+    for start in range(0, draws, step):
+        some = slice(start, start + step)
+        above = open_first <= thresholds[0][some, None]  # [some, members that are not settled]
+        beside = open_second <= thresholds[1][some, None]
+        only_first[some] += np.sum(above & ~beside, axis=1)
+        only_second[some] += np.sum(beside & ~above, axis=1)
+    lost = source.binomial(n1, only_first / n1)
+    rest = np.maximum(n1 - only_first, 1)
+    return np.asarray((source.binomial(n1 - lost, only_second / rest) - lost) / n1)
+
+
+def _paired_thresholds(
+    places: list[IntArray], allowed: int, draws: int, source: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Places of the threshold non-member in both runs [draws]; only the tails, where it can be, are resampled."""
+    n0 = len(places[0])
+    reach = min(n0, int(np.ceil(n0 * beta.isf(_BEYOND, allowed + 1, n0 - allowed))) + 1)
+    tail = (places[0] < reach) | (places[1] < reach)
+    orders = [np.argsort(place[tail]) for place in places]
+    ranked = [place[tail][order] for place, order in zip(places, orders, strict=True)]
+    width = int(tail.sum())
+    draws = int(np.clip(_WORK // width, min(draws, _FEWEST_DRAWS), draws))
+    found = [np.empty(draws, dtype=np.int64) for _ in places]
+    step = max(1, _AT_ONCE // width)
+    for start in range(0, draws, step):
+        rows = min(step, draws - start)
+        totals = source.binomial(n0, width / n0, size=rows)  # how many of a sample are in the tail
+        cells = source.integers(width, size=int(totals.sum())) + np.repeat(np.arange(rows) * width, totals)
+        counts = np.bincount(cells, minlength=rows * width).reshape(rows, width)
+        for at, order, rank in zip(found, orders, ranked, strict=True):
+            above = np.sum(np.cumsum(counts[:, order], axis=1) <= allowed, axis=1)
+            at[start : start + rows] = rank[np.minimum(above, width - 1)]
+    return found[0], found[1]
+
+
+def _percentiles(samples: FloatArray, error: float) -> tuple[Interval, float]:
+    """Interval and two-sided p-value of bootstrap samples: p is below ``error`` where the interval has no 0."""
+    draws = len(samples)
+    ranked = np.sort(samples)
+    outside = max(1, int(np.ceil((draws + 1) * error / 2)) - 1)
+    tail = min(int(np.sum(samples <= 0)), int(np.sum(samples >= 0)))
+    return Interval(float(ranked[outside - 1]), float(ranked[-outside])), min(1.0, 2 * (1 + tail) / (draws + 1))

@@ -1,0 +1,85 @@
+"""A run with its records: as an audit gives it, or read back from its folder."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from glasshouse.errors import InputError
+from glasshouse.report.folder import read_run
+from glasshouse.report.summarise import Summary
+from glasshouse.table import Table
+
+__all__ = ["Run", "SavedRun", "read_run_with_records"]
+
+_TRUTH = {"True": True, "False": False}
+
+
+class Run(Protocol):
+    """What a comparison needs of a run; `glasshouse.AuditResult` and `SavedRun` have it."""
+
+    def summary(self) -> Summary:
+        """The figures."""
+        ...
+
+    def records(self) -> Table:
+        """One row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A run that was read back.
+
+    Args:
+        figures: its summary.
+        scores: one row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack.
+    """
+
+    figures: Summary
+    scores: Table
+
+    def summary(self) -> Summary:
+        """The figures."""
+        return self.figures
+
+    def records(self) -> Table:
+        """One row per record."""
+        return self.scores
+
+
+def read_run_with_records(folder: Path | str) -> SavedRun:
+    """A run that `AuditResult.save` wrote, with the score of every record; an incomplete run is refused.
+
+    Example:
+        >>> read_run_with_records("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: no/such/run: there is no such run folder.
+    """
+    summary = read_run(folder)  # every file that the run lists is there, and unchanged
+    path = Path(folder) / "records.csv"
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = csv.reader(file)
+            names = next(rows, [])
+            kept = [at for at, name in enumerate(names) if name in ("id", "member") or name.endswith("_score")]
+            cells = [[row[at] for at in kept] for row in rows]
+        if len(cells) != summary.records or "id" not in names:
+            raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
+        columns = zip(*cells, strict=True)
+        return SavedRun(summary, Table({names[at]: _column(names[at], c) for at, c in zip(kept, columns, strict=True)}))
+    except (OSError, ValueError, IndexError, KeyError, csv.Error) as error:
+        what = f"{path}: is missing or cannot be read: {str(error).rstrip('.')}"
+        raise InputError(f"{what}. Copy the complete folder, or run the audit again.") from error
+
+
+def _column(name: str, cells: tuple[str, ...]) -> np.ndarray:
+    if name == "id":
+        return np.array(cells, dtype=np.str_)
+    if name == "member":
+        return np.array([_TRUTH[cell] for cell in cells], dtype=np.bool_)
+    return np.array(cells, dtype=np.float64)
