@@ -157,6 +157,7 @@ def audit(
         claim=claim,
         policy=policy,
         progress=progress,
+        prior=prior,
     )
 
 
@@ -223,4 +224,5 @@ def audit_evidence(
         claim=claim,
         policy=policy,
         progress=progress,
+        prior=prior,
     )

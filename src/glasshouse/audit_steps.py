@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack
+from glasshouse.evaluation import AttackOutcome, PrivacyClaim, judge_claim, run_attack, unlike_target
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
@@ -153,6 +153,7 @@ def audit_view(
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
+    prior: float | ArrayLike = 0.5,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -170,13 +171,26 @@ def audit_view(
         progress: whether to show bars.
         left_out: attacks that were left out beforehand, each with the reason.
         surroundings: of the records, where they are nodes of a graph.
+        prior: λ, the share of members that is expected: one number, or one per record of the population.
     """
     evidence = view.evidence
+    unlike = unlike_target(
+        evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_advice(context)
+    )
     outcomes: dict[str, AttackOutcome] = {}
     failed: dict[str, str] = {}
     for name, attack in attacks.items():
         try:
-            outcomes[name] = run_attack(attack, view, fprs=fprs, members=members, policy=policy, progress=progress)
+            outcomes[name] = run_attack(
+                attack,
+                view,
+                fprs=fprs,
+                members=members,
+                policy=policy,
+                progress=progress,
+                prior=prior,
+                unlike=bool(unlike),
+            )
         except InputError as error:
             failed[name] = " ".join(error.faults)
         except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
@@ -202,7 +216,15 @@ def audit_view(
         context=context,
         surroundings=surroundings,
         left_out={**(left_out or {}), **failed},
+        unlike=unlike,
     )
+
+
+def _advice(context: Context) -> str:
+    """Another possible reason why the target is unlike its shadow models."""
+    if context.settings.get("setting") != "inductive":
+        return ""
+    return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 
 
 def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from glasshouse.arrays import BoolArray
-from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, unlike_target
+from glasshouse.evaluation import AttackOutcome, PrivacyVerdict
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.folder import manifest
@@ -38,6 +38,7 @@ class AuditResult:
         context: what was audited, and how.
         surroundings: of the records, if they are nodes of a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
+        unlike: what a reader must know if the target is unlike the shadow models; empty if it is like them.
     """
 
     evidence: Evidence
@@ -49,6 +50,7 @@ class AuditResult:
     context: Context
     surroundings: Surroundings | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
+    unlike: str = ""
 
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
@@ -63,8 +65,10 @@ class AuditResult:
     def records(self) -> Table:
         """One row per record: id, label, membership if known, and each attack's score, decision and rank.
 
-        The decision is made at the first wanted false-positive rate, by a threshold from simulated targets. An attack
-        that cannot reach any wanted rate because of ties has no such column.
+        A score gives an order of the records. Only where it may also be read as a probability of membership
+        (`AttackOutcome.believed`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
+        false-positive rate, by a threshold from simulated targets. An attack that cannot reach any wanted rate because
+        of ties, or a target that is unlike the shadow models, has no such column.
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -75,6 +79,8 @@ class AuditResult:
             columns["degree"] = self.surroundings.degrees
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
+            if outcome.believed:
+                columns[f"{name}_posterior"] = outcome.scores
             regular = [threshold for threshold in outcome.thresholds if not threshold.first]
             if regular:
                 columns[f"{name}_decision"] = regular[0].decide(outcome.scores)
@@ -104,7 +110,7 @@ class AuditResult:
             fprs=self.fprs,
             privacy=self.privacy,
             surroundings=self.surroundings,
-            warning=unlike_target(self.evidence, advice=self._advice()),
+            warning=self.unlike,
             left_out=self.left_out,
         )
 
@@ -134,12 +140,6 @@ class AuditResult:
     def report(self, path: Path | str) -> Path:
         """Write the HTML report, one file that needs no network."""
         return write_file(path, render_html(self.summary()))
-
-    def _advice(self) -> str:
-        """Another possible reason why the target is unlike its shadow models."""
-        if self.context.settings.get("setting") != "inductive":
-            return ""
-        return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 
     def _rows(self) -> list[dict[str, object]]:
         rows = []

@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.stats import betabinom
 from scipy.stats import t as student
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import roc
 from glasshouse.progress import track
 
-__all__ = ["Policy", "Scored", "Threshold", "estimate_thresholds", "simulate", "threshold_from", "thresholds_from"]
+__all__ = [
+    "Policy",
+    "Scored",
+    "Threshold",
+    "estimate_thresholds",
+    "predicted_rate",
+    "simulate",
+    "threshold_from",
+    "thresholds_from",
+]
 
 Policy = Literal["mean", "max"]
 Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of each simulated target
@@ -131,19 +141,43 @@ def threshold_from(scored: Scored, fpr: float, *, policy: Policy = "mean", confi
         90.0
     """
     own = np.array([_largest_cut(scores, members, fpr) for scores, members in scored])
-    held_out = [_false_positive_rate(pair, _agreed(np.delete(own, index), policy)) for index, pair in enumerate(scored)]
-    mean, count = float(np.mean(held_out)), len(held_out)
-    reach = (
-        float(student.ppf((1 + confidence) / 2, count - 1)) * float(np.std(held_out, ddof=1)) * np.sqrt(1 + 1 / count)
-    )
+    false = np.array([_false_alarms(pair, _agreed(np.delete(own, at), policy)) for at, pair in enumerate(scored)])
+    others = np.array([int((~members).sum()) for _, members in scored])
     return Threshold(
         wanted=fpr,
         value=_agreed(own, policy),
         policy=policy,
-        expected_fpr=mean,
-        interval=Interval(max(0.0, mean - reach), min(1.0, mean + reach)),
-        simulated=count,
+        expected_fpr=float(np.mean(false / others)),
+        interval=predicted_rate(false, others, confidence=confidence),
+        simulated=len(scored),
     )
+
+
+def predicted_rate(false: IntArray, others: IntArray, *, confidence: float = 0.95) -> Interval:
+    """Where the false-positive rate of one more target is expected, from those of T simulated targets.
+
+    It is the hull of two prediction intervals: Student's, for targets that differ by more than chance, and that of the
+    beta-binomial distribution (Jeffreys' prior, all targets alike), which holds for a few false positives, where
+    counts are far from normal. A simulated target is compared with two references fewer than the target, which makes
+    thresholds too careful by up to two in T; the lower end is lowered by that much.
+
+    Args:
+        false: [T] false positives of each simulated target, by the threshold of the others.
+        others: [T] its non-members.
+        confidence: of the interval.
+
+    Example:
+        >>> low, high = predicted_rate(np.array([0, 0, 0, 0]), np.array([100, 100, 100, 100]))
+        >>> low, high  # none in 400, but one in the next 100 would be no surprise
+        (0.0, 0.01)
+    """
+    rates, count, tail = false / others, len(false), (1 - confidence) / 2
+    reach = float(student.ppf(1 - tail, count - 1)) * float(np.std(rates, ddof=1)) * np.sqrt(1 + 1 / count)
+    asked = round(float(others.mean()))
+    alike = betabinom(asked, false.sum() + 0.5, (others - false).sum() + 0.5)
+    low = min(float(rates.mean()) - reach, float(alike.ppf(tail)) / asked)
+    high = max(float(rates.mean()) + reach, float(alike.ppf(1 - tail)) / asked)
+    return Interval(max(0.0, low) * (1 - min(2 / count, 0.5)), min(1.0, high))
 
 
 def _agreed(thresholds: FloatArray, policy: Policy) -> float:
@@ -160,6 +194,6 @@ def _largest_cut(scores: FloatArray, members: BoolArray, fpr: float) -> float:
     return float(highest + (highest - lower[0] if lower else 1.0) / 2)
 
 
-def _false_positive_rate(pair: tuple[FloatArray, BoolArray], threshold: float) -> float:
+def _false_alarms(pair: tuple[FloatArray, BoolArray], threshold: float) -> int:
     scores, members = pair
-    return float((scores[~members] >= threshold).mean())
+    return int((scores[~members] >= threshold).sum())

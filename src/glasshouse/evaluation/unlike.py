@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from numpy.typing import ArrayLike
+
+from glasshouse.attacks.prior import prior_weights
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
@@ -12,13 +15,15 @@ _MOST = 100_000  # records; more give no better estimate of how sure a model is,
 _FEWEST = 6  # with fewer models it is not known how much models of one kind differ
 
 
-def unlike_target(evidence: Evidence, *, advice: str = "") -> str:
+def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice: str = "") -> str:
     """What a reader must know if the target answers unlike all shadow models; empty if it is like them.
 
-    It looks at the margins of the records (of every second, third … if there are very many), never at the members.
+    It looks at the margins of the records (of every second, third … if there are very many), never at the target's
+    members. Shadow models are weighted to the prior: a target with another share of members is not of another kind.
 
     Args:
         evidence: losses of the target and of the shadow models.
+        prior: λ, the share of members that is expected: one number, or one per record.
         advice: what else may be the reason, added at the end.
 
     Example:
@@ -34,13 +39,15 @@ def unlike_target(evidence: Evidence, *, advice: str = "") -> str:
     if evidence.models < _FEWEST:
         return ""
     some = slice(None, None, -(-evidence.records // _MOST))
+    weights = prior_weights(evidence.shadow_members, prior)[:, some]
     theirs, its = evidence.shadow_loss[:, some], evidence.target_loss[some]
-    unlikeness = Likeness.of(loss_to_margin(theirs)).unlikeness(loss_to_margin(its))
+    unlikeness = Likeness.of(loss_to_margin(theirs), weights).unlikeness(loss_to_margin(its))
     if unlikeness <= LARGEST_UNLIKENESS:
         return ""
     return (
         f"The target answers unlike every shadow model (unlikeness {unlikeness:.1f}; targets of the same kind stay "
-        f"below {LARGEST_UNLIKENESS:.0f}), so thresholds and probabilities, which come from the shadow models, do not "
-        f"hold for it. Train shadow models as the target was trained: the same architecture, optimizer, epochs and "
-        f"share of the records. {advice}"
+        f"below {LARGEST_UNLIKENESS:.0f}), so thresholds and probabilities, which come from the shadow models, would not "
+        f"hold for it and are not given. Scores and ranks are. Train shadow models as the target was trained: the same "
+        f"architecture, optimizer, epochs and share of the records (fraction), and state that share as the prior. "
+        f"{advice}"
     ).strip()

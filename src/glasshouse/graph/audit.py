@@ -187,6 +187,7 @@ def audit(
         claim=claim,
         policy=policy,
         progress=progress,
+        prior=prior,
         left_out=left_out,
         surroundings=Surroundings(data.edge_index.cpu().numpy(), members=truth, labels=labels, nodes=scene.nodes),
     )

@@ -110,6 +110,7 @@ class AttackFigures:
         seconds: spent on scoring the target, including what is picked, tuned or learned on simulated targets before;
             thresholds are not counted.
         knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
+        doubt: why its scores, which are meant as probabilities of membership, cannot be believed; mostly empty.
     """
 
     name: str
@@ -124,6 +125,7 @@ class AttackFigures:
     metrics: Measured | None
     seconds: float
     knows_truth: bool = False
+    doubt: str = ""
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
@@ -135,7 +137,6 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         >>> attack_figures("loss", outcome, None).description
         'LossThreshold()'
     """
-    posterior = outcome.attack.posterior
     queries = outcome.queries
     return AttackFigures(
         name=name,
@@ -144,16 +145,17 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         thresholds=_thresholds(outcome, members),
         note=outcome.note,
         details={key: value if np.isfinite(value) else None for key, value in outcome.details.items()},
-        histogram=histogram_of(outcome.scores, members, posterior=posterior),
+        histogram=histogram_of(outcome.scores, members, posterior=outcome.attack.posterior),
         queries_per_record=None if queries is None else queries.per_record,
         queries=None if queries is None else queries.total(len(outcome.scores)),
-        metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members, posterior),
+        metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members),
         seconds=outcome.seconds,
         knows_truth=outcome.attack.knows_truth,
+        doubt=outcome.doubt,
     )
 
 
-def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | None, posterior: bool) -> Measured:
+def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | None) -> Measured:
     level = metrics.confidence
     return Measured(
         auc=metrics.auc,
@@ -164,7 +166,9 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
         rates=tuple(_rate(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
         calibration=(
-            reliability_of(outcome.scores, members, confidence=level) if posterior and members is not None else None
+            reliability_of(outcome.scores, members, confidence=level)
+            if outcome.believed and members is not None
+            else None
         ),
     )
 

@@ -25,6 +25,9 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     and of the record's own spread (estimated from few models as BaVarIA does), and that spread; online the same for
     in-models, and the log ratios of LiRA and BaVarIA. Offline no in-model of a record is used.
 
+    In a pool of small or large training sets some records have no in-model or no out-model. Online the mean of that
+    side is then the mean of the other side, moved by the usual shift between the sides.
+
     Args:
         evidence: losses of a target and of the shadow models that it is compared with.
         mode: ``"online"`` or ``"offline"``.
@@ -43,10 +46,7 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
         "base": -target - log_mean_exp(-shadows, where=asked),
     }
     densities = []
-    for name, who in (("outside", ~members), ("inside", members)):
-        if name == "inside" and mode == "offline":
-            continue
-        side = _side(margins, who, name)
+    for name, side in _sides(margins, members, mode).items():
         pooled, (freedom, own) = _pooled(side), _own(side)
         scale = np.sqrt(own * (1 + 1 / side.models))
         found[name] = side.mean
@@ -60,14 +60,31 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     return found
 
 
-def _side(margins: FloatArray, who: BoolArray, name: str) -> Moments:
-    if not who.any(axis=0).all():
-        kind = name.removesuffix("side")
+def _sides(margins: FloatArray, members: BoolArray, mode: Mode) -> dict[str, Moments]:
+    """Moments of the out-models and, online, of the in-models of every record."""
+    inside, outside = members.any(axis=0), ~members.all(axis=0)  # [N] which records have such models
+    both = inside & outside
+    if not (both.any() if mode == "online" else outside.all()):
+        kind = "in-models and out-models" if mode == "online" else "out-models"
         raise InputError(
-            f"shadow_members: some simulated target has a record without {kind}-models among its references. Train "
-            f"more shadow models, in complementary pairs."
+            f"shadow_members: among the references of some simulated target {'no' if mode == 'online' else 'not every'} "
+            f"record has {kind}. Train more shadow models, or use a share (fraction) nearer to 0.5."
         )
-    return moments(margins, who)
+    if mode == "offline":
+        return {"outside": moments(margins, ~members)}
+    found = {"outside": moments(margins, ~members | ~outside), "inside": moments(margins, members | ~inside)}
+    shift = float((found["inside"].mean - found["outside"].mean)[both].mean())
+    return {
+        "outside": _filled(found["outside"], outside, found["inside"].mean - shift),
+        "inside": _filled(found["inside"], inside, found["outside"].mean + shift),
+    }
+
+
+def _filled(side: Moments, known: BoolArray, mean: FloatArray) -> Moments:
+    """The moments, with one model of the expected mean [N] for each record that has none."""
+    return Moments(
+        np.where(known, side.models, 1.0), np.where(known, side.mean, mean), np.where(known, side.squares, 0.0)
+    )
 
 
 def _pooled(side: Moments) -> FloatArray:
