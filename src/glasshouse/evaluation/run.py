@@ -93,11 +93,13 @@ def run_attack(
             simulated = simulate(attack, seen, progress=progress)
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
             note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs else note
-    thresholds = () if simulated is None else thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
+    expected = _prior_of(attack, view, prior)
+    others = len(scores) * (1 - float(np.mean(expected)))
+    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": others}
+    thresholds = () if simulated is None else thresholds_from(simulated, fprs, **options)
     unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
     doubt = ""
     if attack.posterior:
-        expected = _prior_of(attack, view, prior)
         doubt = "the target is unlike the shadow models" if unlike else posterior_doubt(scores, simulated, prior=expected)
     note_work("An attack had been run.")
     return AttackOutcome(

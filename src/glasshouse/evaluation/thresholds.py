@@ -107,6 +107,7 @@ def thresholds_from(
     *,
     policy: Policy = "mean",
     confidence: float = 0.95,
+    non_members: float | None = None,
 ) -> tuple[Threshold, ...]:
     """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
 
@@ -115,23 +116,32 @@ def thresholds_from(
         fprs: wanted false-positive rates.
         policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
+        non_members: how many the target is expected to have; as many as a simulated target by default.
 
     Example:
         >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members have the top score
         >>> [(threshold.wanted, threshold.value, threshold.first) for threshold in thresholds_from([pair] * 2, [0.01])]
         [(0.5, 1.0, True)]
     """
+    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": non_members}
     curves = [roc(scores, members) for scores, members in scored]
     reached = [fpr for fpr in fprs if any(curve.point_at(fpr) for curve in curves)]  # point 0 calls no record a member
-    found = [threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in reached]
+    found = [threshold_from(scored, fpr, **options) for fpr in reached]
     if fprs and not reached:
         first = max(float(curve.fpr[1]) for curve in curves)
-        threshold = threshold_from(scored, first, policy=policy, confidence=confidence)
+        threshold = threshold_from(scored, first, **options)
         found.append(dataclasses.replace(threshold, first=True))
     return tuple(found)
 
 
-def threshold_from(scored: Scored, fpr: float, *, policy: Policy = "mean", confidence: float = 0.95) -> Threshold:
+def threshold_from(
+    scored: Scored,
+    fpr: float,
+    *,
+    policy: Policy = "mean",
+    confidence: float = 0.95,
+    non_members: float | None = None,
+) -> Threshold:
     """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N].
 
     Example:
@@ -148,12 +158,14 @@ def threshold_from(scored: Scored, fpr: float, *, policy: Policy = "mean", confi
         value=_agreed(own, policy),
         policy=policy,
         expected_fpr=float(np.mean(false / others)),
-        interval=predicted_rate(false, others, confidence=confidence),
+        interval=predicted_rate(false, others, confidence=confidence, non_members=non_members),
         simulated=len(scored),
     )
 
 
-def predicted_rate(false: IntArray, others: IntArray, *, confidence: float = 0.95) -> Interval:
+def predicted_rate(
+    false: IntArray, others: IntArray, *, confidence: float = 0.95, non_members: float | None = None
+) -> Interval:
     """Where the false-positive rate of one more target is expected, from those of T simulated targets.
 
     It is the hull of two prediction intervals: Student's, for targets that differ by more than chance, and that of the
@@ -165,6 +177,8 @@ def predicted_rate(false: IntArray, others: IntArray, *, confidence: float = 0.9
         false: [T] false positives of each simulated target, by the threshold of the others.
         others: [T] its non-members.
         confidence: of the interval.
+        non_members: how many the target is expected to have; the fewer, the more its rate varies by chance. As many as
+            a simulated target by default.
 
     Example:
         >>> low, high = predicted_rate(np.array([0, 0, 0, 0]), np.array([100, 100, 100, 100]))
@@ -172,11 +186,15 @@ def predicted_rate(false: IntArray, others: IntArray, *, confidence: float = 0.9
         (0.0, 0.01)
     """
     rates, count, tail = false / others, len(false), (1 - confidence) / 2
-    reach = float(student.ppf(1 - tail, count - 1)) * float(np.std(rates, ddof=1)) * np.sqrt(1 + 1 / count)
-    asked = round(float(others.mean()))
+    mean, usual = float(rates.mean()), float(others.mean())
+    asked = usual if non_members is None else non_members
+    fewer = mean * (1 - mean) * max(1 / asked - 1 / usual, 0.0)  # variance that only the target's rate has
+    spread = np.sqrt(float(np.var(rates, ddof=1)) * (1 + 1 / count) + fewer)
+    reach = float(student.ppf(1 - tail, count - 1)) * spread
+    asked = max(round(asked), 1)
     alike = betabinom(asked, false.sum() + 0.5, (others - false).sum() + 0.5)
-    low = min(float(rates.mean()) - reach, float(alike.ppf(tail)) / asked)
-    high = max(float(rates.mean()) + reach, float(alike.ppf(1 - tail)) / asked)
+    low = min(mean - reach, float(alike.ppf(tail)) / asked)
+    high = max(mean + reach, float(alike.ppf(1 - tail)) / asked)
     return Interval(max(0.0, low) * (1 - min(2 / count, 0.5)), min(1.0, high))
 
 

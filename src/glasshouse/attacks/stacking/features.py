@@ -15,6 +15,7 @@ from glasshouse.numerics import log_mean_exp, loss_to_margin
 __all__ = ["Features", "record_features"]
 
 Features = dict[str, FloatArray]
+_LARGEST = 1e100  # a loss of 1e300 is finite, but its square is not, and learners square
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 
@@ -38,7 +39,8 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
         ['confidence', 'margin', 'base', 'outside', 'from_outside', 'own_from_outside', 'spread_outside']
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
-    margin, margins = loss_to_margin(target), loss_to_margin(shadows)
+    sides = _sides(loss_to_margin(shadows), members, mode)
+    margin = loss_to_margin(target)
     asked = None if mode == "online" else ~members
     found: Features = {
         "confidence": -target,
@@ -46,7 +48,7 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
         "base": -target - log_mean_exp(-shadows, where=asked),
     }
     densities = []
-    for name, side in _sides(margins, members, mode).items():
+    for name, side in sides.items():
         pooled, (freedom, own) = _pooled(side), _own(side)
         scale = np.sqrt(own * (1 + 1 / side.models))
         found[name] = side.mean
@@ -57,7 +59,7 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
-    return found
+    return {name: np.clip(values, -_LARGEST, _LARGEST) for name, values in found.items()}
 
 
 def _sides(margins: FloatArray, members: BoolArray, mode: Mode) -> dict[str, Moments]:
