@@ -68,9 +68,7 @@ def test_the_target_has_as_many_references_as_a_simulated_target(shift: float, p
     for pair in range(4):
         swapped = evidence.shadow_loss.copy()
         swapped[2 * pair] = evidence.target_loss  # the target in the place of one model of the pair
-        pool = Evidence(
-            target_loss=evidence.target_loss, shadow_loss=swapped, shadow_members=evidence.shadow_members
-        )
+        pool = Evidence(target_loss=evidence.target_loss, shadow_loss=swapped, shadow_members=evidence.shadow_members)
         played.append(list(attack.simulated_scores(pool))[2 * pair][0])
     np.testing.assert_allclose(attack.score(evidence), np.mean(played[:panels], axis=0))
 

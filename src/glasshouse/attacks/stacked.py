@@ -61,8 +61,8 @@ class Stacked(StackedParameters, Attack):
     out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
     whichever is best on held-out simulated targets, learn the posterior from them. If that is not better than BASE by
     a standard error, the attack is BASE, calibrated. The true target is scored and never learned from. If it answers
-    unlike all simulated targets, weighted to the prior (its `unlikeness` is above 5), its margins are matched to theirs, quantile by quantile,
-    and BASE, which learned nothing, has a large part in the order.
+    unlike all simulated targets, weighted to the prior (its `unlikeness` is above 5), its margins are matched to
+    theirs, quantile by quantile, and BASE, which learned nothing, has a large part in the order.
 
     Args:
         mode: ``"online"``; or ``"offline"``, where no in-model of a record is used to judge it: its features come

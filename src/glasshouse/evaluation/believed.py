@@ -72,7 +72,8 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
     r"""The calibration error that posteriors [N] have by chance, even if all of them are exactly right.
 
     The error of a bin is the absolute value of a sum of many small independent terms with mean 0. It is taken as
-    normal, so that its mean is :math:`\sqrt{2 / \pi}` times its standard deviation.
+    normal, so that its mean is :math:`\sqrt{2 / \pi}` times its standard deviation; but not more than a bin with hardly
+    any members can have.
 
     Args:
         posteriors: for this prior.
@@ -84,18 +85,19 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
         >>> round(calibration_floor(np.full(100, 0.5)), 3), round(calibration_floor(np.full(10_000, 0.5)), 3)
         (0.04, 0.004)
     """
+    expected = np.broadcast_to(np.asarray(prior, dtype=np.float64), posteriors.shape)
     if share is None:
-        terms = posteriors * (1 - posteriors)
-        total = float(len(posteriors))
+        here, inside, outside = posteriors, np.ones_like(posteriors), np.ones_like(posteriors)
     else:
-        expected = np.broadcast_to(np.asarray(prior, dtype=np.float64), posteriors.shape)
         inside, outside = expected / share, (1 - expected) / (1 - share)  # weights of members and of others
         # how likely a record with this posterior is a member of a target with another share of members
         here = expit(logit(posteriors) + logit(share) - logit(expected))
-        terms = here * (inside * (1 - posteriors)) ** 2 + (1 - here) * (outside * posteriors) ** 2
-        total = float((share * inside + (1 - share) * outside).sum())
-    variances = np.bincount(place_of(posteriors), weights=terms, minlength=_BINS)
-    return float(np.sqrt(2 / np.pi * variances).sum() / total)
+    above, below = inside * (1 - posteriors), outside * posteriors  # what a member and another record add
+    total = float((inside * here + outside * (1 - here)).sum())
+    place = place_of(posteriors)
+    variances = np.bincount(place, weights=here * above**2 + (1 - here) * below**2, minlength=_BINS)
+    rare = 2 * np.bincount(place, weights=here * above, minlength=_BINS)  # E|D| = 2 E[D+] <= this, for rare members
+    return float(np.minimum(np.sqrt(2 / np.pi * variances), rare).sum() / total)
 
 
 def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float | ArrayLike = 0.5) -> str:
@@ -131,10 +133,10 @@ def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float |
             f"simulated targets do not find them calibrated (at the stated prior the calibration error is up to "
             f"{above:.3f} above what chance gives; {LARGEST_EXCESS} is allowed)"
         )
-    expected, found, floor = float(np.mean(prior)), float(scores.mean()), calibration_floor(scores)
+    expected, found, floor = float(np.mean(np.asarray(prior))), float(scores.mean()), calibration_floor(scores)
     if abs(found - expected) > LARGEST_EXCESS + floor:
         return (
-            f"their mean on this target is {found:.3f}, and the stated prior is {expected:.3f}: either another share of "
-            f"the records trained the target, or it was not trained as the shadow models were"
+            f"their mean on this target is {found:.3f}, and the stated prior is {expected:.3f}: another share of the "
+            f"records trained the target, or it was not trained as the shadow models were"
         )
     return ""

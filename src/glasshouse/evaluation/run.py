@@ -23,6 +23,8 @@ from glasshouse.progress import note_work, showing
 
 __all__ = ["run_attack"]
 
+_UNLIKE = "the target is unlike the shadow models"
+
 
 def run_attack(
     attack: Attack[Any],
@@ -94,13 +96,13 @@ def run_attack(
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
             note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs else note
     expected = _prior_of(attack, view, prior)
-    others = len(scores) * (1 - float(np.mean(expected)))
+    others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
     options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": others}
     thresholds = () if simulated is None else thresholds_from(simulated, fprs, **options)
     unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
     doubt = ""
     if attack.posterior:
-        doubt = "the target is unlike the shadow models" if unlike else posterior_doubt(scores, simulated, prior=expected)
+        doubt = _UNLIKE if unlike else posterior_doubt(scores, simulated, prior=expected)
     note_work("An attack had been run.")
     return AttackOutcome(
         attack,
@@ -121,7 +123,7 @@ def _prior_of(attack: Attack[Any], view: View, prior: float | ArrayLike) -> floa
     """The prior of the audited records, [] or [N], that an attack's scores are meant for: its own, or the given one."""
     own = getattr(attack, "prior", None)
     if own is not None and (np.ndim(own) == 0 or attack.kind == "records"):
-        return own  # type: ignore[no-any-return]
+        return np.asarray(own)
     wide = prior if own is None else own  # one number per record of the population
     return wide if np.ndim(wide) == 0 else view.audited(wide)
 

@@ -69,6 +69,4 @@ def _unlikeness(evidence: Evidence, prior: float | ArrayLike) -> float:
     weights = prior_weights(evidence.shadow_members, prior)[:, some][plan.targets]
     theirs, its = margins[plan.targets], loss_to_margin(evidence.target_loss[some])
     away = np.stack([one - mean for one, mean in zip(theirs, usual, strict=True)])
-    return max(
-        Likeness.of(theirs, weights).unlikeness(its), Likeness.of(away, weights).unlikeness(its - usual[0])
-    )
+    return max(Likeness.of(theirs, weights).unlikeness(its), Likeness.of(away, weights).unlikeness(its - usual[0]))

@@ -159,9 +159,8 @@ class Evidence:
             model: the row of the pool that plays the target; None for the target.
 
         Example:
-            >>> evidence = Evidence(
-            ...     target_loss=[0.0, 0.0], shadow_loss=[[1, 2], [3, 4], [5, 6]], shadow_members=[[1, 0], [0, 1], [1, 0]]
-            ... )
+            >>> members = [[1, 0], [0, 1], [1, 0]]
+            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=[[1, 2], [3, 4], [5, 6]], shadow_members=members)
             >>> evidence.among(np.array([[0, 2]]), model=1).shadow_loss
             array([[1., 6.]])
         """

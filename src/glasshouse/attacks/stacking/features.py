@@ -64,13 +64,14 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
 
 def _sides(margins: FloatArray, members: BoolArray, mode: Mode) -> dict[str, Moments]:
     """Moments of the out-models and, online, of the in-models of every record."""
-    inside, outside = members.any(axis=0), ~members.all(axis=0)  # [N] which records have such models
+    inside = np.asarray(members.any(axis=0))  # [N] which records have such models
+    outside = np.asarray((~members).any(axis=0))
     both = inside & outside
     if not (both.any() if mode == "online" else outside.all()):
-        kind = "in-models and out-models" if mode == "online" else "out-models"
+        has = "no record has in-models and out-models" if mode == "online" else "not every record has out-models"
         raise InputError(
-            f"shadow_members: among the references of some simulated target {'no' if mode == 'online' else 'not every'} "
-            f"record has {kind}. Train more shadow models, or use a share (fraction) nearer to 0.5."
+            f"shadow_members: among the references of some simulated target {has}. Train "
+            f"more shadow models, or use a share (fraction) nearer to 0.5."
         )
     if mode == "offline":
         return {"outside": moments(margins, ~members)}

@@ -35,9 +35,9 @@ class GStacked(StackedParameters, GraphAttack):
     a posterior of them. In every further round the training sets are sampled from the posterior of the round before.
 
     The true target is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior
-    (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs quantile by
-    quantile, and BASE or G-BASE, which learned nothing, has a large part in the order; the posterior is then not
-    calibrated.
+    (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs
+    quantile by quantile, and BASE or G-BASE, which learned nothing, has a large part in the order; the posterior is
+    then not calibrated.
 
     `tuned` gives a copy that has learned from a pool, for any number of targets with the same graph and shadow models.
 

@@ -25,7 +25,7 @@ from glasshouse.graph.attacks.stacking.untrained import Untrained, best_untraine
 from glasshouse.graph.models.model import Model
 from glasshouse.randomness import generator, seed_for
 
-__all__ = ["Learned", "Round", "TargetPosterior", "learn"]
+__all__ = ["Learned", "TargetPosterior", "learn"]
 
 
 class TargetPosterior(NamedTuple):
