@@ -165,15 +165,16 @@ def _mild(strength: float, digits: bool, draws: int, count: int, target: int) ->
     shadows = [_losses(_fitted(x[half], y[half], 10 + number), x, y) for number, half in enumerate(halves)]
     evidence = Evidence(target_loss=_losses(model, x, y), shadow_loss=shadows, shadow_members=halves)
     outcomes = [run_attack(create(name), evidence, fprs=(0.01, 0.1)) for name in ATTACKS]
+    practice = {one.attack.name: one.simulated.shares_right for one in outcomes if one.simulated is not None}
     for draw in range(draws):
         members = _likely(kind, strength, random)
         drawn = tested(Known(x=x, labels=y), evidence, members, draw)
         chances = [
             mannwhitneyu(one.scores[members], one.scores[~members], alternative="greater").pvalue for one in outcomes
         ]
-        guesses = [some for one in outcomes for some in one.guesses(members)]
-        verdict = judge_claim(None, guesses, records=count, prior=float(members.mean()))
-        yield drawn.found, min(chances) * len(chances) <= 0.05, verdict.epsilon > 0
+        scores = dict(zip(ATTACKS, (one.scores for one in outcomes), strict=True))
+        verdict = judge_claim(None, scores, members=members, practice=practice)
+        yield drawn.found, min(chances) * len(chances) <= 0.05, verdict.pure > 0
 
 
 def coverage(count: int, shift: float, draws: int) -> tuple[float, float]:

@@ -7,8 +7,8 @@ from typing import Any
 from joblib import cpu_count
 
 from glasshouse.attacks import Attack, create
+from glasshouse.evaluation.believed import calibration_error, calibration_floor
 from glasshouse.evidence import Mode
-from glasshouse.report.reliability import reliability_floor, reliability_of
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.lineup import SAMPLERS, Lineup, gbase, modes, singles
@@ -69,8 +69,8 @@ def _made(name: str, mode: Mode, **parameters: Any) -> Attack[Any]:
 
 def _trust(judged: Judged) -> dict[str, float]:
     """Whether its probabilities and its threshold are correct."""
-    error = reliability_of(judged.scores, judged.truth).error
-    found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - reliability_floor(judged.scores))}
+    error = calibration_error(judged.scores, judged.truth)
+    found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - calibration_floor(judged.scores))}
     for _, threshold, low, high in judged.thresholds:
         _, fpr = at_threshold(judged, threshold)
         found |= {"fpr_at_threshold_pct": fpr, "threshold_kept_pct": 100.0 * (100 * low <= fpr <= 100 * high)}

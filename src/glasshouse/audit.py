@@ -158,6 +158,7 @@ def audit(
         policy=policy,
         progress=progress,
         known=Known(x=population.x, labels=population.y),
+        prior=prior,
     )
 
 
@@ -224,4 +225,5 @@ def audit_evidence(
         claim=claim,
         policy=policy,
         progress=progress,
+        prior=prior,
     )

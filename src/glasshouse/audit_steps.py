@@ -16,7 +16,16 @@ from numpy.typing import ArrayLike
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import AttackOutcome, Known, PrivacyClaim, headline, how_drawn, judge_claim, run_attack
+from glasshouse.evaluation import (
+    AttackOutcome,
+    Known,
+    PrivacyClaim,
+    headline,
+    how_drawn,
+    judge_claim,
+    run_attack,
+    unlike_target,
+)
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
@@ -154,6 +163,7 @@ def audit_view(
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
     known: Known | None = None,
+    prior: float | ArrayLike = 0.5,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -172,13 +182,26 @@ def audit_view(
         left_out: attacks that were left out beforehand, each with the reason.
         surroundings: of the records, where they are nodes of a graph.
         known: what is known about the records without the target; by default their labels.
+        prior: λ, the share of members that is expected: one number, or one per record of the population.
     """
     evidence = view.evidence
+    unlike = unlike_target(
+        evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_advice(context)
+    )
     outcomes: dict[str, AttackOutcome] = {}
     failed: dict[str, str] = {}
     for name, attack in attacks.items():
         try:
-            outcomes[name] = run_attack(attack, view, fprs=fprs, members=members, policy=policy, progress=progress)
+            outcomes[name] = run_attack(
+                attack,
+                view,
+                fprs=fprs,
+                members=members,
+                policy=policy,
+                progress=progress,
+                prior=prior,
+                unlike=bool(unlike),
+            )
         except InputError as error:
             failed[name] = " ".join(error.faults)
         except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
@@ -191,8 +214,8 @@ def audit_view(
         drawn = how_drawn(known or Known(labels=labels), evidence, members, seed=context.seed or 0)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
-        unlike = (drawn.warning(),) if drawn is not None and drawn.found else ()
-        context = dataclasses.replace(context, warnings=(*unlike, *doubts, *context.warnings))
+        blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
+        context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
         found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         privacy = judge_claim(
@@ -216,7 +239,15 @@ def audit_view(
         surroundings=surroundings,
         left_out={**(left_out or {}), **failed},
         drawn=drawn,
+        unlike=unlike,
     )
+
+
+def _advice(context: Context) -> str:
+    """Another possible reason why the target is unlike its shadow models."""
+    if context.settings.get("setting") != "inductive":
+        return ""
+    return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 
 
 def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:

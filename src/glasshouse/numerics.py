@@ -22,6 +22,7 @@ __all__ = [
 
 _BLOCK = 1 << 14  # columns handled at once, so that temporaries stay small beside a [K, N] matrix
 _ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
+_SMALLEST_MARGIN = -1e100  # a loss of 1e300 is finite, but its square is not
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
 
 
@@ -93,6 +94,8 @@ def probabilities_from_logits(logits: FloatArray) -> FloatArray | None:
 def loss_to_margin(loss: FloatArray) -> FloatArray:
     """The logit margin log(p / (1 - p)) of a loss -log p, exactly -log(expm1(loss)); what LiRA calls the scaled logit.
 
+    It is kept between -1e100 and 708: sums of squares of margins must be finite.
+
     Example:
         >>> loss_to_margin(np.array([np.log(2.0), 3.72007598e-44])).round(6) + 0.0
         array([  0., 100.])
@@ -100,7 +103,7 @@ def loss_to_margin(loss: FloatArray) -> FloatArray:
     with np.errstate(over="ignore", divide="ignore"):
         # expm1 overflows above 709, where log(expm1(loss)) and loss are the same number
         margin = np.where(loss > 700.0, -loss, -np.log(np.expm1(np.minimum(loss, 700.0))))
-    return np.clip(margin, -np.inf, _LARGEST_MARGIN)
+    return np.clip(margin, _SMALLEST_MARGIN, _LARGEST_MARGIN)
 
 
 def margin_to_loss(margin: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from glasshouse.arrays import BoolArray
-from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict, unlike_target
+from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.folder import manifest
@@ -40,6 +40,7 @@ class AuditResult:
         surroundings: of the records, if they are nodes of a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
         drawn: whether members can be told from others without the target; None if that could not be tested.
+        unlike: what a reader must know if the target is unlike the shadow models; empty if it is like them.
     """
 
     evidence: Evidence
@@ -53,6 +54,7 @@ class AuditResult:
     surroundings: Surroundings | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
     drawn: Drawn | None = None
+    unlike: str = ""
 
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
@@ -67,8 +69,10 @@ class AuditResult:
     def records(self) -> Table:
         """One row per record: id, label, membership if known, and each attack's score, decision and rank.
 
-        The decision is made at the first wanted false-positive rate, by a threshold from simulated targets. An attack
-        that cannot reach any wanted rate because of ties has no such column.
+        A score gives an order of the records. Only where it may also be read as a probability of membership
+        (`AttackOutcome.believed`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
+        false-positive rate, by a threshold from simulated targets. An attack that cannot reach any wanted rate because
+        of ties, or a target that is unlike the shadow models, has no such column.
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -79,6 +83,8 @@ class AuditResult:
             columns["degree"] = self.surroundings.degrees
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
+            if outcome.believed:
+                columns[f"{name}_posterior"] = outcome.scores
             regular = [threshold for threshold in outcome.thresholds if not threshold.first]
             if regular:
                 columns[f"{name}_decision"] = regular[0].decide(outcome.scores)
@@ -109,7 +115,7 @@ class AuditResult:
             headline=self.headline,
             privacy=self.privacy,
             surroundings=self.surroundings,
-            warning=unlike_target(self.evidence, advice=self._advice()),
+            warning=self.unlike,
             left_out=self.left_out,
             drawn=self.drawn,
         )
@@ -140,12 +146,6 @@ class AuditResult:
     def report(self, path: Path | str) -> Path:
         """Write the HTML report, one file that needs no network."""
         return write_file(path, render_html(self.summary()))
-
-    def _advice(self) -> str:
-        """Another possible reason why the target is unlike its shadow models."""
-        if self.context.settings.get("setting") != "inductive":
-            return ""
-        return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
 
     def _rows(self) -> list[dict[str, object]]:
         rows = []

@@ -10,7 +10,6 @@ from scipy.special import logit
 from glasshouse import Evidence, InputError
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, LiRA, Stacked
-from glasshouse.attacks.stacked import _among
 from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
 from glasshouse.evidence import Mode
@@ -94,12 +93,12 @@ def test_offline_in_models_of_a_record_do_not_enter_its_score() -> None:
     )
     learner = attack.fit_.fit.learner  # which one is best follows from all records together
     panel = attack.fit_.plan.panels[0]
-    rows = attack._rows(_among(evidence, evidence.target_loss, panel))
+    rows = attack._rows(evidence.among(panel))
     again = quick("offline").tuned(changed).fit_
     assert again is not None
     before, after = (known.fit.log_odds(rows, learner=learner) for known in (attack.fit_, again))
     assert (before[fold] == after[fold]).all()
-    assert (attack._rows(_among(changed, evidence.target_loss, panel))[fold] == rows[fold]).all()
+    assert (attack._rows(changed.among(panel))[fold] == rows[fold]).all()
 
 
 def test_the_prior_shifts_the_log_odds() -> None:

@@ -10,7 +10,7 @@ from glasshouse import Evidence
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA
 from glasshouse.evaluation import estimate_thresholds, roc
-from glasshouse.evaluation.thresholds import threshold_from
+from glasshouse.evaluation.thresholds import predicted_rate, threshold_from
 from tests.strategies import gaussian_evidence
 
 
@@ -99,3 +99,33 @@ def test_an_attack_may_say_itself_how_simulated_targets_are_scored() -> None:
     (plain,), (doubled,) = (estimate_thresholds(attack, evidence, [0.05]) for attack in (BASE(), Doubled()))
     assert doubled.value == 2 * plain.value
     assert doubled.expected_fpr == plain.expected_fpr
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.4])
+@pytest.mark.parametrize(("rate", "others", "asked"), [(0.001, 1000, 1000), (0.01, 250, 250), (0.01, 2500, 500)])
+def test_predicted_rates_hold_a_new_target(spread: float, rate: float, others: int, asked: int) -> None:
+    """Counts of false positives of eight targets and one more, whose own rates differ (spread) or do not."""
+    random = np.random.default_rng(0)
+    inside = []
+    for _ in range(200):
+        rates = rate * np.exp(random.normal(-(spread**2) / 2, spread, 9))
+        false = random.binomial(others, rates[:8])
+        low, high = predicted_rate(false, np.full(8, others), non_members=asked)
+        assert high < 20 * rate + 5 / asked
+        inside.append(low <= random.binomial(asked, rates[8]) / asked <= high)
+    assert np.mean(inside) >= 0.93
+
+
+@pytest.mark.parametrize("share", [0.1, 0.8])
+def test_thresholds_of_rmia_hold_for_another_share_of_members(share: float) -> None:
+    """Its score is a share of all records, members among them: 5 % for 1 % if only a tenth are members."""
+    rates = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        members = np.concatenate([half := random.random((4, 3000)) < 0.5, ~half, [random.random(3000) < share]])
+        margins = random.normal(size=3000) + 3 * members + random.normal(size=members.shape)
+        loss = np.logaddexp(0.0, -margins)
+        evidence = Evidence(target_loss=loss[8], shadow_loss=loss[:8], shadow_members=members[:8])
+        (threshold,) = estimate_thresholds(RMIA(prior=share), evidence, [0.01])
+        rates.append(threshold.decide(RMIA().score(evidence))[~members[8]].mean())
+    assert np.mean(rates) == pytest.approx(0.01, abs=0.004)

@@ -37,3 +37,23 @@ def test_surer_and_less_sure_targets_are_unlike_and_every_audit_says_so_first(sc
 
 def test_with_few_models_there_is_no_warning() -> None:
     assert unlike_target(evidence(1.0, 5.0, models=4)) == ""
+
+
+def mixed(share: float, *, seed: int, models: int = 8) -> Evidence:
+    """Shadow models of one half of the records, and a target with another share of members but of the same kind."""
+    random = np.random.default_rng(seed)
+    members = random.random((models + 1, 1000)) < 0.5
+    members[2::2] = ~members[1::2]
+    members[0] = random.random(1000) < share
+    margins = random.normal(0, 2, 1000) + 3 * members + random.normal(size=members.shape)
+    losses = np.logaddexp(0.0, -margins)
+    return Evidence(target_loss=losses[0], shadow_loss=losses[1:], shadow_members=members[1:])
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.8, 0.9])
+def test_another_share_of_members_is_not_another_kind_of_model(share: float) -> None:
+    for seed in range(5):
+        one = mixed(share, seed=seed)
+        assert unlike_target(one, prior=share) == ""
+        assert unlike_target(one, prior=np.full(1000, share)) == ""
+        assert "state that share as the prior" in unlike_target(one)  # with a prior of one half it looks unlike

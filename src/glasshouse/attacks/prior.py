@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 
-__all__ = ["check_prior", "learned_posterior", "prior_log_odds", "with_prior"]
+__all__ = ["check_prior", "learned_posterior", "prior_log_odds", "prior_weights", "with_prior"]
 
 _SUREST = 36.0  # log-odds; above 37 a probability rounds to 1, and nothing that was learned is certain
 
@@ -34,10 +34,32 @@ def prior_log_odds(prior: float | ArrayLike, records: int) -> FloatArray:
         >>> prior_log_odds(0.5, 3)
         array(0.)
     """
+    return np.asarray(logit(_for_records(prior, records)))
+
+
+def prior_weights(members: BoolArray, prior: float | ArrayLike) -> FloatArray:
+    """Weights of the answers of models, [K, N], so that they stand for models of which the prior says who trained them.
+
+    A member of a model weighs λ / s and another record (1 - λ) / (1 - s), where s is that model's share of members.
+
+    Args:
+        members: [K, N], or [N] for one model.
+        prior: λ: one number, or one per record.
+
+    Example:
+        >>> prior_weights(np.array([True, False, False, True]), 0.1)
+        array([0.2, 1.8, 1.8, 0.2])
+    """
+    values = _for_records(prior, members.shape[-1])
+    share = members.mean(axis=-1, keepdims=True)
+    return np.asarray(np.where(members, values, 1 - values) / np.where(members, share, 1 - share))
+
+
+def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:
     values = np.asarray(prior, dtype=np.float64)
     if values.shape not in ((), (records,)):
         raise InputError(f"prior: {values.size} numbers for {records} records; give one, or one per record.")
-    return np.asarray(logit(values))
+    return values
 
 
 def with_prior(odds: FloatArray, *, share: float, prior: float | ArrayLike) -> FloatArray:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
@@ -35,6 +38,9 @@ class RMIA(Attack):
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
         gamma: γ, by how much a record of Z must be beaten.
         offline_a: a, which replaces the missing in-models offline; ``"auto"`` is tuned on simulated targets.
+        prior: λ, the share of members that is expected: one number, or one per record. It changes no score. But the
+            score is a share of Z, and so depends on how many of Z are members: for thresholds, the Z of a simulated
+            target is weighted to this share.
 
     Example:
         >>> evidence = Evidence(
@@ -49,8 +55,11 @@ class RMIA(Attack):
     mode: Mode = "online"
     gamma: float = 1.0
     offline_a: float | Literal["auto"] = "auto"
+    # not in the repr, by which experiments find stored scores: no score depends on it
+    prior: float | ArrayLike = dataclasses.field(default=0.5, repr=False)
 
     def __post_init__(self) -> None:
+        check_prior(self.prior)
         if not self.gamma > 0:
             raise InputError(f"gamma: {self.gamma} is not positive.")
         if self.offline_a != "auto" and not 0 <= self.offline_a <= 1:
@@ -68,6 +77,15 @@ class RMIA(Attack):
         others = ratios if population is None else self._statistic(population)(share)
         beaten = np.searchsorted(np.sort(others), ratios - np.log(self.gamma), side="right")
         return np.asarray(beaten / len(others))
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""
+        share = float(self.tuned(evidence).offline_a)
+        for target in evidence.simulated():
+            ratios, weights = self._statistic(target.view)(share), prior_weights(target.members, self.prior)
+            order = np.argsort(ratios, kind="stable")
+            beaten = np.searchsorted(ratios[order], ratios - np.log(self.gamma), side="right")
+            yield np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum(), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""

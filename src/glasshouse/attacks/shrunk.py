@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import norm
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.sides import Moments, moments
+from glasshouse.attacks.stacking.plan import plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import loss_to_margin
@@ -23,6 +25,8 @@ from glasshouse.numerics import loss_to_margin
 __all__ = ["CommonShift", "ShrunkLiRA", "fit_common_shift"]
 
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+_CLEARLY = 5.0  # standard errors
+_PANELS = 4  # more cost time and change little
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +38,7 @@ class CommonShift:
         variance: τ², the variance of the shifts of single records around it.
         inside: σ_in², the variance of a record's margin over in-models.
         outside: σ_out², the same over out-models.
+        error: standard error of the mean shift.
 
     Example:
         >>> common = CommonShift(shift=2.0, variance=0.0, inside=1.0, outside=1.0)
@@ -46,6 +51,12 @@ class CommonShift:
     variance: float
     inside: float
     outside: float
+    error: float = 0.0
+
+    @property
+    def clear(self) -> bool:
+        """Whether members clearly have higher margins; if not, the pool shows no leak."""
+        return self.shift > _CLEARLY * self.error
 
     def predictive(self, within: Moments, outside: Moments, *, inside: bool) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the margin of one more model that trained on the record, or did not; [N] each.
@@ -73,6 +84,10 @@ class ShrunkLiRA(Attack):
     Offline a record has no in-mean: :math:`\delta_v` is δ, and the shift and both variances come from simulated targets
     on other records.
 
+    Online the scale of the scores depends on the number of references, and without a leak nothing else decides them. So
+    the target is compared with as many references as a simulated target has: in several panels, whose scores are
+    averaged, or in one panel if the pool shows no clear shift.
+
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
         folds: number of groups of records for fitting offline.
@@ -88,6 +103,7 @@ class ShrunkLiRA(Attack):
         True
     """
 
+    version: ClassVar[int] = 2
     candidate: ClassVar[bool] = True
 
     mode: Mode = "online"
@@ -102,16 +118,19 @@ class ShrunkLiRA(Attack):
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios, [N]; higher means member."""
         fit = self.tuned(evidence).fit_
-        if isinstance(fit, SidesFit):
-            return fit.log_ratio(np.empty((evidence.records, 0)), _above_out_mean(evidence))
         assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
-        target = loss_to_margin(evidence.target_loss)
-        within, outside = _side(evidence, inside=True), _side(evidence, inside=False)
-        densities = []
-        for inside in (True, False):
-            mean, variance = fit.predictive(within, outside, inside=inside)
-            densities.append(norm.logpdf(target, mean, np.sqrt(variance)))
-        return np.asarray(densities[0] - densities[1])
+        if isinstance(fit, SidesFit):
+            return _log_ratio(fit, evidence)
+        panels = _panels(evidence.shadow_members, seed=self.seed)
+        views = [evidence.among(rows) for rows in panels[: None if fit.clear else 1]] or [evidence]
+        return np.asarray(np.mean([_log_ratio(fit, view) for view in views], axis=0))
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [N] and members [N] of each simulated target, whose references are one panel."""
+        fit = self.tuned(evidence).fit_
+        assert fit is not None  # noqa: S101
+        for target in evidence.simulated():
+            yield _log_ratio(fit, target.view), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its shift and variances fitted to this pool; it does not look at the target's losses.
@@ -132,6 +151,33 @@ class ShrunkLiRA(Attack):
         """As for any attack; offline, in-models are also asked, about other records than the judged one."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
+
+
+def _log_ratio(fit: CommonShift | SidesFit, evidence: Evidence) -> FloatArray:
+    """Log ratios, [N], of a target that is compared with all shadow models of the evidence."""
+    if isinstance(fit, SidesFit):
+        return fit.log_ratio(np.empty((evidence.records, 0)), _above_out_mean(evidence))
+    target = loss_to_margin(evidence.target_loss)
+    within, outside = _side(evidence, inside=True), _side(evidence, inside=False)
+    densities = []
+    for inside in (True, False):
+        mean, variance = fit.predictive(within, outside, inside=inside)
+        densities.append(norm.logpdf(target, mean, np.sqrt(variance)))
+    return np.asarray(densities[0] - densities[1])
+
+
+def _panels(members: BoolArray, *, seed: int) -> list[NDArray[np.intp]]:
+    """Sets of references for the target, each as large as that of a simulated target; none if there are too few models.
+
+    A panel without an in-model or an out-model of some record cannot be used.
+    """
+    if len(members) < 4:
+        return []
+    columns = np.arange(members.shape[1])
+    plan = plan_targets(members, targets=len(members), seed=seed)
+    panels = list({rows.tobytes(): rows for rows in plan.references}.values())[:_PANELS]  # a pair has the same
+    inside = [members[rows, columns] for rows in panels]
+    return [rows for rows, who in zip(panels, inside, strict=True) if (who.any(axis=0) & ~who.all(axis=0)).all()]
 
 
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
@@ -163,6 +209,7 @@ def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
         variance=max(scatter - float(noise.mean()), 0.0),
         inside=spreads[0],
         outside=spreads[1],
+        error=float(np.sqrt(scatter / len(shifts))),
     )
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
-from glasshouse.attacks.prior import learned_posterior, with_prior
+from glasshouse.attacks.prior import learned_posterior, prior_weights, with_prior
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.stacking.features import record_features
@@ -38,7 +37,6 @@ class StackedFit:
         plan: the simulated targets.
         fit: the posterior.
         share: share of members among simulated targets.
-        like: how simulated targets answer.
         base: BASE, tuned to the pool.
         simple: turns BASE's scores into log-odds, if the posterior is hardly better than BASE; None if it is better.
         held_out: [T, N] log-odds of the simulated targets, learned without them.
@@ -48,7 +46,6 @@ class StackedFit:
     plan: TargetPlan
     fit: CrossFit
     share: float
-    like: Likeness
     base: BASE
     simple: Calibrated | None
     held_out: FloatArray
@@ -64,8 +61,8 @@ class Stacked(StackedParameters, Attack):
     out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
     whichever is best on held-out simulated targets, learn the posterior from them. If that is not better than BASE by
     a standard error, the attack is BASE, calibrated. The true target is scored and never learned from. If it answers
-    unlike all simulated targets (its `unlikeness` is above 5), its margins are matched to theirs, quantile by quantile,
-    and BASE, which learned nothing, has a large part in the order.
+    unlike all simulated targets, weighted to the prior (its `unlikeness` is above 5), its margins are matched to
+    theirs, quantile by quantile, and BASE, which learned nothing, has a large part in the order.
 
     Args:
         mode: ``"online"``; or ``"offline"``, where no in-model of a record is used to judge it: its features come
@@ -90,6 +87,8 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
+    version: ClassVar[int] = 2
+
     fit_: StackedFit | None = field(default=None, repr=False, compare=False)
 
     def score(self, evidence: Evidence) -> FloatArray:
@@ -102,15 +101,16 @@ class Stacked(StackedParameters, Attack):
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
             raise InputError(f"evidence: {evidence.records} records, but the attack learned {len(known.fit.folds)}.")
-        unlike, seen = self.unlikeness(evidence) > LARGEST_UNLIKENESS, evidence
+        like, margins = self._likeness(evidence, known.plan), loss_to_margin(evidence.target_loss)
+        unlike, seen = like.unlikeness(margins) > LARGEST_UNLIKENESS, evidence
         if unlike:  # what was learned holds for answers on the pool's scale
-            loss = margin_to_loss(known.like.matched(loss_to_margin(evidence.target_loss)))
+            loss = margin_to_loss(like.matched(margins))
             seen = dataclasses.replace(evidence, target_loss=loss)
         if known.simple is not None:
             odds = known.simple.log_odds(known.base.log_odds(seen))
         else:
             learner = known.fit.steady if unlike else None
-            rows = [self._rows(_among(seen, seen.target_loss, panel)) for panel in known.plan.panels]
+            rows = [self._rows(seen.among(panel)) for panel in known.plan.panels]
             odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
             if unlike:
                 odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
@@ -140,7 +140,6 @@ class Stacked(StackedParameters, Attack):
             plan=plan,
             fit=fit,
             share=float(members.mean()),
-            like=Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets])),
             base=base,
             simple=line if fallen_back else None,
             held_out=line.log_odds(plain) if fallen_back else fit.held_out,
@@ -150,11 +149,17 @@ class Stacked(StackedParameters, Attack):
     def unlikeness(self, evidence: Evidence) -> float:
         """How far the target's answers are from those of simulated targets, in standard deviations among these.
 
-        It looks at the margins of all records, not at the members. Above 5 the target counts as unlike them.
+        It looks at the margins of all records, not at the target's members. The simulated targets are weighted to the
+        prior, so that another share of members is not taken for another kind of model. Above 5 the target counts as
+        unlike them.
         """
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
-        return known.like.unlikeness(loss_to_margin(evidence.target_loss))
+        return self._likeness(evidence, known.plan).unlikeness(loss_to_margin(evidence.target_loss))
+
+    def _likeness(self, evidence: Evidence, plan: TargetPlan) -> Likeness:
+        weights = prior_weights(evidence.shadow_members[plan.targets], self.prior)
+        return Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets]), weights)
 
     def warning(self, evidence: Evidence) -> str:
         """A warning if the target is unlike all simulated targets."""
@@ -182,20 +187,5 @@ class Stacked(StackedParameters, Attack):
 
 def _simulated(evidence: Evidence, plan: TargetPlan) -> Iterator[Evidence]:
     """The evidence about each simulated target, one at a time: all of them together would take much memory."""
-    for k, references in zip(plan.targets, plan.references, strict=True):
-        yield _among(evidence, evidence.shadow_loss[k], references)
-
-
-def _among(evidence: Evidence, target: FloatArray, references: NDArray[np.intp]) -> Evidence:
-    """The evidence about a target's losses [N] with the references [R, 1] or [R, N] as its shadow models."""
-    return Evidence(
-        target_loss=target,
-        shadow_loss=_picked(evidence.shadow_loss, references),
-        shadow_members=_picked(evidence.shadow_members, references),
-        labels=evidence.labels,
-    )
-
-
-def _picked(values: NDArray[Any], rows: NDArray[np.intp]) -> NDArray[Any]:
-    """The rows' entries, [R, N], of a matrix [K, N]."""
-    return values[rows, np.arange(values.shape[1])]
+    for k, references in zip(plan.targets.tolist(), plan.references, strict=True):
+        yield evidence.among(references, model=k)

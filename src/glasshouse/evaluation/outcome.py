@@ -28,7 +28,8 @@ class AttackOutcome:
         attack: the attack with its parameters, after tuning.
         scores: [N], higher means member.
         thresholds: from simulated targets, one for each wanted FPR that can be reached despite tied scores; if none
-            can, one for the first rate that can be reached; empty if there are too few shadow models.
+            can, one for the first rate that can be reached; empty if there are too few shadow models, or if the target
+            is unlike them.
         note: why there are none, why this attack was picked, or why not to believe it; usually empty.
         details: figures that only this attack has, such as a sampler's precision.
         metrics: against the true members; None if they are not known.
@@ -36,6 +37,8 @@ class AttackOutcome:
             without thresholds.
         queries: how often models were asked; None if this was not counted.
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
+        doubt: why scores that are meant as probabilities of membership cannot be believed; empty if they can, or if
+            they are not meant so.
     """
 
     attack: Attack[Any]
@@ -47,6 +50,12 @@ class AttackOutcome:
     details: Mapping[str, float] = dataclasses.field(default_factory=dict)
     queries: QueryCount | None = None
     simulated: SimulatedFigures | None = None
+    doubt: str = ""
+
+    @property
+    def believed(self) -> bool:
+        """Whether its scores may be read as probabilities of membership."""
+        return self.attack.posterior and not self.doubt
 
     @property
     def ranks(self) -> FloatArray:

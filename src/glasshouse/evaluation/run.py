@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks.attack import Attack, Judgement, View, seen_by
 from glasshouse.errors import InputError
+from glasshouse.evaluation.believed import posterior_doubt
 from glasshouse.evaluation.best import Best
 from glasshouse.evaluation.metrics import evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
@@ -20,6 +22,8 @@ from glasshouse.evaluation.thresholds import Policy, Scored, simulate, threshold
 from glasshouse.progress import note_work, showing
 
 __all__ = ["run_attack"]
+
+_UNLIKE = "the target is unlike the shadow models"
 
 
 def run_attack(
@@ -32,8 +36,12 @@ def run_attack(
     confidence: float = 0.95,
     progress: bool | None = False,
     simulated: Scored | None = None,
+    prior: float | ArrayLike = 0.5,
+    unlike: bool = False,
 ) -> AttackOutcome:
     """Score the target, estimate thresholds from the pool, and evaluate if the members are known.
+
+    For a target unlike the shadow models there are no thresholds, and no score is called a probability.
 
     Args:
         attack: the attack to run; `Best` picks one first, and the outcome is that of the picked one.
@@ -44,6 +52,9 @@ def run_attack(
         confidence: of every interval.
         progress: whether to show a bar.
         simulated: scores and members of the simulated targets, if they are already known.
+        prior: λ, the share of members that is expected, one number or one per record of the population, for attacks
+            that have no prior of their own.
+        unlike: whether the target is already known to be unlike the shadow models.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -64,6 +75,8 @@ def run_attack(
             policy=policy,
             confidence=confidence,
             simulated=pick.simulated,
+            prior=prior,
+            unlike=unlike,
         )
         note = " ".join([pick.reason, outcome.note]).strip()
         return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds)
@@ -82,7 +95,14 @@ def run_attack(
             simulated = simulate(attack, seen, progress=progress)
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
             note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs else note
-    thresholds = () if simulated is None else thresholds_from(simulated, fprs, policy=policy, confidence=confidence)
+    expected = _prior_of(attack, view, prior)
+    others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
+    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": others}
+    unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
+    thresholds = () if unlike or simulated is None else thresholds_from(simulated, fprs, **options)
+    doubt = ""
+    if attack.posterior:
+        doubt = _UNLIKE if unlike else posterior_doubt(scores, simulated, prior=expected)
     note_work("An attack had been run.")
     return AttackOutcome(
         attack,
@@ -94,7 +114,17 @@ def run_attack(
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
         None if simulated is None else simulated_figures(simulated, fprs),
+        doubt,
     )
+
+
+def _prior_of(attack: Attack[Any], view: View, prior: float | ArrayLike) -> float | ArrayLike:
+    """The prior of the audited records, [] or [N], that an attack's scores are meant for: its own, or the given one."""
+    own = getattr(attack, "prior", None)
+    if own is not None and (np.ndim(own) == 0 or attack.kind == "records"):
+        return np.asarray(own)
+    wide = prior if own is None else own  # one number per record of the population
+    return wide if np.ndim(wide) == 0 else view.audited(wide)
 
 
 def _no_threshold(name: str, error: InputError) -> str:

@@ -8,15 +8,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.stats import betabinom
 from scipy.stats import t as student
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import roc
 from glasshouse.progress import track
 
-__all__ = ["Policy", "Scored", "Threshold", "estimate_thresholds", "simulate", "threshold_from", "thresholds_from"]
+__all__ = [
+    "Policy",
+    "Scored",
+    "Threshold",
+    "estimate_thresholds",
+    "predicted_rate",
+    "simulate",
+    "threshold_from",
+    "thresholds_from",
+]
 
 Policy = Literal["mean", "max"]
 Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of each simulated target
@@ -97,6 +107,7 @@ def thresholds_from(
     *,
     policy: Policy = "mean",
     confidence: float = 0.95,
+    non_members: float | None = None,
 ) -> tuple[Threshold, ...]:
     """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
 
@@ -105,23 +116,32 @@ def thresholds_from(
         fprs: wanted false-positive rates.
         policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
+        non_members: how many the target is expected to have; as many as a simulated target by default.
 
     Example:
         >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members have the top score
         >>> [(threshold.wanted, threshold.value, threshold.first) for threshold in thresholds_from([pair] * 2, [0.01])]
         [(0.5, 1.0, True)]
     """
+    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": non_members}
     curves = [roc(scores, members) for scores, members in scored]
     reached = [fpr for fpr in fprs if any(curve.point_at(fpr) for curve in curves)]  # point 0 calls no record a member
-    found = [threshold_from(scored, fpr, policy=policy, confidence=confidence) for fpr in reached]
+    found = [threshold_from(scored, fpr, **options) for fpr in reached]
     if fprs and not reached:
         first = max(float(curve.fpr[1]) for curve in curves)
-        threshold = threshold_from(scored, first, policy=policy, confidence=confidence)
+        threshold = threshold_from(scored, first, **options)
         found.append(dataclasses.replace(threshold, first=True))
     return tuple(found)
 
 
-def threshold_from(scored: Scored, fpr: float, *, policy: Policy = "mean", confidence: float = 0.95) -> Threshold:
+def threshold_from(
+    scored: Scored,
+    fpr: float,
+    *,
+    policy: Policy = "mean",
+    confidence: float = 0.95,
+    non_members: float | None = None,
+) -> Threshold:
     """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N].
 
     Example:
@@ -131,19 +151,51 @@ def threshold_from(scored: Scored, fpr: float, *, policy: Policy = "mean", confi
         90.0
     """
     own = np.array([_largest_cut(scores, members, fpr) for scores, members in scored])
-    held_out = [_false_positive_rate(pair, _agreed(np.delete(own, index), policy)) for index, pair in enumerate(scored)]
-    mean, count = float(np.mean(held_out)), len(held_out)
-    reach = (
-        float(student.ppf((1 + confidence) / 2, count - 1)) * float(np.std(held_out, ddof=1)) * np.sqrt(1 + 1 / count)
-    )
+    false = np.array([_false_alarms(pair, _agreed(np.delete(own, at), policy)) for at, pair in enumerate(scored)])
+    others = np.array([int((~members).sum()) for _, members in scored])
     return Threshold(
         wanted=fpr,
         value=_agreed(own, policy),
         policy=policy,
-        expected_fpr=mean,
-        interval=Interval(max(0.0, mean - reach), min(1.0, mean + reach)),
-        simulated=count,
+        expected_fpr=float(np.mean(false / others)),
+        interval=predicted_rate(false, others, confidence=confidence, non_members=non_members),
+        simulated=len(scored),
     )
+
+
+def predicted_rate(
+    false: IntArray, others: IntArray, *, confidence: float = 0.95, non_members: float | None = None
+) -> Interval:
+    """Where the false-positive rate of one more target is expected, from those of T simulated targets.
+
+    It is the hull of two prediction intervals: Student's, for targets that differ by more than chance, and that of the
+    beta-binomial distribution (Jeffreys' prior, all targets alike), which holds for a few false positives, where
+    counts are far from normal. A simulated target is compared with two references fewer than the target, which makes
+    thresholds too careful by up to two in T; the lower end is lowered by that much.
+
+    Args:
+        false: [T] false positives of each simulated target, by the threshold of the others.
+        others: [T] its non-members.
+        confidence: of the interval.
+        non_members: how many the target is expected to have; the fewer, the more its rate varies by chance. As many as
+            a simulated target by default.
+
+    Example:
+        >>> low, high = predicted_rate(np.array([0, 0, 0, 0]), np.array([100, 100, 100, 100]))
+        >>> low, high  # none in 400, but one in the next 100 would be no surprise
+        (0.0, 0.01)
+    """
+    rates, count, tail = false / others, len(false), (1 - confidence) / 2
+    mean, usual = float(rates.mean()), float(others.mean())
+    asked = usual if non_members is None else non_members
+    fewer = mean * (1 - mean) * max(1 / asked - 1 / usual, 0.0)  # variance that only the target's rate has
+    spread = np.sqrt(float(np.var(rates, ddof=1)) * (1 + 1 / count) + fewer)
+    reach = float(student.ppf(1 - tail, count - 1)) * spread
+    asked = max(round(asked), 1)
+    alike = betabinom(asked, false.sum() + 0.5, (others - false).sum() + 0.5)
+    low = min(mean - reach, float(alike.ppf(tail)) / asked)
+    high = max(mean + reach, float(alike.ppf(1 - tail)) / asked)
+    return Interval(max(0.0, low) * (1 - min(2 / count, 0.5)), min(1.0, high))
 
 
 def _agreed(thresholds: FloatArray, policy: Policy) -> float:
@@ -160,6 +212,6 @@ def _largest_cut(scores: FloatArray, members: BoolArray, fpr: float) -> float:
     return float(highest + (highest - lower[0] if lower else 1.0) / 2)
 
 
-def _false_positive_rate(pair: tuple[FloatArray, BoolArray], threshold: float) -> float:
+def _false_alarms(pair: tuple[FloatArray, BoolArray], threshold: float) -> int:
     scores, members = pair
-    return float((scores[~members] >= threshold).mean())
+    return int((scores[~members] >= threshold).sum())

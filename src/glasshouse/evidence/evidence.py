@@ -148,19 +148,32 @@ class Evidence:
             (array([1., 2.]), array([ True, False]))
         """
         check_simulation(self.models)
-        columns, logits = np.arange(self.records), self.shadow_logits
         for k in range(self.models):
-            rows = reference_rows(self.shadow_members, k)  # [R, 1] the same models for all, or [R, N] record by record
-            view = Evidence(
-                target_loss=self.shadow_loss[k],
-                shadow_loss=self.shadow_loss[rows, columns],
-                shadow_members=self.shadow_members[rows, columns],
-                ids=self.ids,
-                labels=self.labels,
-                target_logits=None if logits is None else logits[k],
-                shadow_logits=None if logits is None else logits[rows, columns],
-            )
-            yield SimulatedTarget(view, self.shadow_members[k])
+            yield SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
+
+    def among(self, rows: NDArray[np.intp], *, model: int | None = None) -> Evidence:
+        """The evidence about the target, or about a shadow model in its place, with some of the models as references.
+
+        Args:
+            rows: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
+            model: the row of the pool that plays the target; None for the target.
+
+        Example:
+            >>> members = [[1, 0], [0, 1], [1, 0]]
+            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=[[1, 2], [3, 4], [5, 6]], shadow_members=members)
+            >>> evidence.among(np.array([[0, 2]]), model=1).shadow_loss
+            array([[1., 6.]])
+        """
+        columns, logits = np.arange(self.records), self.shadow_logits
+        return Evidence(
+            target_loss=self.target_loss if model is None else self.shadow_loss[model],
+            shadow_loss=self.shadow_loss[rows, columns],
+            shadow_members=self.shadow_members[rows, columns],
+            ids=self.ids,
+            labels=self.labels,
+            target_logits=self.target_logits if model is None or logits is None else logits[model],
+            shadow_logits=None if logits is None else logits[rows, columns],
+        )
 
     def require_side(self, *, inside: bool, models: int = 1) -> None:
         """Refuse if a record has fewer than ``models`` in-models (or out-models)."""
@@ -168,9 +181,12 @@ class Evidence:
         short = counts < models
         if short.any():
             kind = "in-model" if inside else "out-model"
+            # with shares far from one half, even many models leave some records without one
+            other = "a larger share (fraction), or mode offline" if inside else "a smaller share (fraction)"
             raise InputError(
                 f"shadow_members: record {str(self.ids[short][0])!r} has {counts[short][0]} {kind}s and this attack "
-                f"needs {models} ({int(short.sum())} such records). Train more shadow models, in complementary pairs."
+                f"needs {models} ({int(short.sum())} such records). Train more shadow models, in pairs, or "
+                f"use {other}."
             )
 
 

@@ -187,6 +187,7 @@ def audit(
         claim=claim,
         policy=policy,
         progress=progress,
+        prior=prior,
         left_out=left_out,
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),

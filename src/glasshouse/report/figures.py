@@ -116,6 +116,7 @@ class AttackFigures:
             thresholds are not counted.
         knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
+        doubt: why its scores, which are meant as probabilities of membership, cannot be believed; mostly empty.
     """
 
     name: str
@@ -131,6 +132,7 @@ class AttackFigures:
     seconds: float
     knows_truth: bool = False
     simulated: SimulatedFigures | None = None
+    doubt: str = ""
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
@@ -142,7 +144,6 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         >>> attack_figures("loss", outcome, None).description
         'LossThreshold()'
     """
-    posterior = outcome.attack.posterior
     queries = outcome.queries
     return AttackFigures(
         name=name,
@@ -151,17 +152,18 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         thresholds=_thresholds(outcome, members),
         note=outcome.note,
         details={key: value if np.isfinite(value) else None for key, value in outcome.details.items()},
-        histogram=histogram_of(outcome.scores, members, posterior=posterior),
+        histogram=histogram_of(outcome.scores, members, posterior=outcome.attack.posterior),
         queries_per_record=None if queries is None else queries.per_record,
         queries=None if queries is None else queries.total(len(outcome.scores)),
-        metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members, posterior),
+        metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members),
         seconds=outcome.seconds,
         knows_truth=outcome.attack.knows_truth,
         simulated=outcome.simulated,
+        doubt=outcome.doubt,
     )
 
 
-def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | None, posterior: bool) -> Measured:
+def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | None) -> Measured:
     level = metrics.confidence
     return Measured(
         auc=metrics.auc,
@@ -172,7 +174,9 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
         rates=tuple(rate_figure(rate) for rate in metrics.rates),
         curve=curve_of(metrics.curve, confidence=level),
         calibration=(
-            reliability_of(outcome.scores, members, confidence=level) if posterior and members is not None else None
+            reliability_of(outcome.scores, members, confidence=level)
+            if outcome.believed and members is not None
+            else None
         ),
     )
 

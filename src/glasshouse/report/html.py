@@ -69,6 +69,7 @@ def render_html(summary: Summary) -> str:
             )
             for attack in summary.attacks
         ],
+        doubts=[attack for attack in summary.attacks if attack.doubt],
         reliability=[
             (attack, reliability_picture(attack.name, attack.metrics.calibration))
             for attack in summary.attacks

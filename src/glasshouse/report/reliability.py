@@ -8,12 +8,9 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import Interval, clopper_pearson
-from glasshouse.randomness import generator
+from glasshouse.evaluation.believed import binned, calibration_floor
 
-__all__ = ["Reliability", "reliability_floor", "reliability_of"]
-
-_BINS = 10
-_DRAWS = 100  # of memberships, to estimate what error chance alone gives
+__all__ = ["Reliability", "reliability_of"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +23,7 @@ class Reliability:
         intervals: Clopper-Pearson intervals of the share.
         counts: records in it.
         error: expected calibration error: the mean of |said - found| over records.
+        floor: the error that chance alone gives, even if every posterior is exactly right.
     """
 
     said: tuple[float, ...]
@@ -33,6 +31,7 @@ class Reliability:
     intervals: tuple[Interval, ...]
     counts: tuple[int, ...]
     error: float
+    floor: float
 
 
 def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Reliability:
@@ -43,32 +42,17 @@ def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: fl
         >>> found.found, round(found.error, 3)
         ((0.0, 0.5), 0.25)
     """
-    place = np.clip((posteriors * _BINS).astype(np.int64), 0, _BINS - 1)
-    counts = np.bincount(place, minlength=_BINS)
-    filled = np.flatnonzero(counts)
-    hits = np.bincount(place[members], minlength=_BINS)[filled]
-    said = np.bincount(place, weights=posteriors, minlength=_BINS)[filled] / counts[filled]
-    found = hits / counts[filled]
+    bins = binned(posteriors, members)
+    counts = np.rint(bins.mass * len(posteriors)).astype(np.int64)
+    hits = np.rint(bins.found * counts).astype(np.int64)
     return Reliability(
-        said=tuple(said.tolist()),
-        found=tuple(found.tolist()),
+        said=tuple(bins.said.tolist()),
+        found=tuple(bins.found.tolist()),
         intervals=tuple(
             clopper_pearson(int(hit), int(count), confidence=confidence)
-            for hit, count in zip(hits, counts[filled], strict=True)
+            for hit, count in zip(hits, counts, strict=True)
         ),
-        counts=tuple(counts[filled].tolist()),
-        error=float(np.average(np.abs(said - found), weights=counts[filled])),
-    )
-
-
-def reliability_floor(posteriors: FloatArray, *, seed: int = 0) -> float:
-    """The calibration error that posteriors [N] would have by chance even if all of them were exactly right.
-
-    Example:
-        >>> reliability_floor(np.full(100, 0.5)) > reliability_floor(np.full(10_000, 0.5)) > 0
-        True
-    """
-    random = generator(seed, "calibration floor")
-    return float(
-        np.mean([reliability_of(posteriors, random.random(len(posteriors)) < posteriors).error for _ in range(_DRAWS)])
+        counts=tuple(counts.tolist()),
+        error=bins.error,
+        floor=calibration_floor(posteriors),
     )

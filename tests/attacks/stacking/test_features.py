@@ -8,7 +8,8 @@ import pytest
 from glasshouse.attacks import BASE, BaVarIA, LiRA
 from glasshouse.attacks.stacking.features import record_features
 from glasshouse.errors import InputError
-from glasshouse.evidence import Evidence
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.numerics import margin_to_loss
 from tests.strategies import gaussian_evidence
 
 
@@ -28,10 +29,22 @@ def test_offline_no_in_model_of_a_record_is_looked_at() -> None:
     assert all((first[name] == second[name]).all() for name in first)
 
 
-def test_a_record_without_out_models_is_refused_by_name() -> None:
+@pytest.mark.parametrize("mode", ["online", "offline"])
+def test_a_pool_without_out_models_is_refused_with_what_to_do(mode: Mode) -> None:
     evidence = Evidence(target_loss=np.ones(1), shadow_loss=np.ones((2, 1)), shadow_members=np.ones((2, 1)))
-    with pytest.raises(InputError, match="without out-models"):
-        record_features(evidence, mode="online")
+    with pytest.raises(InputError, match="out-models. Train more shadow models, or use a share"):
+        record_features(evidence, mode=mode)
+
+
+def test_a_record_without_in_models_gets_the_usual_shift() -> None:
+    """The first record: elsewhere in-models lie 1.5 above out-models, so its in-mean does too."""
+    margins = np.array([[0.0, 3.0], [1.0, 5.0], [2.0, 4.0]])
+    members = np.array([[False, False], [False, True], [False, True]])
+    evidence = Evidence(target_loss=np.ones(2), shadow_loss=margin_to_loss(margins), shadow_members=members)
+    found = record_features(evidence, mode="online")
+    np.testing.assert_allclose(found["outside"], [1.0, 3.0])
+    np.testing.assert_allclose(found["inside"], [1.0 + 1.5, 4.5])
+    assert all(np.isfinite(value).all() for value in found.values())
 
 
 def test_a_single_model_per_side_has_no_spread_and_is_not_an_error() -> None:

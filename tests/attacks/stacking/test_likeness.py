@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from glasshouse.attacks.prior import prior_weights
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied
 
 
@@ -44,3 +47,30 @@ def test_a_simple_attack_moves_the_order_and_not_the_values() -> None:
 def test_absurd_answers_are_unlike_and_not_an_error() -> None:
     like = Likeness.of(np.random.default_rng(0).normal(size=(8, 1000)))
     assert 5 < like.unlikeness(np.full(1000, -1e300)) <= 1e6
+
+
+@given(seed=st.integers(0, 50))
+def test_weights_count_answers_as_often_as_copies(seed: int) -> None:
+    """All weights of a target are whole numbers here, so its answers can be repeated instead."""
+    random = np.random.default_rng(seed)
+    answers, times = random.normal(size=(4, 60)), random.integers(1, 4, size=(4, 60))
+    times[:, 0] += 240 - times.sum(axis=1)  # copies must have equally many records
+    weighted = Likeness.of(answers, times.astype(float))
+    copied = Likeness.of(np.stack([np.repeat(row, count) for row, count in zip(answers, times, strict=True)]))
+    np.testing.assert_allclose(weighted.centre[:2], copied.centre[:2])
+    gap = np.diff(np.sort(answers.ravel())).max() + np.diff(np.sort(answers, axis=1)).max()  # a copy has its own middle
+    np.testing.assert_allclose(weighted.centre[2:], copied.centre[2:], atol=gap)
+    np.testing.assert_allclose(weighted.quantiles, copied.quantiles, atol=gap)
+
+
+def test_a_mixture_with_other_shares_is_matched_to_that_mixture() -> None:
+    """Members answer 4 more. Of the target's answers a tenth are members', of the simulated targets' one half."""
+    random = np.random.default_rng(0)
+    members = random.random((8, 4000)) < 0.5
+    answers = random.normal(size=(8, 4000)) + 4 * members
+    who = random.random(4000) < 0.1
+    target = random.normal(size=4000) + 4 * who
+    like = Likeness.of(answers, prior_weights(members, 0.1))
+    assert like.unlikeness(target) < LARGEST_UNLIKENESS < Likeness.of(answers).unlikeness(target)
+    matched = like.matched(2 * target + 3)
+    assert np.quantile(matched - target, [0.05, 0.95]) == pytest.approx([0, 0], abs=0.25)

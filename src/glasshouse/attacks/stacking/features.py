@@ -15,6 +15,7 @@ from glasshouse.numerics import log_mean_exp, loss_to_margin
 __all__ = ["Features", "record_features"]
 
 Features = dict[str, FloatArray]
+_LARGEST = 1e100  # a loss of 1e300 is finite, but its square is not, and learners square
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 
@@ -24,6 +25,9 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     They are: BASE's log-odds; the mean margin of out-models, the distance to it in units of one spread for all records
     and of the record's own spread (estimated from few models as BaVarIA does), and that spread; online the same for
     in-models, and the log ratios of LiRA and BaVarIA. Offline no in-model of a record is used.
+
+    In a pool of small or large training sets some records have no in-model or no out-model. Online the mean of that
+    side is then the mean of the other side, moved by the usual shift between the sides.
 
     Args:
         evidence: losses of a target and of the shadow models that it is compared with.
@@ -35,7 +39,8 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
         ['confidence', 'margin', 'base', 'outside', 'from_outside', 'own_from_outside', 'spread_outside']
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
-    margin, margins = loss_to_margin(target), loss_to_margin(shadows)
+    sides = _sides(loss_to_margin(shadows), members, mode)
+    margin = loss_to_margin(target)
     asked = None if mode == "online" else ~members
     found: Features = {
         "confidence": -target,
@@ -43,10 +48,7 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
         "base": -target - log_mean_exp(-shadows, where=asked),
     }
     densities = []
-    for name, who in (("outside", ~members), ("inside", members)):
-        if name == "inside" and mode == "offline":
-            continue
-        side = _side(margins, who, name)
+    for name, side in sides.items():
         pooled, (freedom, own) = _pooled(side), _own(side)
         scale = np.sqrt(own * (1 + 1 / side.models))
         found[name] = side.mean
@@ -57,17 +59,35 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     if mode == "online":
         (outside, own_outside), (inside, own_inside) = densities
         found["ratio"], found["own_ratio"] = inside - outside, own_inside - own_outside
-    return found
+    return {name: np.clip(values, -_LARGEST, _LARGEST) for name, values in found.items()}
 
 
-def _side(margins: FloatArray, who: BoolArray, name: str) -> Moments:
-    if not who.any(axis=0).all():
-        kind = name.removesuffix("side")
+def _sides(margins: FloatArray, members: BoolArray, mode: Mode) -> dict[str, Moments]:
+    """Moments of the out-models and, online, of the in-models of every record."""
+    inside = np.asarray(members.any(axis=0))  # [N] which records have such models
+    outside = np.asarray((~members).any(axis=0))
+    both = inside & outside
+    if not (both.any() if mode == "online" else outside.all()):
+        has = "no record has in-models and out-models" if mode == "online" else "not every record has out-models"
         raise InputError(
-            f"shadow_members: some simulated target has a record without {kind}-models among its references. Train "
-            f"more shadow models, in complementary pairs."
+            f"shadow_members: among the references of some simulated target {has}. Train "
+            f"more shadow models, or use a share (fraction) nearer to 0.5."
         )
-    return moments(margins, who)
+    if mode == "offline":
+        return {"outside": moments(margins, ~members)}
+    found = {"outside": moments(margins, ~members | ~outside), "inside": moments(margins, members | ~inside)}
+    shift = float((found["inside"].mean - found["outside"].mean)[both].mean())
+    return {
+        "outside": _filled(found["outside"], outside, found["inside"].mean - shift),
+        "inside": _filled(found["inside"], inside, found["outside"].mean + shift),
+    }
+
+
+def _filled(side: Moments, known: BoolArray, mean: FloatArray) -> Moments:
+    """The moments, with one model of the expected mean [N] for each record that has none."""
+    return Moments(
+        np.where(known, side.models, 1.0), np.where(known, side.mean, mean), np.where(known, side.squares, 0.0)
+    )
 
 
 def _pooled(side: Moments) -> FloatArray:

@@ -19,12 +19,16 @@ LARGEST_UNLIKENESS = 5.0  # targets of the pool's own kind stay below 3, those o
 _WEIGHT = 0.75  # of simple attacks; values from 0.7 to 1 work equally well on targets of another architecture
 _FURTHEST = 1e6
 _LARGEST = 1e100  # a loss of 1e300 is finite, but its square is not
+_SHOWN = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Likeness:
     """How simulated targets answer over all records, members or not.
+
+    If a target's share of members is expected to differ from theirs, their answers are weighted (`prior_weights`):
+    a difference in the share is not another kind of model.
 
     Args:
         quantiles: [levels] quantiles of all their answers together.
@@ -45,19 +49,20 @@ class Likeness:
     spread: FloatArray
 
     @classmethod
-    def of(cls, answers: FloatArray) -> Likeness:
-        """From the answers [T, N] of T simulated targets."""
-        figures = np.stack([_figures(row) for row in answers])
+    def of(cls, answers: FloatArray, weights: FloatArray | None = None) -> Likeness:
+        """From the answers [T, N] of T simulated targets, with weights [T, N]; all equal by default."""
+        parts = np.ones_like(answers) if weights is None else weights
+        figures = np.stack([_figures(row, part) for row, part in zip(answers, parts, strict=True)])
         floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would make every target unlike
         return cls(
-            quantiles=np.quantile(answers, _LEVELS),
+            quantiles=_quantiles(answers.ravel(), parts.ravel(), _LEVELS),
             centre=figures.mean(axis=0),
             spread=np.maximum(figures.std(axis=0, ddof=1), floor),
         )
 
     def unlikeness(self, answers: FloatArray) -> float:
         """How far a target's answers [N] are from theirs: root mean square over the figures, in standard deviations."""
-        apart = np.minimum(np.abs(_figures(answers) - self.centre) / self.spread, _FURTHEST)
+        apart = np.minimum(np.abs(_figures(answers, np.ones(len(answers))) - self.centre) / self.spread, _FURTHEST)
         return float(np.sqrt(np.mean(apart**2)))
 
     def matched(self, answers: FloatArray) -> FloatArray:
@@ -88,7 +93,7 @@ def unlike_warning(attack: str, unlikeness: float) -> str:
     return (
         f"{attack}: the target answers unlike every simulated target (unlikeness {unlikeness:.1f}; targets of the same "
         f"kind stay below {LARGEST_UNLIKENESS:.0f}). The order of its scores, in which a simpler attack has a part, "
-        f"can be trusted. Its probabilities cannot."
+        f"can be trusted. They are not probabilities, and there is no threshold for them."
     )
 
 
@@ -111,6 +116,16 @@ def _normal(values: FloatArray) -> FloatArray:
     return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)))
 
 
-def _figures(answers: FloatArray) -> FloatArray:
+def _figures(answers: FloatArray, weights: FloatArray) -> FloatArray:
+    """Mean, spread and some quantiles of answers [N] with weights [N]."""
     answers = np.clip(answers, -_LARGEST, _LARGEST)
-    return np.array([answers.mean(), answers.std(), *np.quantile(answers, [0.05, 0.25, 0.5, 0.75, 0.95])])
+    mean = np.average(answers, weights=weights)
+    spread = np.sqrt(np.average((answers - mean) ** 2, weights=weights))
+    return np.array([mean, spread, *_quantiles(answers, weights, _SHOWN)])
+
+
+def _quantiles(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
+    """Quantiles of values [N] with weights [N]; a value lies in the middle of its weight."""
+    order = np.argsort(values, kind="stable")
+    upto = np.cumsum(weights[order])
+    return np.asarray(np.interp(levels, (upto - weights[order] / 2) / upto[-1], values[order]))

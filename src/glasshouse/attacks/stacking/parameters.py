@@ -13,6 +13,7 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
+from glasshouse.attacks.stacking.plan import plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.evidence.simulation import check_simulation
@@ -72,8 +73,16 @@ class StackedParameters:
         return {"linear": self.linear, "boosted": self.boosted}
 
     def check(self, members: BoolArray) -> None:
-        """Refuse a pool, members [K, N], with too few models to simulate targets."""
+        """Refuse a pool, members [K, N], with too few models to simulate targets, or too few out-models offline."""
         check_simulation(len(members))
+        plan = plan_targets(members, targets=self.targets, seed=self.seed)
+        columns = np.arange(members.shape[1])
+        lost = sum(members[rows, columns].all(axis=0) for rows in plan.references)  # [N] targets without out-models
+        if self.mode == "offline" and np.any(lost):
+            raise InputError(
+                f"shadow_members: {int(np.count_nonzero(lost))} records have no out-model among the references of some "
+                f"simulated target. Train more shadow models, use a smaller share (fraction), or mode online."
+            )
 
     def _fold_of(self, records: int) -> NDArray[np.intp]:
         """The fold of each record, [N]; only one fold online. Offline a single record is refused: it has no others."""

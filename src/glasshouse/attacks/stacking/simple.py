@@ -14,6 +14,7 @@ __all__ = ["Calibrated", "hardly_better", "log_losses"]
 
 _LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none
 _CLEARLY = 5.0  # standard errors
+_SUREST = 700.0  # scores of log-odds beyond this mean the same, and a loss of 1e300 would be the whole fit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +39,16 @@ class Calibrated:
     @classmethod
     def to(cls, scores: FloatArray, members: BoolArray) -> Self:
         """Fitted to the scores [T, N] of simulated targets, whose members [T, N] are known."""
-        fitted = LogisticRegression(C=_LOOSE, max_iter=1000).fit(scores.reshape(-1, 1), members.reshape(-1))
+        fitted = LogisticRegression(C=_LOOSE, max_iter=1000).fit(_within(scores).reshape(-1, 1), members.reshape(-1))
         return cls(slope=max(float(fitted.coef_[0, 0]), 0.0), offset=float(fitted.intercept_[0]))
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
         """Log-odds for scores, of any shape."""
-        return np.asarray(self.slope * scores + self.offset)
+        return np.asarray(self.slope * _within(scores) + self.offset)
+
+
+def _within(scores: FloatArray) -> FloatArray:
+    return np.clip(scores, -_SUREST, _SUREST)
 
 
 def log_losses(odds: FloatArray, members: BoolArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import ClassVar, Self
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
@@ -34,10 +34,10 @@ class GStacked(StackedParameters, GraphAttack):
     the scores of its neighbours. Boosted trees (or a regression, if that is better on held-out simulated targets) make
     a posterior of them. In every further round the training sets are sampled from the posterior of the round before.
 
-    The true target is scored and never learned from. If it answers unlike all simulated targets (the figure
-    ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs quantile by
-    quantile, and BASE or G-BASE, which learned nothing, has a large part in the order; the posterior is then not
-    calibrated.
+    The true target is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior
+    (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs
+    quantile by quantile, and BASE or G-BASE, which learned nothing, has a large part in the order; the posterior is
+    then not calibrated.
 
     `tuned` gives a copy that has learned from a pool, for any number of targets with the same graph and shadow models.
 
@@ -62,6 +62,8 @@ class GStacked(StackedParameters, GraphAttack):
         >>> GStacked(samples=(8,)).name  # one round
         'g-stacked'
     """
+
+    version: ClassVar[int] = 2
 
     samples: tuple[int, ...] = (8, 8, 8)
     sampled_models: int = 32
@@ -122,7 +124,7 @@ class GStacked(StackedParameters, GraphAttack):
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes."""
         known = self.learned(scene)
-        odds, unlikeness = known.posterior_of(scene.target)
+        odds, unlikeness = known.posterior_of(scene.target, self.prior)
         scores = self._scores(odds, known.share)[scene.nodes]
         each, shared = known.queries  # all nodes are queried, audited or not
         elsewhere = round(each * (len(odds) - len(scene.nodes)))

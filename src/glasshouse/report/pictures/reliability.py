@@ -17,7 +17,7 @@ def reliability_picture(name: str, calibration: Reliability) -> Markup:
 
     Example:
         >>> from glasshouse.evaluation import Interval
-        >>> found = Reliability((0.2, 0.8), (0.0, 0.5), (Interval(0, 0.8), Interval(0.1, 0.9)), (2, 2), 0.25)
+        >>> found = Reliability((0.2, 0.8), (0.0, 0.5), (Interval(0, 0.8), Interval(0.1, 0.9)), (2, 2), 0.25, 0.2)
         >>> reliability_picture("base", found).count("<circle")
         2
     """
@@ -30,5 +30,6 @@ def reliability_picture(name: str, calibration: Reliability) -> Markup:
         x = frame.px(said)
         parts.append(element("line", x1=x, x2=x, y1=frame.py(interval.low), y2=frame.py(interval.high), css="bar s0"))
         parts.append(element("circle", cx=x, cy=frame.py(found), r=4, css="dot s0"))
-    label = f"Reliability diagram of {name}; expected calibration error {calibration.error:.3f}."
+    error, chance = f"{calibration.error:.3f}", f"{calibration.floor:.3f}"
+    label = f"Reliability diagram of {name}; expected calibration error {error}, by chance {chance}."
     return picture(parts, width=_WIDTH, height=_HEIGHT, label=label)

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
+from glasshouse.attacks.prior import prior_weights
 from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Learner
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, steadied
@@ -24,14 +25,7 @@ from glasshouse.graph.attacks.stacking.untrained import Untrained, best_untraine
 from glasshouse.graph.models.model import Model
 from glasshouse.randomness import generator, seed_for
 
-__all__ = ["Learned", "Round", "TargetPosterior", "learn"]
-
-
-class Round(NamedTuple):
-    """The posterior learned in one round, and how its simulated targets answered under sampled training sets."""
-
-    fit: CrossFit
-    like: SampledLikeness
+__all__ = ["Learned", "TargetPosterior", "learn"]
 
 
 class TargetPosterior(NamedTuple):
@@ -46,13 +40,6 @@ class TargetPosterior(NamedTuple):
     unlikeness: float
 
 
-class Simulated(NamedTuple):
-    """Features [T, n, F] of every simulated target in one round, and how these targets answered."""
-
-    rows: FloatArray
-    like: SampledLikeness
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Learned:
     """What was learned from a pool; any number of targets are scored with it.
@@ -62,7 +49,6 @@ class Learned:
         pool: what the pool answers on its graph.
         samples: training sets drawn in each round after the first, from the posterior of the round before.
         seed: seed of these draws.
-        like: how simulated targets answer.
         rounds: the posterior of each round.
     """
 
@@ -70,8 +56,7 @@ class Learned:
     pool: PoolSignals
     samples: tuple[int, ...]
     seed: int
-    like: PlainLikeness
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[CrossFit, ...] = ()
 
     @property
     def share(self) -> float:
@@ -86,7 +71,7 @@ class Learned:
     @property
     def held_out(self) -> FloatArray:
         """[T, n] log-odds of the simulated targets, learned without them and their complements."""
-        return self.rounds[-1].fit.held_out
+        return self.rounds[-1].held_out
 
     @property
     def queries(self) -> QueryCount:
@@ -99,18 +84,27 @@ class Learned:
         asked = sum(np.isin(rows, pool.sampled_models).sum() + 1 for rows in pool.plan.references)
         return QueryCount(float(each), shared=3 * sum(self.samples) * int(asked) * pool.members.shape[1])
 
-    def posterior_of(self, target: Model) -> TargetPosterior:
+    def posterior_of(self, target: Model, prior: float | ArrayLike) -> TargetPosterior:
         """The posterior of every node after the last round, the mean over panels of references.
 
         A target unlike all simulated ones is judged by the first round only; see `_unlike`.
+
+        Args:
+            target: the model to judge.
+            prior: the share of members that is expected, one number or one per node: simulated targets are weighted to
+                it before the target is compared with them. The log-odds are for the pool's own `share`.
         """
         pool = self.pool
         plain, sampled = pool.of_target(target)
-        unlikeness = self.like.unlikeness(plain)
+        weights = prior_weights(pool.members[pool.plan.targets], prior)
+        like = PlainLikeness.of(PlainAnswers(*(losses[pool.plan.targets] for losses in pool.plain)), weights)
+        unlikeness = like.unlikeness(plain)
         if unlikeness > LARGEST_UNLIKENESS:
-            return TargetPosterior(self._unlike(plain, sampled), unlikeness)
+            answers = [pool.of_shadow(k)[1].target for k in pool.plan.targets.tolist()]
+            moved = sampled._replace(target=SampledLikeness.of(answers, weights).matched(sampled.target))
+            return TargetPosterior(self._unlike((plain, sampled), (like.matched(plain), moved)), unlikeness)
         odds: list[FloatArray] = []  # of each panel
-        for number, (fit, _) in enumerate(self.rounds):
+        for number, fit in enumerate(self.rounds):
             if number:
                 masks = self._masks(np.mean(odds, axis=0), number, "target")
                 sampled = pool.under_masks(target, masks, pool.sampled_models)
@@ -121,29 +115,30 @@ class Learned:
             odds = [fit.log_odds(pool.rows(each)) for each in signals]
         return TargetPosterior(np.asarray(np.mean(odds, axis=0)), unlikeness)
 
-    def _unlike(self, plain: PlainAnswers, sampled: SampledSignals) -> FloatArray:
+    def _unlike(
+        self, given: tuple[PlainAnswers, SampledSignals], matched: tuple[PlainAnswers, SampledSignals]
+    ) -> FloatArray:
         """Log-odds [n] of a target that is unlike all simulated ones.
 
         What was learned holds for answers on the pool's scale, so the target's answers are matched to it. The learner
         that does not extrapolate judges it. An attack that learned nothing has a large part in the order, once by the
         original answers and once by the matched ones.
         """
-        pool, (fit, like) = self.pool, self.rounds[0]
-        matched = self.like.matched(plain), sampled._replace(target=like.matched(sampled.target))
+        pool, fit = self.pool, self.rounds[0]
         rows = [pool.rows(pool.target_signals(*matched, panel)) for panel in self._panels]
         odds = np.mean([fit.log_odds(each, learner=fit.steady) for each in rows], axis=0)
         everyone = np.arange(len(pool.shadows))
-        both = [pool.target_signals(*answers, everyone) for answers in ((plain, sampled), matched)]
+        both = [pool.target_signals(*answers, everyone) for answers in (given, matched)]
         return steadied(np.asarray(odds), *[self.untrained.log_odds(signals) for signals in both])
 
     @property
     def _panels(self) -> list[NDArray[np.intp]]:
         return [panel[:, 0] for panel in self.pool.plan.panels]
 
-    def simulated(self) -> Simulated:
-        """Every simulated target in the next round."""
+    def simulated(self) -> FloatArray:
+        """Features [T, n, F] of every simulated target in the next round."""
         pool, number = self.pool, len(self.rounds)
-        rows, targets = [], []
+        rows = []
         for index, k in enumerate(pool.plan.targets.tolist()):
             references = pool.plan.references[index][:, 0]
             plain, sampled = pool.of_shadow(k)
@@ -151,8 +146,7 @@ class Learned:
             if odds is not None:
                 sampled = pool.under_masks(pool.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
             rows.append(pool.rows(pool.target_signals(plain, sampled, references, odds)))
-            targets.append(sampled.target)
-        return Simulated(np.stack(rows), SampledLikeness.of(targets))
+        return np.stack(rows)
 
     def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
         """Training sets [M, n] for one round, drawn by log-odds [n]."""
@@ -182,12 +176,10 @@ def learn(
         jobs: number of threads that learn in parallel.
     """
     targets = pool.plan.targets
-    like = PlainLikeness.of(PlainAnswers(pool.plain.alone[targets], pool.plain.whole[targets]))
-    known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed, like=like)
+    known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
     for number in range(1 + len(samples)):
-        simulated = known.simulated()
         fit = cross_fit(
-            simulated.rows,
+            known.simulated(),
             pool.members[targets],
             groups=pool.plan.groups,
             folds=folds,
@@ -195,5 +187,5 @@ def learn(
             seed=seed_for(seed, "round", number),
             jobs=jobs,
         )
-        known = dataclasses.replace(known, rounds=(*known.rounds, Round(fit, simulated.like)))
+        known = dataclasses.replace(known, rounds=(*known.rounds, fit))
     return known

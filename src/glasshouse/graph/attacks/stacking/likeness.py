@@ -30,9 +30,10 @@ class PlainLikeness:
     whole: Likeness
 
     @classmethod
-    def of(cls, plain: PlainAnswers) -> PlainLikeness:
-        """From the losses of T simulated targets, [T, n] each."""
-        return cls(alone=Likeness.of(loss_to_margin(plain.alone)), whole=Likeness.of(loss_to_margin(plain.whole)))
+    def of(cls, plain: PlainAnswers, weights: FloatArray | None = None) -> PlainLikeness:
+        """From the losses of T simulated targets, [T, n] each, with weights [T, n]; all equal by default."""
+        alone, whole = (Likeness.of(loss_to_margin(losses), weights) for losses in plain)
+        return cls(alone=alone, whole=whole)
 
     def unlikeness(self, plain: PlainAnswers) -> float:
         """How far a target's losses, [1, n] each, are from theirs: root mean square over both queries."""
@@ -53,10 +54,12 @@ class SampledLikeness:
     gain: Likeness
 
     @classmethod
-    def of(cls, targets: Sequence[SampledAnswers]) -> SampledLikeness:
-        """From the answers of simulated targets, [1, M, n] each."""
+    def of(cls, targets: Sequence[SampledAnswers], weights: FloatArray | None = None) -> SampledLikeness:
+        """From the answers of T simulated targets, [1, M, n] each, with weights [T, n]; all equal by default."""
         own = np.stack([loss_to_margin(one.own).ravel() for one in targets])
-        return cls(own=Likeness.of(own), gain=Likeness.of(np.stack([_gains(one).ravel() for one in targets])))
+        gain = np.stack([_gains(one).ravel() for one in targets])
+        each = None if weights is None else np.tile(weights, targets[0].own.shape[1])  # [T, M * n]
+        return cls(own=Likeness.of(own, each), gain=Likeness.of(gain, each))
 
     def matched(self, target: SampledAnswers) -> SampledAnswers:
         """A target's answers, [1, M, n] each, on their scale, sample by sample."""

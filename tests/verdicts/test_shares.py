@@ -1,0 +1,56 @@
+"""What the note about unlike targets advises must work: a pool with the target's own share of the records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from glasshouse import InputError, Population, audit
+from glasshouse.attacks import Stacked
+from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.population import random_subsets
+from glasshouse.training import SklearnTrainer
+
+SMALL = Boosted(rounds=5, fits=1, leaves=7)
+
+
+def population() -> Population:
+    random = np.random.default_rng(0)
+    return Population(random.normal(size=(300, 4)), random.integers(2, size=300))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2, 0.8, 0.9])
+def test_stacked_and_best_take_pools_of_small_and_large_shares(share: float) -> None:
+    members = random_subsets(300, models=1, fraction=share, seed=3)[0]
+    result = audit(
+        population(),
+        members=members,
+        trainer=SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=4)),
+        attacks=[Stacked(prior=share, boosted=SMALL), {"name": "best", "candidates": ["base", "rmia", "lira"]}],
+        shadows=8,
+        fraction=share,
+        prior=share,
+        fprs=[0.05],
+        progress=False,
+    )
+    assert not result.left_out
+    assert np.isfinite(result.outcomes["stacked"].scores).all()
+
+
+def test_what_such_a_pool_lacks_is_said_before_training_with_what_to_do() -> None:
+    trainings = []
+
+    def trainer(population: Population, members: np.ndarray, seed: int) -> None:
+        trainings.append(seed)
+
+    given: dict[str, Any] = {"trainer": trainer, "members": np.arange(300) < 30, "shadows": 8, "progress": False}
+    with pytest.raises(InputError, match=r"in-models.*larger share \(fraction\), or mode offline"):
+        audit(population(), **given, attacks=["lira"], fraction=0.1)
+    with pytest.raises(InputError, match=r"out-model.*smaller share \(fraction\)"):
+        audit(population(), **given, attacks=["lira"], mode="offline", fraction=0.9)
+    with pytest.raises(InputError, match=r"out-model.*smaller share \(fraction\), or mode online"):
+        audit(population(), **given, attacks=["stacked"], mode="offline", fraction=0.9)
+    assert not trainings
