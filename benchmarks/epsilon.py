@@ -233,15 +233,16 @@ def validity(repeats: int) -> list[str]:
     cases.append(("randomised response ε = 1, half", randomised_response(1.0), {}))
     cases.append(("all or nothing (10 %, 90 % honest), half", all_or_nothing(0.1, 0.9), {}))
     for name, (mechanism, truth), options in cases:
-        found, _ = repeat(mechanism, records=1000, repeats=repeats, **options)  # type: ignore[arg-type]
+        more = 3 if "response" in name else 1  # its bound is exact, so the share is close to 5 %
+        found, _ = repeat(mechanism, records=1000, repeats=more * repeats, **options)  # type: ignore[arg-type]
         lines.append(_row(name, truth.epsilon, above(found, truth), percent=True))
         lines.append(_row("… mean bound", truth.epsilon, found.mean(axis=0)))
         print(*lines[-2:], sep="\n", flush=True)
     for attacks in (6, 9):
         found, _ = repeat(gaussian(0.0)[0], records=1000, repeats=repeats, attacks=attacks)
-        lines.append(_row(f"noise, {attacks} attacks, half", 0.0, (found > 0).mean(axis=0), percent=True))
         together = float((found[:, 1:] > 0).any(axis=1).mean())
-        lines[-1] += f" any of the last four: {100 * together:.1f} % |"
+        name = f"noise, {attacks} attacks, half (any of the last four: {100 * together:.1f} %)"
+        lines.append(_row(name, 0.0, (found > 0).mean(axis=0), percent=True))
         print(lines[-1], flush=True)
     return ["## Above the truth: other members, other mechanisms, n = 1 000", "", *lines]
 
@@ -254,7 +255,7 @@ def main() -> None:
     text = [
         "# Bounds on ε where the truth is known",
         "",
-        f"`python benchmarks/epsilon.py --repeats {repeats}`: {repeats} runs for each line, 95 % confidence, δ = 1e-5",
+        f"`python benchmarks/epsilon.py --repeats {repeats}`: {repeats} runs for each line (three times as many for randomised response), 95 % confidence, δ = 1e-5",
         "(and δ = 0 where it says so), one attack unless it says otherwise, 8 simulated targets.",
         "",
         "- *today's*: the former bound, guesses on one side above two thresholds (Steinke, Nasr and Jagielski, 2023).",
@@ -270,7 +271,8 @@ def main() -> None:
         *validity(repeats),
         "",
         "*All or nothing* breaks what *independent* assumes: its guesses are right or wrong together, and that bound",
-        "is too high as often as the mechanism speaks. The others hold.",
+        "is too high in the runs in which the mechanism answers. The others hold. Each bound is above the truth in at most",
+        "5 % of the runs by itself; an audit shows them only where the test for any leak at all rejects chance.",
     ]
     Path(__file__).with_suffix(".md").write_text("\n".join(text) + "\n", encoding="utf-8")
 

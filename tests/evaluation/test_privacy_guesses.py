@@ -75,6 +75,13 @@ def test_the_choice_is_made_on_simulated_targets_and_never_by_the_truth() -> Non
         assert chosen_for_every_record(scores, truth, practice=kept)[0][0].attack == "strong"
 
 
+def test_a_target_that_leaks_unlike_the_simulated_ones_is_guessed_all_the_same() -> None:
+    members = np.arange(1000) >= 500
+    flat = (0.5,) * (len(DESIGNS) + 1)
+    verdict = judge_claim(None, {"a": np.arange(1000.0)}, members=members, practice={"a": flat})
+    assert verdict.epsilon > 3
+
+
 def test_without_simulated_targets_several_guesses_share_the_error() -> None:
     members = np.arange(1000) >= 500
     scores = np.arange(1000.0) + 400 * np.random.default_rng(0).normal(size=1000)

@@ -14,6 +14,7 @@ from glasshouse.evaluation.privacy.one_run import expected_bound
 
 __all__ = ["Guessed", "chosen_for_every_record", "chosen_guesses"]
 
+_NOTHING_EXPECTED = Design(0.1, 0.1)
 _WITHOUT_PRACTICE = (Design(0.02, 0.02), Design(0.1, 0.1), Design(0.05, 0.0))
 
 
@@ -80,6 +81,9 @@ def chosen_guesses(
     known = [name for name in scores if name in practice]
     if known:
         bounds = _expected([practice[name] for name in known], members, delta=delta, confidence=confidence)
+        if bounds.max() <= 0:  # the target may leak though simulated targets do not, so it is guessed all the same
+            name = max(known, key=lambda one: practice[one][-1])
+            return [_made(name, scores[name], members, _NOTHING_EXPECTED)]
         name, design = known[int(bounds.argmax()) // len(DESIGNS)], DESIGNS[int(bounds.argmax()) % len(DESIGNS)]
         return [_made(name, scores[name], members, design)]
     tried = len(scores) * len(_WITHOUT_PRACTICE)
