@@ -11,7 +11,7 @@ import pytest
 from glasshouse import AuditResult, InputError, audit_evidence
 from glasshouse.evaluation import evaluate
 from glasshouse.evaluation.simulated import SimulatedFigures
-from glasshouse.report import compare, read_run_with_records, render_comparison
+from glasshouse.report import SavedRun, compare, read_run_with_records, render_comparison
 from glasshouse.report.folder import manifest
 from tests.strategies import gaussian_evidence
 
@@ -104,6 +104,16 @@ def test_an_attack_that_is_not_in_all_runs_or_knows_the_truth_is_refused() -> No
     lira = dataclasses.replace(whole, outcomes={"lira": whole.outcomes["lira"]})
     with pytest.raises(InputError, match=r"no attack was made in all of them \(a: base, rmia; b: lira\)"):
         compare({"a": part, "b": lira})
+
+
+def test_an_attack_that_is_given_the_members_is_never_compared() -> None:
+    result = run(2.0)
+    summary = result.summary()
+    told = tuple(dataclasses.replace(one, knows_truth=one.name == "lira") for one in summary.attacks)
+    limit = SavedRun(dataclasses.replace(summary, attacks=told), result.records())
+    assert compare({"a": limit, "b": result}).choice.attacks == ("base", "rmia")
+    with pytest.raises(InputError, match='"lira" is given the members of the target, as a limit'):
+        compare({"a": result, "b": limit}, attack="lira")
 
 
 def test_best_is_not_compared_if_it_stands_for_another_attack_in_every_run() -> None:
