@@ -13,6 +13,8 @@ from scipy.stats import rankdata
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
+from glasshouse.evaluation.discoveries import discovery_levels
+from glasshouse.evaluation.fewer import FewerReferences
 from glasshouse.evaluation.metrics import Metrics
 from glasshouse.evaluation.privacy import Guesses
 from glasshouse.evaluation.simulated import SimulatedFigures
@@ -37,6 +39,10 @@ class AttackOutcome:
             without thresholds.
         queries: how often models were asked; None if this was not counted.
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
+        p_values: [N] how rare each score would be for a non-member, by simulated targets; None without them.
+        steady: [N] the share of sub-pools in which a record is still called a member at the first threshold; None
+            without a threshold, or if the attack is not cheap enough to run often.
+        fewer: its strength with half of the references; None if that was not tried.
     """
 
     attack: Attack[Any]
@@ -48,6 +54,19 @@ class AttackOutcome:
     details: Mapping[str, float] = dataclasses.field(default_factory=dict)
     queries: QueryCount | None = None
     simulated: SimulatedFigures | None = None
+    p_values: FloatArray | None = None
+    steady: FloatArray | None = None
+    fewer: FewerReferences | None = None
+
+    @property
+    def first_threshold(self) -> Threshold | None:
+        """The threshold of the first wanted rate, by which records are decided; None if no wanted rate is reached."""
+        return next((threshold for threshold in self.thresholds if not threshold.first), None)
+
+    @property
+    def discovery_levels(self) -> FloatArray | None:
+        """[N] the smallest false-discovery rate at which each record is listed; None without simulated targets."""
+        return None if self.p_values is None else discovery_levels(self.p_values)
 
     @property
     def ranks(self) -> FloatArray:
