@@ -153,6 +153,7 @@ def audit_view(
     progress: bool | None = None,
     left_out: Mapping[str, str] | None = None,
     surroundings: Surroundings | None = None,
+    groups: Mapping[str, np.ndarray] | None = None,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -170,6 +171,7 @@ def audit_view(
         progress: whether to show bars.
         left_out: attacks that were left out beforehand, each with the reason.
         surroundings: of the records, where they are nodes of a graph.
+        groups: the user's columns of the audited records, [N] each, by name.
     """
     evidence = view.evidence
     outcomes: dict[str, AttackOutcome] = {}
@@ -201,6 +203,7 @@ def audit_view(
         privacy=privacy,
         context=context,
         surroundings=surroundings,
+        groups=dict(groups or {}),
         left_out={**(left_out or {}), **failed},
     )
 

@@ -13,7 +13,7 @@ from glasshouse.errors import InputError
 
 __all__ = ["as_groups", "bands"]
 
-_FEW = 12  # numbers with more different values than this are cut into quartiles
+_FEW = 8  # numbers with more different values than this are cut into quartiles
 _RESERVED = ("id", "label", "member", "degree", "class")
 _MISSING = "missing"
 
@@ -56,7 +56,8 @@ def bands(values: NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
     """[N] the group of each record, and the groups' names, in the order of the values.
 
     Text and numbers with few different values are taken as they are; other numbers are cut into quartiles, and a band
-    is named after its smallest and largest value. Empty values are a group.
+    is named after its smallest and largest value. Empty values are a group. Numbers that are names, such as classes,
+    are given as text.
 
     Example:
         >>> bands(np.array(["b", "a", "b"]))
@@ -70,6 +71,9 @@ def bands(values: NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
         present = _plain(present)
     different, codes = np.unique(present, return_inverse=True)
     names = [_name(value) for value in different.tolist()]
+    if present.dtype.kind in "US" and (order := _as_numbers(different)) is not None:
+        different, codes = different[order], np.argsort(order)[codes]  # "2" before "10"
+        names = [_name(value) for value in different.tolist()]
     if present.dtype.kind in "iuf" and len(different) > _FEW:
         cuts = np.unique(np.quantile(present, (0.25, 0.5, 0.75), method="lower"))
         codes = np.searchsorted(cuts, present, side="left")  # up to and with the quartile
@@ -79,6 +83,14 @@ def bands(values: NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
     places = np.full(len(values), len(names), dtype=np.int64)
     places[~missing] = codes
     return places, (*names, _MISSING) if missing.any() else tuple(names)
+
+
+def _as_numbers(texts: NDArray[Any]) -> NDArray[np.intp] | None:
+    """The order of texts that are all numbers; None for other texts."""
+    try:
+        return np.argsort(texts.astype(np.float64), kind="stable")
+    except ValueError:
+        return None
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

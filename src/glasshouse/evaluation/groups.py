@@ -217,9 +217,7 @@ def _freedom(parts: list[tuple[float, _Area]]) -> float:
     return float(sum(variance for variance, _ in variances) ** 2 / squares) if squares else 1.0
 
 
-def _rates(
-    called: BoolArray | None, members: BoolArray, at: NDArray[np.intp], *, confidence: float
-) -> dict[str, Any]:
+def _rates(called: BoolArray | None, members: BoolArray, at: NDArray[np.intp], *, confidence: float) -> dict[str, Any]:
     """True- and false-positive rate of a group at the attack's threshold, with exact intervals."""
     found: dict[str, Any] = {}
     for name, who in (("tpr", members[at]), ("fpr", ~members[at])):

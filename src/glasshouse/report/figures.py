@@ -12,6 +12,9 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
+from glasshouse.evaluation.accusations import Accusations, accusations_of
+from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL
+from glasshouse.evaluation.fewer import FewerReferences
 from glasshouse.report.curves import Curve, curve_of
 from glasshouse.report.histograms import Histogram, histogram_of
 from glasshouse.report.reliability import Reliability, reliability_of
@@ -110,6 +113,10 @@ class AttackFigures:
         seconds: spent on scoring the target, including what is picked, tuned or learned on simulated targets before;
             thresholds are not counted.
         knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
+        accusations: what each threshold finds and whom it accuses wrongly; empty if the members are not known.
+        listed: records that can be called members with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
+            targets.
+        fewer: its strength with half of the references; None if that was not tried.
     """
 
     name: str
@@ -124,6 +131,9 @@ class AttackFigures:
     metrics: Measured | None
     seconds: float
     knows_truth: bool = False
+    accusations: tuple[Accusations, ...] = ()
+    listed: int | None = None
+    fewer: FewerReferences | None = None
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
@@ -136,7 +146,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         'LossThreshold()'
     """
     posterior = outcome.attack.posterior
-    queries = outcome.queries
+    queries, levels = outcome.queries, outcome.discovery_levels
     return AttackFigures(
         name=name,
         description=re.sub(r" at 0x[0-9a-f]+", "", repr(outcome.attack)),  # an address differs from run to run
@@ -150,6 +160,13 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         metrics=None if outcome.metrics is None else _measured(outcome, outcome.metrics, members, posterior),
         seconds=outcome.seconds,
         knows_truth=outcome.attack.knows_truth,
+        accusations=(
+            ()
+            if members is None
+            else tuple(accusations_of(threshold, outcome.scores, members) for threshold in outcome.thresholds)
+        ),
+        listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
+        fewer=outcome.fewer,
     )
 
 

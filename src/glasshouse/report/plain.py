@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from glasshouse.evaluation import PrivacyVerdict
+from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.evaluation.power import Power
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.neighbourhood import Neighbourhood
@@ -42,6 +44,8 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "privacy": _privacy_json(summary.privacy),
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
+        "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
+        "power": None if summary.power is None else _dumped(Power, summary.power),
     }
 
 
@@ -93,6 +97,8 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
         neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
         left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
+        groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
+        power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
     )
 
 

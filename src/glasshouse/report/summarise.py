@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict
+from glasshouse.evaluation.groups import GroupLeak, group_leaks
+from glasshouse.evaluation.power import Power, audit_power
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.neighbourhood import Neighbourhood, Surroundings
-from glasshouse.report.verdict import notes, strongest, verdict
+from glasshouse.report.verdict import attackers, notes, strongest, verdict
 from glasshouse.table import Table
 
 __all__ = ["Summary", "summarise"]
@@ -37,6 +41,8 @@ class Summary:
         top_records: the records most at risk by the strongest attack.
         neighbourhoods: of the first of them, in their order; empty without a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
+        groups: the leak of the strongest attack per group of records; empty if the members are not known.
+        power: which leak this audit could have shown; None if the members are not known.
     """
 
     context: Context
@@ -51,6 +57,8 @@ class Summary:
     top_records: Table
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
     left_out: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[GroupLeak, ...] = ()
+    power: Power | None = None
 
     @property
     def unreached(self) -> bool:
@@ -73,6 +81,7 @@ def summarise(
     surroundings: Surroundings | None = None,
     warning: str = "",
     left_out: Mapping[str, str] | None = None,
+    columns: Mapping[str, NDArray[Any]] | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -85,6 +94,7 @@ def summarise(
         surroundings: of the records, if they are nodes of a graph.
         warning: why the figures cannot be trusted; mostly empty.
         left_out: attacks that gave no outcome, each with the reason.
+        columns: what divides the records into groups, [N] each, by name.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -101,6 +111,13 @@ def summarise(
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
     best = strongest(attacks)
     first = np.argsort(records[f"{best.name}_rank"], kind="stable")[:_TOP]
+    outcome = outcomes[best.name]
+    threshold = outcome.first_threshold
+    groups: tuple[GroupLeak, ...] = ()
+    if members is not None and columns:
+        called = None if threshold is None else threshold.decide(outcome.scores)
+        groups = group_leaks(outcome.scores, members, columns, called=called)
+    inside = None if members is None else int(members.sum())
     drawn = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
@@ -108,11 +125,17 @@ def summarise(
         attacks=attacks,
         strongest=best.name,
         fprs=tuple(fprs),
-        members=None if members is None else int(members.sum()),
+        members=inside,
         records=records.height,
         privacy=privacy,
         notes=notes(attacks, fprs, context, warning),
         top_records=Table({name: column[first] for name, column in records.items()}),
         neighbourhoods=drawn,
         left_out=dict(left_out or {}),
+        groups=groups,
+        power=(
+            None
+            if inside is None
+            else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)))
+        ),
     )

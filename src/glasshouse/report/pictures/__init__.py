@@ -1,6 +1,7 @@
 """Pictures of a report, each one SVG element: no library, no script, colours from the page's own style."""
 
 from glasshouse.report.pictures.epsilon import epsilon_picture
+from glasshouse.report.pictures.groups import groups_picture
 from glasshouse.report.pictures.histogram import histogram_picture
 from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
 from glasshouse.report.pictures.reliability import reliability_picture
@@ -9,6 +10,7 @@ from glasshouse.report.pictures.tradeoff import tradeoff_picture
 
 __all__ = [
     "epsilon_picture",
+    "groups_picture",
     "histogram_picture",
     "neighbourhood_picture",
     "reliability_picture",
