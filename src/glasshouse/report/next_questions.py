@@ -32,13 +32,19 @@ def precision_sentence(attack: AttackFigures) -> str:
     if not first.tpr and not first.fpr:
         return f"At its threshold for {rate(first.wanted)} FPR, {attack.name} accuses nobody."
     shares = [
-        f"{percent(1 - one.value)} ({percent(1 - one.interval.high)} to {percent(1 - one.interval.low)}) if "
-        f"{rate(one.prior)} of those asked about are members"
-        for one in first.precisions
+        (
+            rate(one.prior),
+            f"{percent(1 - one.value)} ({percent(1 - one.interval.high)} to {percent(1 - one.interval.low)})",
+        )
+        for one in reversed(first.precisions)
         if one.value is not None
     ]
-    price = f"at its threshold for {rate(first.wanted)} FPR"
-    return f"Of those that {attack.name} accuses {price}, wrongly: {'; '.join(shares)}."
+    (prior, wrong), *others = shares
+    more = "".join(f"; {share} at {prior}" for prior, share in others)
+    return (
+        f"Of those that {attack.name} accuses at its threshold for {rate(first.wanted)} FPR, {wrong} are not members, "
+        f"if {prior} of those asked about are members{more}."
+    )
 
 
 def list_sentence(attack: AttackFigures) -> str:
