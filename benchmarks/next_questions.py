@@ -45,7 +45,7 @@ def precision_coverage(members: int, others: int, tpr: float, fpr: float, *, run
         held += [
             low <= value <= high for (low, high), value in zip(intervals, (precision, *truth.values()), strict=True)
         ]
-    return (held / runs).tolist()
+    return [float(share) for share in held / runs]
 
 
 @functools.lru_cache(maxsize=100_000)
@@ -205,15 +205,15 @@ def main() -> None:
         ),
         (
             "Lists with at most 10 % wrong",
-            f"Eight shadow models, {max(10, runs // 5)} runs. Each cell: runs with a list that is not empty, in % · realised "
-            "FDR in % · members listed. `shift` 0 is no leak; `apart` is how much targets of one kind differ, beside a "
-            "spread of about 1 between models on one record.",
+            f"Eight shadow models, {max(10, runs // 5)} runs. Each cell: runs with a list that is not empty, in % · "
+            "realised FDR in % · members listed. `shift` 0 is no leak; `apart` is how much targets of one kind differ, "
+            "beside a spread of about 1 between models on one record.",
             _discovery_lines(max(10, runs // 5)),
         ),
         (
             "Groups that leak alike",
             f"Ten groups, {runs} runs. Runs in % in which any group is singled out (wanted: 5 or less), without the "
-            "condition that a leak was shown at all; and in which the intervals of all groups hold (wanted: 95 or more).",
+            "condition that a leak was shown at all; and in which the intervals of all groups hold (wanted: 95).",
             _group_lines(runs),
         ),
         ("Power", f"How often the stated leak is found, in % (wanted: 80), {4 * runs} runs.", _power_lines(4 * runs)),

@@ -189,13 +189,16 @@ def _compare(own: _Area, others: list[_Area], *, level: float) -> Side | None:
     total = sum(one.weight for one in others)
     shares = [one.weight / total for one in others]
     rest = sum(share * one.auc for share, one in zip(shares, others, strict=True))
-    if min(own.members, own.others) * rest * (1 - rest) < _RANKABLE:
+    common = (total * rest + own.weight * own.auc) / (total + own.weight)
+    if min(own.members, own.others) * common * (1 - common) < _RANKABLE:
         return None
     spread = sum(share**2 * one.variance for share, one in zip(shares, others, strict=True))
     usual = sum(
         share * (one.inside / own.members + one.outside / own.others) for share, one in zip(shares, others, strict=True)
     )
     slope, usual_slope = own.shrunk * (1 - own.shrunk), rest * (1 - rest)
+    if not usual_slope:  # the others are separated perfectly, which their own variance cannot judge
+        return None
     variance = max(own.variance / slope**2, usual / usual_slope**2) + spread / usual_slope**2
     if variance == 0:
         return ""
