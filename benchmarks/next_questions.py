@@ -207,7 +207,8 @@ def main() -> None:
             "Lists with at most 10 % wrong",
             f"Eight shadow models, {max(10, runs // 5)} runs. Each cell: runs with a list that is not empty, in % · "
             "realised FDR in % · members listed. `shift` 0 is no leak; `apart` is how much targets of one kind differ, "
-            "beside a spread of about 1 between models on one record.",
+            "beside a spread of about 1 between models on one record. The pool trains on one half: for another share "
+            "of members a target is unlike the pool, and RMIA, which compares records with each other, lists too many.",
             _discovery_lines(max(10, runs // 5)),
         ),
         (

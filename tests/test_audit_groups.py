@@ -38,7 +38,7 @@ def test_records_are_divided_by_the_users_columns_and_by_class() -> None:
     assert sum(one.members for one in result.summary().groups if one.column == "age") == 100
     assert result.records()["sex"].tolist()[:2] == ["f", "m"]
 
-    def never(*_: Any) -> None:
+    def never(population: Any, members: Any, seed: int) -> Any:
         raise AssertionError("nothing is trained before the columns are checked")
 
     with pytest.raises(InputError, match="'sex' has shape"):

@@ -88,7 +88,7 @@ class AuditResult:
             columns[f"{name}_rank"] = outcome.ranks
             if (levels := outcome.discovery_levels) is not None:
                 columns[f"{name}_fdr"] = levels
-            if outcome.steady is not None:
+            if threshold is not None and outcome.steady is not None:
                 columns[f"{name}_steady"] = outcome.steady
         return Table(columns)
 

@@ -28,8 +28,8 @@ def test_precision_is_the_share_of_members_among_the_accused_of_a_town(
     found = accused(hits, members, wrong, others)
     for prior, one in zip(PRIORS, found.precisions, strict=True):
         right, false = 1e6 * prior * hits / members, 1e6 * (1 - prior) * wrong / others
-        if right + false == 0:
-            assert one.value is None
+        if one.value is None:
+            assert right + false == 0
             assert one.interval == (0.0, 1.0)
         else:
             assert one.value == pytest.approx(right / (right + false))

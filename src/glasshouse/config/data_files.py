@@ -96,7 +96,7 @@ def _numbers_or_text(values: np.ndarray) -> np.ndarray:
     try:
         return np.where(missing, "nan", values).astype(np.float64)
     except ValueError:
-        return np.where(missing, "missing", values)
+        return np.where(missing, "missing", values) if missing.any() else values
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:

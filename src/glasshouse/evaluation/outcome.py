@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,10 +64,13 @@ class AttackOutcome:
         """The threshold of the first wanted rate, by which records are decided; None if no wanted rate is reached."""
         return next((threshold for threshold in self.thresholds if not threshold.first), None)
 
-    @property
+    @functools.cached_property
     def discovery_levels(self) -> FloatArray | None:
-        """[N] the smallest false-discovery rate at which each record is listed; None without simulated targets."""
-        return None if self.p_values is None else discovery_levels(self.p_values)
+        """[N] the smallest false-discovery rate at which each record is listed; None without a threshold.
+
+        A list needs what a threshold needs: that non-members of the target score as those of simulated targets do.
+        """
+        return None if self.p_values is None or not self.thresholds else discovery_levels(self.p_values)
 
     @property
     def ranks(self) -> FloatArray:
