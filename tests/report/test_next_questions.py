@@ -16,7 +16,7 @@ from glasshouse import AuditResult, Evidence, audit_evidence
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report import print_summary, read_run, render_html
 from glasshouse.report.next_questions import groups_sentence, list_sentence, power_sentences, precision_sentence
-from glasshouse.report.pictures import groups_picture
+from glasshouse.report.pictures import groups_picture, precision_picture
 from tests.strategies import gaussian_evidence
 
 
@@ -63,6 +63,7 @@ def test_the_page_shows_the_group_that_leaks_and_escapes_names(result: AuditResu
     assert best.fewer is not None
     assert best.fewer.sentence() in page
     assert precision_sentence(best) in page
+    assert 'class="plot precision"' in page
 
 
 def test_the_terminal_answers_in_a_few_lines(result: AuditResult) -> None:
@@ -119,6 +120,24 @@ def test_sentences_for_one_none_and_nobody(result: AuditResult) -> None:
     power = result.summary().power
     assert power is not None
     assert f"AUC of {power.auc:.3f}" in power_sentences(power)[0]
+
+
+def test_the_picture_of_precision_goes_through_its_dots_and_nobody_accused_has_none(result: AuditResult) -> None:
+    summary = result.summary()
+    best = summary.attack(summary.strongest)
+    drawn = precision_picture(best.name, best.accusations[0])
+    dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)
+    curve = [tuple(map(float, at.split())) for at in re.search(r'd="M([^"]+)" class="curve', drawn).group(1).split("L")]  # type: ignore[union-attr]
+    assert len(dots) == 3
+    for x, y in dots:  # between two points of the curve, as high as they are
+        near = sorted(curve, key=lambda at: abs(at[0] - float(x)))[:2]
+        assert min(abs(at[1] - float(y)) for at in near) < 8
+    nobody = tuple(dataclasses.replace(one, value=None) for one in best.accusations[0].precisions)
+    first = dataclasses.replace(best.accusations[0], tpr=0.0, fpr=0.0, precisions=nobody)
+    empty = dataclasses.replace(best, accusations=(first,))
+    others = tuple(attack for attack in summary.attacks if attack.name != best.name)
+    page = render_html(dataclasses.replace(summary, attacks=(empty, *others)))
+    assert 'class="plot precision"' not in page
 
 
 def test_the_picture_has_a_dot_for_each_group_with_an_area_and_stays_inside(result: AuditResult) -> None:

@@ -19,6 +19,7 @@ from glasshouse.report.pictures import (
     groups_picture,
     histogram_picture,
     neighbourhood_picture,
+    precision_picture,
     reliability_picture,
     roc_picture,
 )
@@ -88,6 +89,10 @@ def render_html(summary: Summary) -> str:
             else None
         ),
         groups_text=groups_sentence(summary.groups),
+        precision=next(
+            (precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None),
+            None,
+        ),
         precision_text=precision_sentence(best),
         list_text=list_sentence(best),
         power_text=power_sentences(summary.power) if summary.power is not None else (),
