@@ -255,7 +255,8 @@ def main() -> None:
     text = [
         "# Bounds on ε where the truth is known",
         "",
-        f"`python benchmarks/epsilon.py --repeats {repeats}`: {repeats} runs for each line (three times as many for randomised response), 95 % confidence, δ = 1e-5",
+        f"`python benchmarks/epsilon.py --repeats {repeats}`: {repeats} runs for each line (three times as many",
+        "for randomised response), 95 % confidence, δ = 1e-5",
         "(and δ = 0 where it says so), one attack unless it says otherwise, 8 simulated targets.",
         "",
         "- *today's*: the former bound, guesses on one side above two thresholds (Steinke, Nasr and Jagielski, 2023).",
@@ -271,8 +272,8 @@ def main() -> None:
         *validity(repeats),
         "",
         "*All or nothing* breaks what *independent* assumes: its guesses are right or wrong together, and that bound",
-        "is too high in the runs in which the mechanism answers. The others hold. Each bound is above the truth in at most",
-        "5 % of the runs by itself; an audit shows them only where the test for any leak at all rejects chance.",
+        "is too high in the runs in which the mechanism answers. The others hold. Each bound is above the truth in at",
+        "most 5 % of the runs by itself; an audit shows them only where the test for any leak at all rejects chance.",
     ]
     Path(__file__).with_suffix(".md").write_text("\n".join(text) + "\n", encoding="utf-8")
 

@@ -314,9 +314,9 @@ def written(found: Mapping[Case, Counts], command: str) -> str:
         "## Each attack by itself",
         "",
         "How often the lower end of an attack's own 95 % interval is above chance (2.5 % is what an exact interval "
-        "gives; no correction for several attacks, which is what the verdict is for), and how often the realised rate of its "
-        "threshold is outside the stated interval (5 % is nominal). All cases together; withheld thresholds do not "
-        "count.",
+        "gives; no correction for several attacks, which is what the verdict is for), and how often the realised rate "
+        "of its threshold is outside the stated interval (5 % is nominal). All cases together; withheld thresholds do "
+        "not count.",
         "",
     ]
     names = sorted({name for counts in found.values() for _, name in counts.asked})

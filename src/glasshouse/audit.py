@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from glasshouse.audit_steps import (
 from glasshouse.compute import Compute
 from glasshouse.errors import InputError
 from glasshouse.evaluation import Known, PrivacyClaim
+from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, QueryOptions, accuracy, collect
@@ -53,6 +54,7 @@ def audit(
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | None = None,
     policy: Policy = "mean",
+    groups: Mapping[str, ArrayLike] | None = None,
     fraction: float = 0.5,
     pool: Path | str | None = None,
     compute: Compute | None = None,
@@ -81,6 +83,8 @@ def audit(
         prior: λ, the share of members that the attacker expects: one number, or one per record.
         claim: a stated (ε, δ) to judge.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
+            The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         fraction: share of records that trains a shadow model.
         pool: the shadow pool's folder: models found there are not trained again. With None, models are not kept.
         compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
@@ -112,6 +116,7 @@ def audit(
         check_trainer(shadow_trainer, place="shadow_trainer")
     mask = checked_members(model, members, len(population), seed=seed)
     wanted = checked_rates(fprs, mask)
+    columns = as_groups(groups, len(population))
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
     plan = ShadowPool.plan(
         population,
@@ -159,6 +164,7 @@ def audit(
         progress=progress,
         known=Known(x=population.x, labels=population.y),
         prior=prior,
+        groups=columns,
     )
 
 
@@ -172,6 +178,7 @@ def audit_evidence(
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | None = None,
     policy: Policy = "mean",
+    groups: Mapping[str, ArrayLike] | None = None,
     seed: int = 0,
     title: str = "Membership audit from saved evidence",
     progress: bool | None = None,
@@ -189,6 +196,8 @@ def audit_evidence(
         prior: λ, the share of members that the attacker expects: one number, or one per record.
         claim: a stated (ε, δ) to judge.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
+            The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         seed: of every random choice.
         title: of the report.
         progress: whether to show bars; by default on a terminal only.
@@ -203,6 +212,7 @@ def audit_evidence(
     # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
     counted = evidence.shadow_members[0] if mask is None else mask
     wanted = checked_rates(fprs, counted)
+    columns = as_groups(groups, evidence.records)
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
     shared = Finding() if mask is None else shared_losses(evidence, mask)
     context = Context(
@@ -226,4 +236,5 @@ def audit_evidence(
         policy=policy,
         progress=progress,
         prior=prior,
+        groups=columns,
     )

@@ -164,6 +164,7 @@ def audit_view(
     surroundings: Surroundings | None = None,
     known: Known | None = None,
     prior: float | ArrayLike = 0.5,
+    groups: Mapping[str, np.ndarray] | None = None,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -183,6 +184,7 @@ def audit_view(
         surroundings: of the records, where they are nodes of a graph.
         known: what is known about the records without the target; by default their labels.
         prior: λ, the share of members that is expected: one number, or one per record of the population.
+        groups: the user's columns of the audited records, [N] each, by name.
     """
     evidence = view.evidence
     unlike = unlike_target(
@@ -237,6 +239,7 @@ def audit_view(
         privacy=privacy,
         context=context,
         surroundings=surroundings,
+        groups=dict(groups or {}),
         left_out={**(left_out or {}), **failed},
         drawn=drawn,
         unlike=unlike,

@@ -12,9 +12,12 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
+from glasshouse.evaluation.accusations import accusations_of
+from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.folder import manifest
+from glasshouse.report.next_questions import accusation_table, group_leak_table
 from glasshouse.report.page import picture_style
 from glasshouse.report.pictures import roc_picture
 from glasshouse.report.plain import metrics_json, run_json
@@ -41,6 +44,7 @@ class AuditResult:
         left_out: attacks that gave no outcome, by name, each with the reason.
         drawn: whether members can be told from others without the target; None if that could not be tested.
         unlike: what a reader must know if the target is unlike the shadow models; empty if it is like them.
+        groups: columns [N] that divide the records, by name, as the user gave them.
     """
 
     evidence: Evidence
@@ -55,6 +59,7 @@ class AuditResult:
     left_out: Mapping[str, str] = field(default_factory=dict)
     drawn: Drawn | None = None
     unlike: str = ""
+    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
@@ -72,7 +77,9 @@ class AuditResult:
         A score gives an order of the records. Only where it may also be read as a probability of membership
         (`AttackOutcome.believed`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
         false-positive rate, by a threshold from simulated targets. An attack that cannot reach any wanted rate because
-        of ties, or a target that is unlike the shadow models, has no such column.
+        of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest share of
+        errors at which the record is in a list of members, without use of the true members; ``…_steady`` is the share
+        of smaller pools in which the decision is still "member" (for attacks that are cheap enough).
         """
         columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
         if self.labels is not None:
@@ -81,14 +88,18 @@ class AuditResult:
             columns["member"] = self.members
         if self.surroundings is not None:
             columns["degree"] = self.surroundings.degrees
+        columns |= self.groups
         for name, outcome in self.outcomes.items():
             columns[f"{name}_score"] = outcome.scores
             if outcome.believed:
                 columns[f"{name}_posterior"] = outcome.scores
-            regular = [threshold for threshold in outcome.thresholds if not threshold.first]
-            if regular:
-                columns[f"{name}_decision"] = regular[0].decide(outcome.scores)
+            if (threshold := outcome.first_threshold) is not None:
+                columns[f"{name}_decision"] = threshold.decide(outcome.scores)
             columns[f"{name}_rank"] = outcome.ranks
+            if (levels := outcome.discovery_levels) is not None:
+                columns[f"{name}_fdr"] = levels
+            if threshold is not None and outcome.steady is not None:
+                columns[f"{name}_steady"] = outcome.steady
         return Table(columns)
 
     def roc(self) -> Table:
@@ -105,6 +116,14 @@ class AuditResult:
             }
         )
 
+    def precision_table(self) -> Table:
+        """One row per attack, threshold and prior: TPR, FPR, advantage and precision with intervals."""
+        return accusation_table(self.summary().attacks)
+
+    def group_table(self) -> Table:
+        """One row per group of records: the leak of the strongest attack there, with corrected intervals."""
+        return group_leak_table(self.summary().groups)
+
     def summary(self) -> Summary:
         """The numbers that the report and the terminal show."""
         return summarise(
@@ -118,6 +137,7 @@ class AuditResult:
             warning=self.unlike,
             left_out=self.left_out,
             drawn=self.drawn,
+            columns=self._columns(),
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:
@@ -147,6 +167,15 @@ class AuditResult:
         """Write the HTML report, one file that needs no network."""
         return write_file(path, render_html(self.summary()))
 
+    def _columns(self) -> dict[str, np.ndarray]:
+        """What divides the records into groups, [N] each."""
+        known = {
+            "class": None if self.labels is None else self.labels.astype(np.str_),  # a number here is a name
+            "degree": None if self.surroundings is None else self.surroundings.degrees,
+            **self.groups,
+        }
+        return {name: values for name, values in known.items() if values is not None}
+
     def _rows(self) -> list[dict[str, object]]:
         rows = []
         for name, outcome in self.outcomes.items():
@@ -165,6 +194,11 @@ class AuditResult:
             for threshold in outcome.thresholds:
                 row[f"threshold@{threshold.wanted:g}"] = threshold.value
                 row[f"called@{threshold.wanted:g}"] = int(threshold.decide(outcome.scores).sum())
+                if self.members is not None:
+                    figures = accusations_of(threshold, outcome.scores, self.members)
+                    row[f"advantage@{threshold.wanted:g}"] = figures.advantage
+            if (levels := outcome.discovery_levels) is not None:
+                row[f"listed@fdr{DISCOVERY_LEVEL:g}"] = int((levels <= DISCOVERY_LEVEL).sum())
             row["seconds"] = outcome.seconds
             rows.append(row)
         return rows

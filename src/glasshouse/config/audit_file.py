@@ -160,4 +160,5 @@ def run_audit_file(
     trainer = config.trainer.build(data.population, folder)
     model, members = config.target.load(data.population, told, folder, config.seed)
     common.setdefault("attacks", RECORD_ATTACKS)
+    common["groups"] = data.groups or None
     return audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)

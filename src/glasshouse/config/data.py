@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field
 
 from glasshouse.arrays import BoolArray
-from glasshouse.config.data_files import read_population
+from glasshouse.config.data_files import read_group_columns, read_population
 from glasshouse.config.imports import imported
 from glasshouse.config.strict import Strict
 from glasshouse.datasets import Dataset, load_dataset
@@ -59,14 +59,21 @@ class FileData(Strict):
     label: str = "label"
     id: str | None = None
     member: str | None = None
+    groups: tuple[str, ...] = Field(default=(), strict=False)
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
         """The records, and which of them trained the target if the file has such a column."""
         place = folder / self.path
-        population, members = read_population(place, label=self.label, id_column=self.id, member=self.member)
-        return Dataset(
-            name="file", about=f"{len(population)} records from {place.name}.", population=population
-        ), members
+        population, members = read_population(
+            place, label=self.label, id_column=self.id, member=self.member, groups=self.groups
+        )
+        data = Dataset(
+            name="file",
+            about=f"{len(population)} records from {place.name}.",
+            population=population,
+            groups=read_group_columns(place, self.groups) if self.groups else {},
+        )
+        return data, members
 
 
 class PythonData(Strict):

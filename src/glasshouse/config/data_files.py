@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,19 @@ from glasshouse.errors import InputError
 from glasshouse.evidence.tables import as_flags, read_columns
 from glasshouse.population import Population, as_members
 
-__all__ = ["read_population"]
+__all__ = ["read_group_columns", "read_population"]
 
 _MISSING = ("", "nan", "none", "null", "na", "n/a")  # as spreadsheets and pandas write an empty cell
 _TRUTHS = ("true", "false", "yes", "no", "1", "0", "1.0", "0.0")
 
 
 def read_population(
-    path: Path, *, label: str = "label", id_column: str | None = None, member: str | None = None
+    path: Path,
+    *,
+    label: str = "label",
+    id_column: str | None = None,
+    member: str | None = None,
+    groups: Sequence[str] = (),
 ) -> tuple[Population, BoolArray | None]:
     r"""Records from ``.npz`` (x, y, optionally ids and members), or ``.csv`` or ``.parquet`` with numeric features.
 
@@ -30,6 +36,7 @@ def read_population(
         label: column of the labels (tables only).
         id_column: column of the ids; None uses positions.
         member: column of 1 and 0, True and False or yes and no: whether the record trained the target.
+        groups: columns that are not features (`read_group_columns`).
 
     Example:
         >>> import tempfile
@@ -47,7 +54,7 @@ def read_population(
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path}: records are read from .npz, .csv or .parquet.")
     columns = read_columns(path)
-    wanted = [name for name in (label, id_column, member) if name is not None]
+    wanted = [name for name in (label, id_column, member, *groups) if name is not None]
     lost = [name for name in wanted if name not in columns]
     if lost:
         raise InputError(f"{path}: has no column {lost[0]!r}. Columns: {', '.join(columns)}.")
@@ -65,14 +72,45 @@ def read_population(
     return population, flags == 1
 
 
-def _from_npz(path: Path) -> tuple[Population, BoolArray | None]:
+def read_group_columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
+    r"""Columns [N] that divide the records, by name: numbers if all cells are, with NaN for an empty cell; else text.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "data.csv"
+        ...     _ = path.write_text("age,sex\n30,f\n40,m\n")
+        ...     read_group_columns(path, ["sex", "age"])
+        {'sex': array(['f', 'm'], dtype='<U1'), 'age': array([30., 40.])}
+    """
+    columns: dict[str, np.ndarray] = _arrays(path) if path.suffix == ".npz" else dict(read_columns(path))
+    if lost := [name for name in names if name not in columns]:
+        raise InputError(f"{path}: has no column {lost[0]!r}. Columns: {', '.join(columns)}.")
+    return {name: _numbers_or_text(columns[name]) for name in names}
+
+
+def _numbers_or_text(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind != "U":
+        return values
+    missing = np.isin(np.char.lower(np.char.strip(values)), _MISSING)
+    try:
+        return np.where(missing, "nan", values).astype(np.float64)
+    except ValueError:
+        return np.where(missing, "missing", values) if missing.any() else values
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files}
     except ValueError as error:
         raise InputError(f"{path}: holds pickled objects or is damaged; refused: {error}") from error
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise InputError(f"{path}: is not a complete .npz file: {error}.") from error
+
+
+def _from_npz(path: Path) -> tuple[Population, BoolArray | None]:
+    arrays = _arrays(path)
     for name in ("x", "y"):
         if name not in arrays:
             raise InputError(f"{path}: has no array {name!r}; it needs x [N, …] and y [N].")

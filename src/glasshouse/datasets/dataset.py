@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray
 from glasshouse.population import Population
@@ -21,12 +25,14 @@ class Dataset:
         about: a sentence for readers of figures; it says what in the data is made up.
         population: the records.
         wrong_labels: [N] which labels were made wrong on purpose; None if there are none.
+        groups: columns [N] that divide the records, by name, and are not features.
     """
 
     name: str
     about: str
     population: Population
     wrong_labels: BoolArray | None = None
+    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def data_root() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ from scipy.stats import rankdata
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
+from glasshouse.evaluation.discoveries import discovery_levels
+from glasshouse.evaluation.fewer import FewerReferences
 from glasshouse.evaluation.metrics import Metrics
 from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.evaluation.thresholds import Threshold
@@ -39,6 +42,10 @@ class AttackOutcome:
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
         doubt: why scores that are meant as probabilities of membership cannot be believed; empty if they can, or if
             they are not meant so.
+        p_values: [N] how rare each score would be for a non-member, by simulated targets; None without them.
+        steady: [N] the share of sub-pools in which a record is still called a member at the first threshold; None
+            without a threshold, or if the attack is not cheap enough to run often.
+        fewer: its strength with half of the references; None if that was not tried.
     """
 
     attack: Attack[Any]
@@ -51,11 +58,27 @@ class AttackOutcome:
     queries: QueryCount | None = None
     simulated: SimulatedFigures | None = None
     doubt: str = ""
+    p_values: FloatArray | None = None
+    steady: FloatArray | None = None
+    fewer: FewerReferences | None = None
 
     @property
     def believed(self) -> bool:
         """Whether its scores may be read as probabilities of membership."""
         return self.attack.posterior and not self.doubt
+
+    @property
+    def first_threshold(self) -> Threshold | None:
+        """The threshold of the first wanted rate, by which records are decided; None if no wanted rate is reached."""
+        return next((threshold for threshold in self.thresholds if not threshold.first), None)
+
+    @functools.cached_property
+    def discovery_levels(self) -> FloatArray | None:
+        """[N] the smallest false-discovery rate at which each record is listed; None without a threshold.
+
+        A list needs what a threshold needs: that non-members of the target score as those of simulated targets do.
+        """
+        return None if self.p_values is None or not self.thresholds else discovery_levels(self.p_values)
 
     @property
     def ranks(self) -> FloatArray:

@@ -15,9 +15,12 @@ from glasshouse.attacks.attack import Attack, Judgement, View, seen_by
 from glasshouse.errors import InputError
 from glasshouse.evaluation.believed import posterior_doubt
 from glasshouse.evaluation.best import Best
+from glasshouse.evaluation.discoveries import conformal_p_values
+from glasshouse.evaluation.fewer import compare_references
 from glasshouse.evaluation.metrics import evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.simulated import simulated_figures
+from glasshouse.evaluation.subpools import steadiness
 from glasshouse.evaluation.thresholds import Policy, Scored, simulate, thresholds_from
 from glasshouse.progress import note_work, showing
 
@@ -104,7 +107,7 @@ def run_attack(
     if attack.posterior:
         doubt = _UNLIKE if unlike else posterior_doubt(scores, simulated, prior=expected)
     note_work("An attack had been run.")
-    return AttackOutcome(
+    outcome = AttackOutcome(
         attack,
         scores,
         thresholds,
@@ -115,6 +118,15 @@ def run_attack(
         judgement.queries,
         None if simulated is None else simulated_figures(simulated, fprs),
         doubt,
+    )
+    if simulated is None:
+        return outcome
+    first = outcome.first_threshold
+    return dataclasses.replace(
+        outcome,
+        p_values=conformal_p_values(scores, simulated),
+        steady=None if first is None else steadiness(attack, seen, first),
+        fewer=compare_references(attack, seen, simulated, fprs),
     )
 
 

@@ -27,6 +27,7 @@ from glasshouse.audit_steps import (
 from glasshouse.compute import Compute
 from glasshouse.errors import InputError
 from glasshouse.evaluation import Known, PrivacyClaim
+from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
@@ -71,6 +72,7 @@ def audit(
     prior: float | ArrayLike = 0.5,
     claim: PrivacyClaim | None = None,
     policy: Policy = "mean",
+    groups: Mapping[str, ArrayLike] | None = None,
     fraction: float = 0.5,
     pool: Path | str | None = None,
     compute: Compute | None = None,
@@ -105,6 +107,8 @@ def audit(
         prior: λ, the share of members that the attacker expects: one number, or one per node.
         claim: a stated (ε, δ) to judge.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        groups: columns that divide the nodes, by name, such as ``{"sex": […], "age": […]}``, one value per node.
+            The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         fraction: share of the nodes that each shadow model is trained on.
         pool: the shadow pool's folder: models found there are not trained again. None keeps no model.
         compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
@@ -139,6 +143,7 @@ def audit(
     # a first scene without models checks nodes and ids before the long work
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, ids=names, setting=setting)
     wanted = checked_rates(fprs, truth[empty.nodes])
+    columns = as_groups(groups, count)
     made = chosen_attacks(
         attacks, offers=("records", "graph"), nodes=empty.nodes, mode=mode, prior=prior, seed=seed, fprs=wanted
     )
@@ -189,6 +194,7 @@ def audit(
         progress=progress,
         prior=prior,
         left_out=left_out,
+        groups={name: scene.audited(values) for name, values in columns.items()},
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
     )

@@ -12,6 +12,9 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
+from glasshouse.evaluation.accusations import Accusations, accusations_of
+from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL
+from glasshouse.evaluation.fewer import FewerReferences
 from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.report.curves import Curve, curve_of
 from glasshouse.report.histograms import Histogram, histogram_of
@@ -117,6 +120,10 @@ class AttackFigures:
         knows_truth: whether it is given the members of the target: a limit for comparison, never the strongest attack.
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
         doubt: why its scores, which are meant as probabilities of membership, cannot be believed; mostly empty.
+        accusations: what each threshold finds and whom it accuses wrongly; empty if the members are not known.
+        listed: records that can be called members with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
+            targets.
+        fewer: its strength with half of the references; None if that was not tried.
     """
 
     name: str
@@ -133,6 +140,9 @@ class AttackFigures:
     knows_truth: bool = False
     simulated: SimulatedFigures | None = None
     doubt: str = ""
+    accusations: tuple[Accusations, ...] = ()
+    listed: int | None = None
+    fewer: FewerReferences | None = None
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
@@ -144,7 +154,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         >>> attack_figures("loss", outcome, None).description
         'LossThreshold()'
     """
-    queries = outcome.queries
+    queries, levels = outcome.queries, outcome.discovery_levels
     return AttackFigures(
         name=name,
         description=re.sub(r" at 0x[0-9a-f]+", "", repr(outcome.attack)),  # an address differs from run to run
@@ -160,6 +170,13 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         knows_truth=outcome.attack.knows_truth,
         simulated=outcome.simulated,
         doubt=outcome.doubt,
+        accusations=(
+            ()
+            if members is None
+            else tuple(accusations_of(threshold, outcome.scores, members) for threshold in outcome.thresholds)
+        ),
+        listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
+        fewer=outcome.fewer,
     )
 
 

@@ -7,12 +7,20 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from glasshouse.report.next_questions import (
+    groups_sentence,
+    list_sentence,
+    power_sentences,
+    precision_sentence,
+)
 from glasshouse.report.page import render_page
 from glasshouse.report.pictures import (
     epsilon_picture,
     fdp_picture,
+    groups_picture,
     histogram_picture,
     neighbourhood_picture,
+    precision_picture,
     reliability_picture,
     roc_picture,
 )
@@ -50,6 +58,7 @@ def render_html(summary: Summary) -> str:
         True
     """
     best = summary.attack(summary.strongest)
+    leak = summary.headline is None or summary.headline.leak is True
     curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
     columns = _columns(summary)
     rows = _rows(summary, columns)
@@ -75,6 +84,20 @@ def render_html(summary: Summary) -> str:
             for attack in summary.attacks
             if attack.metrics is not None and attack.metrics.calibration is not None
         ],
+        accused=[(attack, one) for attack in summary.attacks for one in attack.accusations],
+        groups=(
+            groups_picture(summary.groups, overall=best.metrics.auc)
+            if best.metrics is not None and any(one.auc is not None for one in summary.groups)
+            else None
+        ),
+        groups_text=groups_sentence(summary.groups),
+        precision=next(
+            (precision_picture(best.name, one) for one in best.accusations[:1] if one.precisions[-1].value is not None),
+            None,
+        ),
+        precision_text=precision_sentence(best),
+        list_text=list_sentence(best, leak=leak),
+        power_text=power_sentences(summary.power) if summary.power is not None else (),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),
         columns=columns,
@@ -101,6 +124,8 @@ def _columns(summary: Summary) -> list[_Column]:
         "degree": ("degree", True),
         f"{summary.strongest}_score": (f"{summary.strongest} score", True),
         f"{summary.strongest}_decision": ("flagged", False),
+        f"{summary.strongest}_fdr": ("FDR", True),
+        f"{summary.strongest}_steady": ("steady", True),
         **{f"{attack.name}_rank": (f"{attack.name} rank", True) for attack in summary.attacks},
     }
     return [_Column(name, *how) for name, how in names.items() if name in summary.top_records]

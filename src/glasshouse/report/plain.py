@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from glasshouse.evaluation import Drawn, PrivacyVerdict
+from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.evaluation.power import Power
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.neighbourhood import Neighbourhood
@@ -45,6 +47,8 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "drawn": _drawn_json(summary.drawn),
         "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
         "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
+        "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
+        "power": None if summary.power is None else _dumped(Power, summary.power),
     }
 
 
@@ -98,6 +102,8 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
         left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
         drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
+        groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
+        power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
     )
 
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
+from glasshouse.evaluation.groups import GroupLeak, group_leaks
+from glasshouse.evaluation.power import Power, audit_power
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.neighbourhood import Neighbourhood, Surroundings
@@ -39,6 +43,8 @@ class Summary:
         neighbourhoods: of the first of them, in their order; empty without a graph.
         left_out: attacks that gave no outcome, by name, each with the reason.
         drawn: whether members can be told from others without the target; None if that could not be tested.
+        groups: the leak of the strongest attack per group of records; empty if the members are not known.
+        power: which leak this audit could have shown; None if the members are not known.
     """
 
     context: Context
@@ -55,6 +61,8 @@ class Summary:
     neighbourhoods: tuple[Neighbourhood, ...] = field(default=())
     left_out: Mapping[str, str] = field(default_factory=dict)
     drawn: Drawn | None = None
+    groups: tuple[GroupLeak, ...] = ()
+    power: Power | None = None
 
     @property
     def unreached(self) -> bool:
@@ -79,6 +87,7 @@ def summarise(
     warning: str = "",
     left_out: Mapping[str, str] | None = None,
     drawn: Drawn | None = None,
+    columns: Mapping[str, NDArray[Any]] | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -93,6 +102,7 @@ def summarise(
         warning: why the figures cannot be trusted; mostly empty.
         left_out: attacks that gave no outcome, each with the reason.
         drawn: whether members can be told from others without the target.
+        columns: what divides the records into groups, [N] each, by name.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -111,6 +121,14 @@ def summarise(
     found = None if headline is None else headline_figures(headline, random=random)
     strongest = attackers(attacks)[0].name if found is None else found.attack
     first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
+    outcome = outcomes[strongest]
+    threshold = outcome.first_threshold
+    groups: tuple[GroupLeak, ...] = ()
+    if members is not None and columns:
+        called = None if threshold is None else threshold.decide(outcome.scores)
+        leak = found is None or found.leak is True
+        groups = group_leaks(outcome.scores, members, columns, called=called, leak=leak)
+    inside = None if members is None else int(members.sum())
     drawings = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
@@ -118,7 +136,7 @@ def summarise(
         attacks=attacks,
         strongest=strongest,
         fprs=tuple(fprs),
-        members=None if members is None else int(members.sum()),
+        members=inside,
         records=records.height,
         privacy=privacy,
         notes=notes(attacks, fprs, context, warning),
@@ -127,4 +145,10 @@ def summarise(
         neighbourhoods=drawings,
         left_out=dict(left_out or {}),
         drawn=drawn,
+        groups=groups,
+        power=(
+            None
+            if inside is None
+            else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)))
+        ),
     )

@@ -8,6 +8,7 @@ from rich.table import Table as RichTable
 
 from glasshouse.evaluation import Interval
 from glasshouse.report.figures import RateFigure
+from glasshouse.report.next_questions import groups_sentence, list_sentence, power_sentences, precision_sentence
 from glasshouse.report.summarise import Summary
 from glasshouse.report.words import percent
 
@@ -49,6 +50,12 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(escape(summary.privacy.sentence()), highlight=False)
         if summary.privacy.gaussian_sentence():
             console.print(escape(summary.privacy.gaussian_sentence()), highlight=False)
+    best = summary.attack(summary.strongest)
+    leak = summary.headline is None or summary.headline.leak is True
+    answers = [precision_sentence(best), list_sentence(best, leak=leak), groups_sentence(summary.groups)]
+    answers += power_sentences(summary.power)[:1] if summary.power is not None else []
+    for answer in filter(None, answers):
+        console.print(escape(answer), highlight=False)
 
 
 def _attacks(summary: Summary) -> RichTable:

@@ -1,0 +1,53 @@
+"""Which records can be called members with a stated share of errors, without knowing any member of the target."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.arrays import FloatArray
+from glasshouse.evaluation.thresholds import Scored
+
+__all__ = ["DISCOVERY_LEVEL", "conformal_p_values", "discovery_levels"]
+
+DISCOVERY_LEVEL = 0.1  # the share of wrongly listed records that a report allows
+
+
+def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
+    """[N] how rare each score would be for a non-member: (1 + #{simulated non-members ≥ s}) / (1 + #).
+
+    The non-members of all simulated targets are the calibration sample (Bates, Candès, Lei, Romano, Sesia 2023). That
+    is right for targets of the pool's kind, as thresholds are.
+
+    Args:
+        scores: [N] of the target's records.
+        scored: simulated targets: pairs of scores [N] and members [N].
+
+    Example:
+        >>> pair = (np.array([0.0, 1.0, 2.0, 9.0]), np.array([False, False, False, True]))
+        >>> conformal_p_values(np.array([5.0, 1.5]), [pair])
+        array([0.25, 0.5 ])
+    """
+    reached, count = np.zeros(len(scores), dtype=np.int64), 0
+    for theirs, members in scored:  # one target at a time, so that no [K, N] copy is made
+        others = np.sort(theirs[~members])
+        reached += len(others) - np.searchsorted(others, scores, side="left")
+        count += len(others)
+    return np.asarray((1 + reached) / (1 + count))
+
+
+def discovery_levels(p_values: ArrayLike) -> FloatArray:
+    """[N] the smallest false-discovery rate at which each record is listed (Benjamini and Hochberg 1995).
+
+    Conformal p-values that share a calibration sample depend on each other positively, for which the rule holds.
+
+    Example:
+        >>> discovery_levels([0.01, 0.5, 0.02])
+        array([0.03, 0.5 , 0.03])
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    raised = values[order] * len(values) / np.arange(1, len(values) + 1)
+    levels = np.empty(len(values))
+    levels[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
+    return levels

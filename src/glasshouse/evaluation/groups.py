@@ -1,0 +1,250 @@
+"""Leak per group of records: where an attack does better or worse than on the other groups, after correction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+from scipy.stats import norm, rankdata
+from scipy.stats import t as student
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.evaluation.group_columns import bands
+from glasshouse.evaluation.intervals import Interval, clopper_pearson
+
+__all__ = ["GroupLeak", "group_leaks"]
+
+_FEWEST = 20  # members, and non-members, for an area with an interval
+_RANKABLE = 3.0  # min(members, others) · A · (1 - A): with fewer wrongly ordered records no test keeps its level
+_SHOWN = 40  # groups per column, the largest ones
+
+Side = Literal["more", "less", ""]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupLeak:
+    """One attack on one group of records. All intervals hold at once, over all groups of the run.
+
+    Args:
+        column: what divides the records, such as ``"class"``.
+        group: the value, or the range of values.
+        members: how many members are in it.
+        non_members: how many others.
+        auc: area under the ROC within the group; None with fewer than 20 members or 20 others.
+        auc_interval: of it.
+        tpr: share of its members that the attack's first threshold calls members; None without members or threshold.
+        tpr_interval: of it.
+        fpr: the same share of its non-members.
+        fpr_interval: of it.
+        judged: whether the group was compared with the others of its column; small groups are not.
+        singled_out: ``"more"`` or ``"less"`` if its area differs from that of the others after correction.
+    """
+
+    column: str
+    group: str
+    members: int
+    non_members: int
+    auc: float | None = None
+    auc_interval: Interval | None = None
+    tpr: float | None = None
+    tpr_interval: Interval | None = None
+    fpr: float | None = None
+    fpr_interval: Interval | None = None
+    judged: bool = False
+    singled_out: Side = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Area:
+    """The area within a group and the variances of its placements (DeLong et al. 1988)."""
+
+    auc: float
+    inside: float
+    outside: float
+    members: int
+    others: int
+
+    @property
+    def variance(self) -> float:
+        return self.inside / self.members + self.outside / self.others
+
+    @property
+    def shrunk(self) -> float:
+        """The area, moved off 0 and 1 by half of a pair, so that its logit is finite."""
+        pairs = self.members * self.others
+        return (self.auc * pairs + 0.5) / (pairs + 1)
+
+    @property
+    def weight(self) -> float:
+        """One over its variance without a leak, up to a factor."""
+        return self.members * self.others / (self.members + self.others)
+
+
+def group_leaks(
+    scores: FloatArray,
+    members: BoolArray,
+    columns: Mapping[str, NDArray[Any]],
+    *,
+    called: BoolArray | None = None,
+    leak: bool = True,
+    confidence: float = 0.95,
+) -> tuple[GroupLeak, ...]:
+    """The leak of every group of every column, each with intervals that are corrected for how many groups there are.
+
+    A group is singled out if its area differs from that of the other groups of its column: within-group areas are
+    compared, so a group whose scores are merely all higher is not singled out.
+
+    Args:
+        scores: [N] of one attack, higher means member.
+        members: [N] who trained the target.
+        columns: values [N] by the name of the column.
+        called: [N] which records the attack's first threshold calls members.
+        leak: whether a leak was shown at all; without one no group is singled out.
+        confidence: of all intervals together, and of all comparisons together.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> members, odd = random.random(4000) < 0.5, np.arange(4000) % 4 == 0
+        >>> scores = random.normal(size=4000) + 2.0 * (members & odd) + 0.5 * members
+        >>> found = group_leaks(scores, members, {"odd": odd})
+        >>> [(one.group, round(one.auc, 1), one.singled_out) for one in found]
+        [('False', 0.6, 'less'), ('True', 1.0, 'more')]
+    """
+    split = {name: _largest(values) for name, values in columns.items()}
+    count = sum(len(names) for names in split.values())
+    each = 1 - (1 - confidence) / max(count, 1)
+    areas = {name: {group: _area(scores[at], members[at]) for group, at in split[name].items()} for name in split}
+    compared = {name: {group: one for group, one in found.items() if one is not None} for name, found in areas.items()}
+    judged = {name: found for name, found in compared.items() if len(found) > 1}
+    level = (1 - confidence) / max(1, sum(map(len, judged.values())))
+    leaks = []
+    for name, groups in split.items():
+        for group, at in groups.items():
+            others = [one for other, one in judged.get(name, {}).items() if other != group]
+            own = areas[name][group]
+            verdict = _compare(own, others, level=level) if own is not None and others else None
+            leaks.append(
+                GroupLeak(
+                    column=name,
+                    group=group,
+                    members=int(members[at].sum()),
+                    non_members=int((~members[at]).sum()),
+                    auc=None if own is None else own.auc,
+                    auc_interval=None if own is None else _interval(own, confidence=each),
+                    **_rates(called, members, at, confidence=each),
+                    judged=verdict is not None,
+                    singled_out=(verdict or "") if leak else "",
+                )
+            )
+    return tuple(leaks)
+
+
+def _largest(values: NDArray[Any]) -> dict[str, NDArray[np.intp]]:
+    """Which records are in which group, [records of the group] by its name; the largest groups, in their order."""
+    places, names = bands(values)
+    order = np.argsort(places, kind="stable")
+    ends = np.searchsorted(places[order], np.arange(len(names) + 1))
+    biggest = np.sort(np.argsort(-np.diff(ends), kind="stable")[:_SHOWN])
+    return {names[place]: order[ends[place] : ends[place + 1]] for place in biggest.tolist()}
+
+
+def _area(scores: FloatArray, members: BoolArray) -> _Area | None:
+    inside, outside = scores[members], scores[~members]
+    if min(len(inside), len(outside)) < _FEWEST:
+        return None
+    ranks = rankdata(scores)
+    above = (ranks[members] - rankdata(inside)) / len(outside)
+    below = (ranks[~members] - rankdata(outside)) / len(inside)
+    return _Area(
+        auc=float(above.mean()),
+        inside=float(np.var(above, ddof=1)),
+        outside=float(np.var(below, ddof=1)),
+        members=len(inside),
+        others=len(outside),
+    )
+
+
+def _interval(area: _Area, *, confidence: float) -> Interval:
+    """The wider ends of two intervals: DeLong's on the logit scale with Student's t, and Newcombe's.
+
+    DeLong's alone covers too little near 1 with few members, where its variance is small by chance: 99.0 % of a wanted
+    99.5 % at an area of 0.95 with 50 and 450 records (binormal scores, 2 000 runs), and both together 99.8 %.
+    """
+    pairs = min(area.members, area.others)
+    if area.variance == 0 or area.auc in (0.0, 1.0):
+        # perfect separation in the sample: all that is known is that none of that many independent pairs failed
+        return clopper_pearson(round(area.auc * pairs), pairs, confidence=confidence)
+    at = area.shrunk
+    quantile = float(student.ppf((1 + confidence) / 2, _freedom([(1.0, area)])))
+    reach = quantile * np.sqrt(area.variance) / (at * (1 - at))
+    other = _newcombe(area, confidence=confidence)
+    return Interval(min(float(expit(logit(at) - reach)), other.low), max(float(expit(logit(at) + reach)), other.high))
+
+
+def _newcombe(area: _Area, *, confidence: float) -> Interval:
+    """All areas whose variance, by the counts alone, allows the one that was found (Newcombe 2006, method 5)."""
+    size, quantile = (area.members + area.others) / 2 - 1, float(norm.ppf((1 + confidence) / 2))
+
+    def excess(true: float) -> float:
+        spread = 1 + size * (1 - true) / (2 - true) + size * true / (1 + true)
+        variance = true * (1 - true) * spread / (area.members * area.others)
+        return abs(true - area.shrunk) - quantile * math.sqrt(variance)
+
+    return Interval(float(brentq(excess, 0.0, area.shrunk)), float(brentq(excess, area.shrunk, 1.0)))
+
+
+def _compare(own: _Area, others: list[_Area], *, level: float) -> Side | None:
+    """Whether an area differs from the weighted mean of others; None where no test keeps its level.
+
+    Its variance is at least the one that it would have if its placements varied as those of the others: where all
+    groups leak alike, an area near 1 has a variance of its own that is small by chance.
+    """
+    total = sum(one.weight for one in others)
+    shares = [one.weight / total for one in others]
+    rest = sum(share * one.auc for share, one in zip(shares, others, strict=True))
+    common = (total * rest + own.weight * own.auc) / (total + own.weight)
+    if min(own.members, own.others) * common * (1 - common) < _RANKABLE:
+        return None
+    spread = sum(share**2 * one.variance for share, one in zip(shares, others, strict=True))
+    usual = sum(
+        share * (one.inside / own.members + one.outside / own.others) for share, one in zip(shares, others, strict=True)
+    )
+    slope, usual_slope = own.shrunk * (1 - own.shrunk), rest * (1 - rest)
+    if not usual_slope:  # the others are separated perfectly, which their own variance cannot judge
+        return None
+    variance = max(own.variance / slope**2, usual / usual_slope**2) + spread / usual_slope**2
+    if variance == 0:
+        return ""
+    distance = float((logit(own.shrunk) - logit(rest)) / np.sqrt(variance))
+    freedom = _freedom([(1.0, own), *zip(shares, others, strict=True)])
+    if 2 * float(student.sf(abs(distance), freedom)) > level:
+        return ""
+    return "more" if distance > 0 else "less"
+
+
+def _freedom(parts: list[tuple[float, _Area]]) -> float:
+    """Degrees of freedom of a weighted sum of areas (Welch-Satterthwaite; Brunner and Munzel 2000 for one area)."""
+    variances = [
+        (share**2 * variance / count, count)
+        for share, one in parts
+        for variance, count in ((one.inside, one.members), (one.outside, one.others))
+    ]
+    squares = sum(variance**2 / (count - 1) for variance, count in variances)
+    return float(sum(variance for variance, _ in variances) ** 2 / squares) if squares else 1.0
+
+
+def _rates(called: BoolArray | None, members: BoolArray, at: NDArray[np.intp], *, confidence: float) -> dict[str, Any]:
+    """True- and false-positive rate of a group at the attack's threshold, with exact intervals."""
+    found: dict[str, Any] = {}
+    for name, who in (("tpr", members[at]), ("fpr", ~members[at])):
+        trials = int(who.sum())
+        if called is not None and trials:
+            hits = int(called[at][who].sum())
+            found |= {name: hits / trials, f"{name}_interval": clopper_pearson(hits, trials, confidence=confidence)}
+    return found
