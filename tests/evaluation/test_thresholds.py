@@ -118,7 +118,7 @@ def test_predicted_rates_hold_a_new_target(spread: float, rate: float, others: i
 
 @pytest.mark.parametrize("share", [0.1, 0.8])
 def test_thresholds_of_rmia_hold_for_another_share_of_members(share: float) -> None:
-    """Its score is a share of all records, members among them: 5 % for 1 % if only a tenth are members."""
+    """Its score is a share of all records: thresholds that do not know the share accuse 11 % for 1 % at a tenth."""
     rates = []
     for seed in range(8):
         random = np.random.default_rng(seed)
