@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 from collections.abc import Mapping
@@ -126,6 +127,10 @@ class AuditResult:
 
     def summary(self) -> Summary:
         """The numbers that the report and the terminal show."""
+        return self._summary
+
+    @functools.cached_property
+    def _summary(self) -> Summary:
         return summarise(
             self.outcomes,
             context=self.context,

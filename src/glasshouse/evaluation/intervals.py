@@ -17,7 +17,8 @@ from glasshouse.evaluation.roc import ROC, checked
 __all__ = ["Interval", "balanced_accuracy_interval", "clopper_pearson", "delong", "placements", "tpr_intervals"]
 
 _NODES = 129  # values of the number of non-members above the threshold; more change no printed digit
-_HALVINGS = 24  # of the unit interval: 6e-8
+_HALVINGS = 24  # of the log-odds: a share of 2e-6 of the rate
+_FURTHEST = 18.0  # log-odds; rates beyond 1.5e-8 are printed as 0 and 1
 
 
 class Interval(NamedTuple):
@@ -44,7 +45,12 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = 0.95) ->
 
 
 def tpr_intervals(
-    curve: ROC, fprs: Sequence[float] | FloatArray, *, confidence: float = 0.95, nodes: int = _NODES
+    curve: ROC,
+    fprs: Sequence[float] | FloatArray,
+    *,
+    confidence: float = 0.95,
+    nodes: int = _NODES,
+    halvings: int = _HALVINGS,
 ) -> list[Interval]:
     """Intervals of the true-positive rate at each false-positive rate, where the threshold comes from the same sample.
 
@@ -60,6 +66,7 @@ def tpr_intervals(
         fprs: [P] false-positive rates above 0.
         confidence: of each interval by itself.
         nodes: how many values of J to use where there are more.
+        halvings: of the range in which an end is looked for; fewer are quicker, and enough for a picture.
 
     Example:
         >>> from glasshouse.evaluation.roc import roc
@@ -76,7 +83,7 @@ def tpr_intervals(
     first = np.searchsorted(wrong, wrong[last], side="left")  # with the fewest members among those with as many wrong
     right = np.rint(curve.tpr * curve.members)
     tail = (1 - confidence) / 2
-    ends = [_quantile(right[first], right[last], curve.members, weights, level) for level in (tail, 1 - tail)]
+    ends = [_quantile(right[first], right[last], curve.members, weights, level, halvings) for level in (tail, 1 - tail)]
     return [Interval(float(low), float(high)) for low, high in zip(*ends, strict=True)]
 
 
@@ -156,16 +163,18 @@ def _above_threshold(non_members: int, alphas: FloatArray, nodes: int) -> tuple[
     return binom.ppf(levels, non_members, alphas[:, None]), np.full((len(alphas), nodes), 1 / nodes)
 
 
-def _quantile(fewest: FloatArray, most: FloatArray, members: int, weights: FloatArray, level: float) -> FloatArray:
-    """The quantile of each row's mixture of Beta distributions, [P], by halving."""
-    low, high = np.zeros(len(weights)), np.ones(len(weights))
-    for _ in range(_HALVINGS):
+def _quantile(
+    fewest: FloatArray, most: FloatArray, members: int, weights: FloatArray, level: float, halvings: int
+) -> FloatArray:
+    """The quantile of each row's mixture of Beta distributions, [P], by halving the log-odds."""
+    low, high = np.full(len(weights), -_FURTHEST), np.full(len(weights), _FURTHEST)
+    for _ in range(halvings):
         middle = (low + high) / 2
-        at = middle[:, None]
+        at = expit(middle)[:, None]
         # Beta(0, ·) is the point 0, and Beta(·, 0) the point 1
         from_fewest = np.where(fewest > 0, betainc(np.maximum(fewest, 1), members - fewest + 1, at), 1.0)
         from_most = np.where(most < members, betainc(most + 1, np.maximum(members - most, 1), at), 0.0)
         below = (weights * (from_fewest + from_most) / 2).sum(axis=1) < level
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    # a quantile at a point mass is exactly 0 or 1, which halving only approaches
-    return np.where(high < 2.0**-_HALVINGS * 2, 0.0, np.where(low > 1 - 2.0**-_HALVINGS * 2, 1.0, (low + high) / 2))
+    # an end at a point mass is exactly 0 or 1, which halving only approaches
+    return np.where(low == -_FURTHEST, 0.0, np.where(high == _FURTHEST, 1.0, expit((low + high) / 2)))
