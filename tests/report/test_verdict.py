@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from glasshouse.attacks import LossThreshold
-from glasshouse.evaluation import AttackOutcome, evaluate, headline
+from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, evaluate, headline
 from glasshouse.report import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.verdict import attackers, headline_figures, notes, verdict
@@ -49,6 +49,21 @@ def test_the_verdict_says_whether_there_is_a_leak_and_what_chance_finds() -> Non
     assert "while 5 % of 100 non-members are wrongly accused, so this rests on 5 of them; chance finds 5.9 %" in text
     assert text.endswith("The attacker had 4 shadow models (online).")
     assert told(0.0).startswith("No leak is shown (p = 0.")
+
+
+def test_tpr_auc_and_epsilon_are_in_one_text() -> None:
+    found = headline_figures(headline({"loss": outcome(3.0)}, MEMBERS, fprs=(0.05,)))
+    assert "; the attacks show ε ≥ 1.71 at δ = 1e-05 (≥ 1.72 at δ = 0). The attacker" in verdict(
+        found, CONTEXT, PrivacyVerdict(pure=1.72, epsilon=1.71)
+    )
+    assert "; the attacks show no node-level ε above 0 (" in verdict(found, CONTEXT, PrivacyVerdict(unit="node"))
+    assert "; ε is withheld. The attacker" in verdict(found, CONTEXT, PrivacyVerdict(withheld="members differ"))
+
+
+def test_without_random_members_no_leak_is_told() -> None:
+    found = headline_figures(headline({"loss": outcome(3.0)}, MEMBERS, fprs=(0.05,)), random=False)
+    assert found.leak is None
+    assert verdict(found, CONTEXT).startswith("Whether the model leaks cannot be told, since members were not drawn")
 
 
 def test_the_way_of_the_choice_is_in_the_sentence() -> None:

@@ -132,7 +132,7 @@ def summarise(
     drawings = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
-        verdict=verdict(found, context),
+        verdict=verdict(found, context, privacy),
         attacks=attacks,
         strongest=strongest,
         fprs=tuple(fprs),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glasshouse.evaluation import Headline, Interval
+from glasshouse.evaluation import Headline, Interval, PrivacyVerdict
 from glasshouse.evaluation.headline import Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
 from glasshouse.report.context import Context
@@ -90,8 +90,8 @@ def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
     return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
 
 
-def verdict(found: HeadlineFigures | None, context: Context) -> str:
-    """Whether a leak is shown, how strong it is and how sure that is; None if the members are not known."""
+def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
+    """Whether a leak is shown, how strong it is and how sure that is; no headline if the members are not known."""
     attacker = f"The attacker had {context.shadows} shadow models ({context.mode})"
     if found is None:
         return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
@@ -102,13 +102,17 @@ def verdict(found: HeadlineFigures | None, context: Context) -> str:
     low, high = found.auc_interval
     area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})"
     if found.rate is None:
-        return f"{shown} ({found.p_text}, {many}). {_reaches(found)} AUC {area}; chance gives 0.5. {attacker}."
+        who = who.replace("finds", "reaches")
+        return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {attacker}."
     share = _share(found, found.rate, level)
-    return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}. {attacker}."
+    return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}{_and(privacy)}. {attacker}."
 
 
-def _reaches(found: HeadlineFigures) -> str:
-    return _WAYS[found.way].format(name=found.attack, tried=found.tried).replace("finds", "reaches")
+def _and(privacy: PrivacyVerdict | None) -> str:
+    """What the attacks show about ε, as the end of a sentence."""
+    if privacy is None:
+        return ""
+    return "; ε is withheld" if privacy.withheld else f"; the attacks show {privacy.bound()}"
 
 
 def _share(found: HeadlineFigures, figure: RateFigure, level: str) -> str:

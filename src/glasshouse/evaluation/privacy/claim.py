@@ -98,7 +98,7 @@ class PrivacyVerdict:
         """
         if self.withheld:
             return f"ε is withheld: {self.withheld.rstrip('.')}."
-        found = f"the attacks show {self._found()} with {100 * self.confidence:g} % confidence, {_NEEDS[self.unit]}"
+        found = f"the attacks show {self.bound()} with {100 * self.confidence:g} % confidence, {_NEEDS[self.unit]}"
         if self.claim is None:
             return f"No guarantee was claimed; {found}."
         stated = f"(ε = {self.claim.epsilon:g}, δ = {self.claim.delta:g})"
@@ -124,7 +124,13 @@ class PrivacyVerdict:
             f"independently of the others, {second}. These two hold only under what they assume."
         )
 
-    def _found(self) -> str:
+    def bound(self) -> str:
+        """The bound alone, as a part of a sentence.
+
+        Example:
+            >>> PrivacyVerdict(pure=1.72, epsilon=1.71, unit="node").bound()
+            'node-level ε ≥ 1.71 at δ = 1e-05 (≥ 1.72 at δ = 0)'
+        """
         level = {"record": "", "node": "node-level "}[self.unit]
         if self.pure <= 0:
             return f"no {level}ε above 0 (at δ = 0 and at δ = {self.delta:g})"
