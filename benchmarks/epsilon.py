@@ -259,8 +259,9 @@ def main() -> None:
     text = [
         "# Bounds on ε where the truth is known",
         "",
-        f"`python benchmarks/epsilon.py --repeats {repeats}`: {repeats} runs for each line (four times as many for μ = 0 and for",
-        "randomised response, twice for several attacks), 95 % confidence, δ = 1e-5 (and δ = 0 where it says so), one attack unless it says otherwise, 8 simulated targets.",
+        f"`python benchmarks/epsilon.py --repeats {repeats}`: {repeats} runs for each line (four times as many for",
+        "μ = 0 and for randomised response, twice for several attacks), 95 % confidence, δ = 1e-5 (and δ = 0 where it",
+        "says so), one attack unless it says otherwise, 8 simulated targets.",
         "",
         "- *today's*: the former bound, guesses on one side above two thresholds (Steinke, Nasr and Jagielski, 2023).",
         "- *δ = 0* and *δ = 1e-5*: guesses on both sides by rank; nothing is assumed about the training.",
