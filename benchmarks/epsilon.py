@@ -252,7 +252,7 @@ def validity(repeats: int) -> list[str]:
 
 
 def false_alarms(draws: int = 1_000_000) -> list[str]:
-    """How often guesses about noise show an ε above 0, counted directly: by coins exactly, for exact halves by draws."""
+    """How often guesses about noise show an ε above 0, counted directly: for coins exactly, for halves by draws."""
     random = np.random.default_rng(0)
     lines = ["| records | guesses | by coins | exactly half |", "| --- | --- | --- | --- |"]
     for records, side in ((100, 10), (1000, 50), (1000, 100), (10_000, 100), (10_000, 1000)):
