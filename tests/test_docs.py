@@ -31,7 +31,10 @@ def test_the_page_about_reports_says_what_the_pictures_and_the_verdict_show() ->
     style = (ROOT / "src" / "glasshouse" / "report" / "templates" / "pictures.css").read_text()
     dotted = [line for line in style.splitlines() if "stroke-dasharray: 1 3" in line]
     assert [line.split()[1] for line in dotted] == [".chance"]
-    assert "by default 0.1 %, or 1 % where there are fewer than 1000 non-members" in page
+    assert (
+        "the smallest wanted rate at which ten non-members or more may be accused (if there is none, the largest)"
+        in page
+    )
     assert [min(resolvable(None, others)) for others in (999, 1000)] == [0.01, 0.001]
 
 

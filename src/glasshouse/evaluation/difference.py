@@ -12,10 +12,10 @@ from scipy.stats import beta, norm
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 from glasshouse.evaluation.intervals import Interval, placements
-from glasshouse.evaluation.roc import checked
+from glasshouse.evaluation.roc import allowed_wrong, checked
 from glasshouse.randomness import generator
 
-__all__ = ["Difference", "Resampling", "ScoredRecords", "allowed_false_positives", "auc_difference", "tpr_difference"]
+__all__ = ["Difference", "Resampling", "ScoredRecords", "auc_difference", "tpr_difference"]
 
 ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
 Resampling = Literal["paired", "unpaired", "opposed"]
@@ -52,16 +52,6 @@ class Difference(NamedTuple):
     def shown(self) -> bool:
         """Whether it is more than chance."""
         return self.p_value < 1 - self.confidence
-
-
-def allowed_false_positives(fpr: float, non_members: int) -> int:
-    """How many non-members a rate allows to accuse: whole counts, so that 1 % of 300 is 3.
-
-    Example:
-        >>> allowed_false_positives(0.01, 300)
-        3
-    """
-    return int(np.floor(fpr * non_members * (1 + 1e-12)))
 
 
 def tpr_difference(
@@ -107,7 +97,7 @@ def tpr_difference(
     source = generator(seed, "difference")
     ties = source.random(len(one[0]))
     placed = [_places(*one, ties), _places(*other, ties if paired else source.random(len(other[0])))]
-    allowed = [allowed_false_positives(fpr, len(outside)) for _, outside in placed]
+    allowed = [allowed_wrong(fpr, len(outside)) for _, outside in placed]
     value = float(np.mean(placed[1][0] <= allowed[1]) - np.mean(placed[0][0] <= allowed[0]))
     if paired:
         samples = _paired_samples(placed, allowed[0], draws, source)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from glasshouse.errors import InputError
-from glasshouse.evaluation.difference import allowed_false_positives
+from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.figures import AttackFigures
 from glasshouse.report.summarise import Summary
 from glasshouse.report.words import percent, rate
@@ -72,7 +72,7 @@ def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
         told = "; ".join(f"{name}: {', '.join(map(rate, one.fprs)) or 'none'}" for name, one in summaries.items())
         raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
     fewest = min(summary.records - (summary.members or 0) for summary in summaries.values())
-    allowed = {fpr: allowed_false_positives(fpr, fewest) for fpr in sorted(shared)}
+    allowed = {fpr: allowed_wrong(fpr, fewest) for fpr in sorted(shared)}
     fpr = next((fpr for fpr, count in allowed.items() if count >= ENOUGH), max(shared))
     return fpr, allowed[fpr]
 
