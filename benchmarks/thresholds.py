@@ -306,7 +306,8 @@ def main() -> None:
             f"small training sets (no in-model for some records) are left out there. {alike_line(4 * pools, targets)}"
         )
         sections[title] = "\n".join([title, "", about, "", *mismatch_rows(targets)])
-    head = f"# Thresholds and posteriors that hold\n\n`python benchmarks/thresholds.py --pools {pools} --targets {targets}`"
+    command = f"`python benchmarks/thresholds.py --pools {pools} --targets {targets}`"
+    head = f"# Thresholds and posteriors that hold\n\n{command}"
     place.write_text("\n\n## ".join([head, *sections.values()]) + "\n", encoding="utf-8")
 
 
