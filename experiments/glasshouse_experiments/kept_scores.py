@@ -58,7 +58,9 @@ class Origin(NamedTuple):
 
 def keep_scores(path: Path, outcome: AttackOutcome, *, origin: Origin) -> None:
     """Write an outcome and its origin."""
-    cuts = [(cut.wanted, cut.value, cut.interval.low, cut.interval.high) for cut in outcome.thresholds]
+    cuts = [
+        (cut.wanted, cut.value, cut.interval.low, cut.interval.high) for cut in (*outcome.thresholds, *outcome.withheld)
+    ]
     file = io.BytesIO()
     np.savez(
         file,

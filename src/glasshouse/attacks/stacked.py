@@ -20,7 +20,7 @@ from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
-from glasshouse.attacks.stacking.simple import Calibrated, hardly_better, log_losses
+from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, hardly_better, log_losses
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin, margin_to_loss
@@ -40,6 +40,7 @@ class StackedFit:
         base: BASE, tuned to the pool.
         simple: turns BASE's scores into log-odds, if the posterior is hardly better than BASE; None if it is better.
         held_out: [T, N] log-odds of the simulated targets, learned without them.
+        clear: whether members of held-out simulated targets are clearly found.
     """
 
     parameters: tuple[object, ...]
@@ -49,6 +50,7 @@ class StackedFit:
     base: BASE
     simple: Calibrated | None
     held_out: FloatArray
+    clear: bool
 
 
 @register("stacked")
@@ -110,7 +112,9 @@ class Stacked(StackedParameters, Attack):
             odds = known.simple.log_odds(known.base.log_odds(seen))
         else:
             learner = known.fit.steady if unlike else None
-            rows = [self._rows(seen.among(panel)) for panel in known.plan.panels]
+            # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
+            panels = known.plan.panels if known.clear else known.plan.panels[:1]
+            rows = [self._rows(seen.among(panel)) for panel in panels]
             odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
             if unlike:
                 odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
@@ -143,6 +147,7 @@ class Stacked(StackedParameters, Attack):
             base=base,
             simple=line if fallen_back else None,
             held_out=line.log_odds(plain) if fallen_back else fit.held_out,
+            clear=clearly_finds(fit.held_out, members),
         )
         return dataclasses.replace(self, fit_=known)
 

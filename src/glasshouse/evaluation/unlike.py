@@ -17,7 +17,7 @@ _MOST = 100_000  # records; more give no better estimate of how sure a model is,
 _TARGETS = 32  # more tell no more about how much models of one kind differ
 _FEWEST = 6  # with fewer models it is not known how much models of one kind differ
 _MANY = 8
-_LARGEST = 4.0  # with many models: those of the pool's kind stay below 3.2 (benchmarks/thresholds.md)
+_LARGEST = 4.0  # with many models; hardly any target of the pool's kind is above it (benchmarks/thresholds.md)
 
 
 def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice: str = "") -> str:

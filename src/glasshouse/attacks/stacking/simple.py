@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse.arrays import BoolArray, FloatArray
 
-__all__ = ["Calibrated", "hardly_better", "log_losses"]
+__all__ = ["Calibrated", "clearly_finds", "hardly_better", "log_losses"]
 
 _LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none
 _CLEARLY = 5.0  # standard errors
@@ -59,6 +60,20 @@ def log_losses(odds: FloatArray, members: BoolArray) -> FloatArray:
         array([0.693])
     """
     return np.asarray(np.logaddexp(0, np.where(members, -odds, odds)).mean(axis=1))
+
+
+def clearly_finds(odds: FloatArray, members: BoolArray) -> bool:
+    """Whether log-odds [T, N] of simulated targets with members [T, N] are far better than the share of members alone.
+
+    Example:
+        >>> members = np.array([[True, False], [False, True], [True, False]])
+        >>> odds = np.where(members, [2.0, 2.1], [-2.0, -2.2])
+        >>> clearly_finds(odds, members), clearly_finds(0 * odds, members)
+        (True, False)
+    """
+    share = members.mean(axis=1, keepdims=True)
+    blind = log_losses(np.broadcast_to(logit(np.clip(share, 1e-9, 1 - 1e-9)), members.shape), members)
+    return bool(_gain(blind, log_losses(odds, members)) > _CLEARLY)
 
 
 def hardly_better(learned: FloatArray, simple: FloatArray) -> bool:

@@ -18,6 +18,7 @@ from glasshouse.attacks.prior import prior_weights
 from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Learner
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, steadied
+from glasshouse.attacks.stacking.simple import clearly_finds
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers
 from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
@@ -133,7 +134,12 @@ class Learned:
 
     @property
     def _panels(self) -> list[NDArray[np.intp]]:
-        return [panel[:, 0] for panel in self.pool.plan.panels]
+        """Sets of references for the target; one if no members are clearly found.
+
+        A mean over panels varies less than the scores of simulated targets, which matters if nothing else does.
+        """
+        clear = clearly_finds(self.rounds[0].held_out, self.pool.members[self.pool.plan.targets])
+        return [panel[:, 0] for panel in self.pool.plan.panels[: None if clear else 1]]
 
     def simulated(self) -> FloatArray:
         """Features [T, n, F] of every simulated target in the next round."""
