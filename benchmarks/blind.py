@@ -1,6 +1,6 @@
 """Members that were not drawn at random: how often the blind baseline finds them, and how often it cries wolf.
 
-Run: python benchmarks/blind.py [--draws 50]. Writes blind.md beside itself. With GLASSHOUSE_DATA set, Cora
+Run: python benchmarks/blind.py [--draws 25]. Writes blind.md beside itself. With GLASSHOUSE_DATA set, Cora
 is measured too.
 
 Members are drawn at random, or by a rule that depends on the records. The target never saw an audited record, so that
@@ -290,7 +290,7 @@ def _alarm_lines(draws: int) -> Iterator[str]:
 def main() -> None:
     """Measure everything and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=50)
+    parser.add_argument("--draws", type=int, default=25)
     draws = parser.parse_args().draws
     few = max(2, draws // 5)
     lines = [

@@ -18,6 +18,7 @@ from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import (
     AttackOutcome,
+    Drawn,
     Known,
     PrivacyClaim,
     headline,
@@ -29,6 +30,7 @@ from glasshouse.evaluation import (
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
+from glasshouse.evidence import Evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import as_members, random_subsets
@@ -213,7 +215,7 @@ def audit_view(
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
     found = privacy = drawn = None
     if members is not None:
-        drawn = how_drawn(known or Known(labels=labels), evidence, members, seed=context.seed or 0)
+        drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
         blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
@@ -251,6 +253,19 @@ def _advice(context: Context) -> str:
     if context.settings.get("setting") != "inductive":
         return ""
     return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
+
+
+def _drawn(known: Known, evidence: Evidence, members: BoolArray, context: Context) -> tuple[Drawn | None, Context]:
+    """Whether members were drawn at random, and the context with a note if features are of a kind that fails here."""
+    try:
+        return how_drawn(known, evidence, members, seed=context.seed or 0), context
+    except Exception as error:  # the shadow models are trained and the attacks have run: nothing of it must be lost
+        _LOG.exception("The test whether members were drawn at random failed.")
+        note = (
+            f"Whether members were drawn at random could not be tested ({type(error).__name__}: {error}); ε assumes "
+            f"that they were."
+        )
+        return None, dataclasses.replace(context, notes=(*context.notes, note))
 
 
 def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:

@@ -14,12 +14,14 @@ from sklearn.naive_bayes import GaussianNB
 
 from glasshouse import Population, SklearnTrainer, audit, audit_evidence
 from glasshouse.arrays import BoolArray
-from glasshouse.evaluation import PrivacyClaim
+from glasshouse.attacks.choices import chosen_attacks
+from glasshouse.audit_steps import audit_view
+from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.drawn import joined_members
 from glasshouse.graph import GNNTrainer, citation_graph, load_graph
 from glasshouse.graph import audit as audit_graph
 from glasshouse.graph.data.splits import snowball_subset
-from glasshouse.report import read_run, render_html
+from glasshouse.report import Context, read_run, render_html
 from glasshouse.report.terminal import print_summary
 from glasshouse.result import AuditResult
 from glasshouse.track import logged_metrics
@@ -85,6 +87,23 @@ def test_saved_evidence_of_one_site_is_noticed_by_the_answers_of_the_shadow_mode
     assert result.context.warnings[0].startswith(WARNING)
     assert result.privacy is not None
     assert result.privacy.withheld
+
+
+def test_features_that_cannot_be_read_leave_the_figures_and_a_note() -> None:
+    evidence, members = audited(site=False).evidence, np.arange(1497) % 2 == 0
+    context = Context(shadows=4, mode="online")
+    result = audit_view(
+        evidence,
+        chosen_attacks(["loss"]),
+        members=members,
+        labels=None,
+        fprs=(0.01,),
+        context=context,
+        known=Known(x=np.zeros((3, 2))),
+    )
+    assert result.drawn is None
+    assert any("could not be tested (IndexError" in note for note in result.context.notes)
+    assert result.outcomes["loss"].metrics is not None
 
 
 def test_a_snowball_gives_no_epsilon() -> None:

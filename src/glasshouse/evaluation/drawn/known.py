@@ -90,7 +90,8 @@ def columns_of(
     if known.labels is not None:
         answers += [_one_hot(known.labels)[at]]
     if known.pairs is not None:
-        around, degrees = _around(known.pairs, at, _size(known))
+        sizes = [part.shape[0] for part in (known.labels, known.x) if part is not None]
+        around, degrees = _around(known.pairs, at, max([*sizes, int(at.max()) + 1]))
         answers += [np.log1p(degrees)[:, None]]
         if known.x is not None and not hasattr(known.x, "columns"):
             x = known.x if hasattr(known.x, "tocsr") else as_numbers(known.x)
@@ -105,11 +106,6 @@ def _one_hot(labels: np.ndarray) -> FloatArray:
     values, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     common = np.argsort(-counts, kind="stable")[:_LABELS]
     return np.asarray(codes[:, None] == common, dtype=np.float64) if len(values) > 1 else np.empty((len(labels), 0))
-
-
-def _size(known: Known) -> int:
-    whole = known.labels if known.labels is not None else known.x
-    return int(whole.shape[0]) if whole is not None else int(known.pairs.max(initial=0)) + 1  # type: ignore[union-attr]
 
 
 def _around(pairs: IntArray, at: IntArray, count: int) -> tuple[csr_array, FloatArray]:
