@@ -42,6 +42,8 @@ class AttackOutcome:
         simulated: how strong it is on simulated targets; None if there are too few shadow models.
         doubt: why scores that are meant as probabilities of membership cannot be believed; empty if they can, or if
             they are not meant so.
+        withheld: thresholds whose false-positive rate is not known, since the target is unlike the shadow models; no
+            report shows them, but experiments measure how wrong they would be.
         p_values: [N] how rare each score would be for a non-member, by simulated targets; None without them.
         steady: [N] the share of sub-pools in which a record is still called a member at the first threshold; None
             without a threshold, or if the attack is not cheap enough to run often.
@@ -58,6 +60,7 @@ class AttackOutcome:
     queries: QueryCount | None = None
     simulated: SimulatedFigures | None = None
     doubt: str = ""
+    withheld: tuple[Threshold, ...] = ()
     p_values: FloatArray | None = None
     steady: FloatArray | None = None
     fewer: FewerReferences | None = None

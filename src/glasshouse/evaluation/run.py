@@ -102,7 +102,7 @@ def run_attack(
     others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
     options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": others}
     unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
-    thresholds = () if unlike or simulated is None else thresholds_from(simulated, fprs, **options)
+    thresholds = () if simulated is None else thresholds_from(simulated, fprs, **options)
     doubt = ""
     if attack.posterior:
         doubt = _UNLIKE if unlike else posterior_doubt(scores, simulated, prior=expected)
@@ -110,7 +110,7 @@ def run_attack(
     outcome = AttackOutcome(
         attack,
         scores,
-        thresholds,
+        () if unlike else thresholds,
         None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence),
         seconds,
         note,
@@ -118,6 +118,7 @@ def run_attack(
         judgement.queries,
         None if simulated is None else simulated_figures(simulated, fprs),
         doubt,
+        thresholds if unlike else (),
     )
     if simulated is None:
         return outcome
