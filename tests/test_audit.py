@@ -208,7 +208,7 @@ def test_without_members_records_are_ranked_and_nothing_is_measured() -> None:
     evidence, _ = gaussian_evidence(records=200, models=8, shift=1.0, seed=0)
     result = audit_evidence(evidence, attacks=["base"])
     assert result.privacy is None
-    assert list(result.table()) == ["attack", "threshold@0.01", "called@0.01", "seconds"]
+    assert list(result.table()) == ["attack", "threshold@0.01", "called@0.01", "listed@fdr0.1", "seconds"]
     assert "not known" in result.summary().verdict
     assert result.roc().height == 0
 

@@ -37,7 +37,7 @@ def test_real_models_trained_on_a_tenth_are_unlike_a_pool_of_halves_and_like_one
     estimator = thresholds.LogisticRegression(C=10, max_iter=400)
     found = []
     for pool_share in (0.5, 0.1):
-        given = {"share": 0.1, "pool_share": pool_share, "shadows": 8, "targets": 2, "records": 900}
+        given = {"share": 0.1, "pool_share": pool_share, "shadows": 8, "targets": 2}
         found.append(thresholds.mismatch(thresholds.trained(estimator, **given), "base", share=0.1))
     assert (found[0].thresholds, found[0].given) == (0, 0)
     assert found[1].thresholds == 2

@@ -185,3 +185,16 @@ def test_its_parameters_are_checked_and_its_queries_counted() -> None:
     evidence, _ = gaussian_evidence(records=20, models=6, shift=1.5, seed=0)
     assert Stacked().queries(evidence).per_record == 7
     assert Stacked(mode="offline").queries(evidence).shared == 60
+
+
+@pytest.mark.parametrize(("shift", "clear"), [(0.0, False), (1.5, True)])
+def test_without_members_to_find_the_target_is_scored_as_one_simulated_target_is(shift: float, clear: bool) -> None:
+    """A mean over panels would vary less than the scores of simulated targets, from which the thresholds come."""
+    evidence, _ = gaussian_evidence(records=400, models=8, shift=shift, seed=0)
+    known = quick().tuned(evidence).fit_
+    assert known is not None
+    assert known.clear == clear
+    panels = [known.fit.log_odds(quick()._rows(evidence.among(panel))) for panel in known.plan.panels]
+    expected = np.mean(panels, axis=0) if clear else panels[0]
+    if known.simple is None:
+        np.testing.assert_allclose(dataclasses.replace(quick(), fit_=known).log_odds(evidence), expected)

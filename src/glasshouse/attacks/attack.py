@@ -99,6 +99,11 @@ class Attack(abc.ABC, Generic[V]):
         """Whether it is given the target's members: a limit for comparison, never reported as the strongest attack."""
         return False
 
+    @property
+    def learns_much(self) -> bool:
+        """Whether it learns more than a few numbers from a pool, so that it scores simulated targets in its own way."""
+        return type(self).simulated_scores is not Attack.simulated_scores
+
     @abc.abstractmethod
     def score(self, view: V) -> FloatArray:
         """Scores [N] of the audited records; higher means member."""

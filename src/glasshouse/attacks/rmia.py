@@ -78,6 +78,11 @@ class RMIA(Attack):
         beaten = np.searchsorted(np.sort(others), ratios - np.log(self.gamma), side="right")
         return np.asarray(beaten / len(others))
 
+    @property
+    def learns_much(self) -> bool:
+        """No: simulated targets have a way of their own for the share of members alone."""
+        return False
+
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""
         share = float(self.tuned(evidence).offline_a)

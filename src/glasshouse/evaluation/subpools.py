@@ -28,8 +28,7 @@ def is_cheap(attack: Attack[Any]) -> bool:
         >>> is_cheap(create("base")), is_cheap(create("stacked"))
         (True, False)
     """
-    learns_little = type(attack).simulated_scores is Attack.simulated_scores and not attack.needs_logits
-    return attack.kind == "records" and learns_little
+    return attack.kind == "records" and not (attack.learns_much or attack.needs_logits)
 
 
 def steadiness(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> FloatArray | None:

@@ -87,11 +87,11 @@ def groups_sentence(groups: Sequence[GroupLeak]) -> str:
 
 def power_sentences(power: Power) -> tuple[str, str]:
     """Which leak this audit could have shown, and what a finer one needs."""
-    rates = [f"{percent(one.tpr)} of the members at {rate(one.wanted)} FPR" for one in power.rates]
-    shown = " or ".join([f"an AUC of {power.auc:.3f}", *rates])
+    rates = [f"{percent(one.tpr)} of the members found at {rate(one.wanted)} FPR" for one in power.rates]
+    shown = ", or ".join([f"an AUC of {power.auc:.3f}", *rates])
     return (
-        f"An audit of this size finds a leak of {shown} in four of five cases (at 5 %, corrected for {power.figures} "
-        f"figures); a smaller leak would probably stay unseen.",
+        f"This audit would show {shown}, in four of five cases (at 5 %, corrected for {power.figures} figures). A "
+        f"smaller leak would probably stay unseen.",
         f"To find an AUC of {power.finer_auc:g}, audit about {whole(power.records_for_auc)} records; for a rate at "
         f"{rate(power.finer_rate)} FPR that rests on ten false positives, {whole(power.non_members_for_rate)} "
         f"non-members.",

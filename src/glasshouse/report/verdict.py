@@ -98,7 +98,7 @@ def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVer
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
     shown = _SHOWN[found.leak]
     who = _WAYS[found.way].format(name=found.attack, tried=found.tried)
-    level = f"{found.confidence:.0%} interval"
+    level = f"{100 * found.confidence:g} % interval"
     low, high = found.auc_interval
     area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})"
     if found.rate is None:
