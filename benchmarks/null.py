@@ -299,8 +299,9 @@ def written(found: Mapping[Case, Counts], command: str) -> str:
         "# The null lab: how often an audit cries wolf",
         "",
         f"`{command}`. No case has a leak, so everything here is a false alarm. Small figures are 95 % intervals of "
-        "the share, from the number of runs. *Compare* has half as many runs, in pairs. *A list*: the one at 10 % FDR of the attack that the verdict "
-        "is about. The report shows it only where a leak is shown; without known members there is no such test.",
+        "the share, from the number of runs. *Compare* has half as many runs, in pairs. *A list*: the one at 10 % FDR "
+        "of the attack that the verdict is about. The report shows it only where a leak is shown; without known "
+        "members there is no such test.",
         "",
         "| no leak because | records | members | attacks | runs | " + " | ".join(flags) + " | compare |",
         "| --- | --- | --- | --- | --- |" + " --- |" * (len(flags) + 1),
