@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier
 from glasshouse import Evidence, Population, SklearnTrainer, audit, audit_evidence
 from glasshouse.arrays import BoolArray
 from glasshouse.evaluation import clopper_pearson
-from glasshouse.population import random_subsets
+from glasshouse.population import complementary_halves
 from glasshouse.report import compare
 from glasshouse.result import AuditResult
 from glasshouse.training import mlp
@@ -74,7 +74,7 @@ def noise(case: Case, random: np.random.Generator) -> AuditResult:
     evidence = Evidence(
         target_loss=losses[0],
         shadow_loss=losses[1:],
-        shadow_members=random_subsets(count, models=_MODELS, fraction=0.5, seed=int(random.integers(1 << 30))),
+        shadow_members=complementary_halves(count, models=_MODELS, seed=int(random.integers(1 << 30))),
         labels=random.integers(4, size=count),
     )
     return audit_evidence(evidence, members=drawn(count, case.share, random), attacks=case.attacks, progress=False)
