@@ -76,7 +76,8 @@ def meet(models: Sequence[Model], x: Tensor, edge_index: Tensor, *, parts: bool 
 
     Example:
         >>> from torch_geometric.nn import GCN
-        >>> model = GCN(3, 4, num_layers=3, out_channels=2)
+        >>> _ = torch.manual_seed(0)  # with other weights, a ReLU may be 0 everywhere and hide a layer
+        >>> model = GCN(3, 16, num_layers=3, out_channels=2)
         >>> meet([model], torch.randn(5, 3), torch.tensor([[0, 1], [1, 0]]))
         >>> manners_of(model).hops
         3

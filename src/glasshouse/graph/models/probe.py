@@ -87,7 +87,7 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
         if length >= _LONGEST:
             return ModelReach(hops, everywhere=True)
         length = min(4 * length, _LONGEST)
-    if hops and not any(trial.edges_matter for trial in trials):
+    if any(trial.ignores_edges for trial in trials):
         raise InputError(
             "model: its answers depend on neighbours but do not change when an edge is removed. A layer with "
             "cached=True answers every query with the edges that it saw first; set cached=False."
@@ -141,7 +141,7 @@ class _Path:
         edges = torch.stack([one, one + 1]).to(x.device)
         self.edges = torch.cat([edges, edges.flip(0)], dim=1) if both_ways else edges
         self.source = source
-        self.edges_matter = False
+        self.ignores_edges = False  # whether a change travels where no edge is left, as with cached=True
 
     def reach(self, ask: Ask) -> ModelReach:
         """How far the change of node 1, and of the edge between nodes 2 and 3, can be seen.
@@ -151,13 +151,17 @@ class _Path:
         base = ask(self.x, self.edges)
         limit = rounding(ask, self.x, self.edges, base)
         self._check_order(ask, base, limit)
-        moved = _differs(ask(_replaced(self.x, 1, self.source), self.edges), base, limit)
+        other = _replaced(self.x, 1, self.source)
+        moved = _differs(ask(other, self.edges), base, limit)
         unlinked = _differs(ask(self.x, _without(self.edges, [2, 3])), base, limit)
-        self.edges_matter = bool(unlinked.any())
         features, edges = _farthest(self.edges, [1], moved), _farthest(self.edges, [2, 3], unlinked)
         if min(features, edges) < 0:
             return ModelReach(max(features, edges, 0), everywhere=True)
-        if features == 0 and self.edges_matter:  # it looks only at edges: a node's own edges are the first step
+        if features:
+            alone = self.edges[:, (self.edges != 1).all(dim=0)]  # node 1 has no edge left
+            travelled = _differs(ask(other, alone), ask(self.x, alone), limit)
+            self.ignores_edges = bool(travelled.any()) and _farthest(alone, [1], travelled) != 0
+        if features == 0 and bool(unlinked.any()):  # it looks only at edges: a node's own edges are the first step
             edges += 1
         return ModelReach(max(features, edges))
 
