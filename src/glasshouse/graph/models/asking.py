@@ -18,7 +18,7 @@ from glasshouse.errors import InputError
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.models.probe import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.programs.reach import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
 from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 
 __all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]

@@ -56,7 +56,7 @@ LAYER_TYPES: dict[type[nn.Module], LayerType] = {}
 def register_layer_type(layer_type: LayerType) -> None:
     """Make a layer type known; a second one for the same class replaces the first.
 
-    How far such a layer sees is then read off the layer (`glasshouse.graph.models.probe.counted_layers`), not measured.
+    How far such a layer sees is then read off the layer (`glasshouse.graph.programs.reach.counted_layers`), not measured.
 
     Example:
         >>> from torch_geometric.nn import GraphConv
