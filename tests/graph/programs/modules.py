@@ -35,7 +35,7 @@ class Sized(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         h = torch.relu(self.conv(x, edge_index))
-        ones = torch.ones(x.size(0), 1, dtype=x.dtype)
+        ones = x.new_ones(x.size(0), 1)
         return self.head(torch.cat([h[:, 2:6], ones], dim=1))  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Find the edges of a graph by their ends: an edge that is repeated is found several times, each copy with its number."""
+"""Find the edges of a graph by their ends; an edge that is repeated is found several times."""
 
 from __future__ import annotations
 

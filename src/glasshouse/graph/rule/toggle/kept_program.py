@@ -1,4 +1,4 @@
-"""A stacked program under a group of masks: its kept values, and the same program for the rows that a toggle changes."""
+"""A stacked program under a group of masks: its kept values, and the rows that a toggle changes."""
 
 from __future__ import annotations
 
@@ -75,9 +75,7 @@ class KeptProgram:
         return values
 
 
-def keep_program(
-    placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int
-) -> tuple[KeptProgram, Tensor]:
+def keep_program(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptProgram, Tensor]:
     """The forward pass under all masks: the state, and the logits [N, models, classes].
 
     Args:

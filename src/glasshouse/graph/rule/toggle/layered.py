@@ -57,9 +57,7 @@ class Layered:
         return torch.cat(parts)
 
 
-def _answer(
-    placed: Sequence[Placed], graph: MaskedGraph, question: Question, *, models: int, plan: WorkPlan
-) -> Tensor:
+def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *, models: int, plan: WorkPlan) -> Tensor:
     """S under one group of masks, [models, masks, nodes]."""
     masks, count = len(graph.members) // graph.size, len(question.nodes)
     dtype = placed[-1].operation.result.sample.dtype

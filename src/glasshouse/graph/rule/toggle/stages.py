@@ -54,8 +54,8 @@ def place(operations: Sequence[Operation], *, radius: int | None) -> list[Placed
         >>> from glasshouse.graph.rule.toggle.layers.summed import Summed
         >>> from glasshouse.graph.rule.toggle.lowering import Builder
         >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
-        >>> x, layer = build.features(width=2), Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
-        >>> _ = build.message(layer, build.message(layer, x))
+        >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
+        >>> _ = build.message(layer, build.message(layer, build.features(width=2)))
         >>> [(one.inner, one.outer) for one in place(build.operations, radius=2)]
         [(1, 2), (2, 2)]
     """

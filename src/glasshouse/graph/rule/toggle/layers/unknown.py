@@ -157,5 +157,3 @@ class KeptUnknown:
         layer = self.layer
         width = (sum(layer.widths) * (self.inputs.shape[1] + 1) + layer.width) * layer.item
         return seen.squeeze(1)[ball.node] * (_COPIES * width + 64)
-
-

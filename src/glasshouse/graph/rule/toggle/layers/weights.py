@@ -29,4 +29,3 @@ def batched_vectors(vectors: Sequence[Tensor | None]) -> Tensor | None:
         True
     """
     return None if vectors[0] is None else torch.stack([cast("Tensor", vector).detach() for vector in vectors])
-
