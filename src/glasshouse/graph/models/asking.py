@@ -114,14 +114,14 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
             _remember(model, _with_notes(model, replace(manners, hops=hops, everywhere=everywhere)))
 
 
-def asked(model: nn.Module) -> Asked:
+def asked(model: Any) -> Asked:
     """The module that the model's program was traced from; its layers and weights are the model's own.
 
     Example:
         >>> type(asked(nn.Linear(2, 2))).__name__
         'Asked'
     """
-    arguments = manners_of(model).arguments  # type: ignore[arg-type]
+    arguments = manners_of(model).arguments
     return Asked(model, takes_data=arguments.takes_data, keywords=dict(arguments.bound))
 
 
@@ -193,8 +193,8 @@ def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data) 
         hops = max(program.hops, _stated_attribute(model))
         answers.append(replace(manners, hops=hops, program=program, measured=True))
     if any(one.program is None for one in answers):  # models of one shape are asked in one way
-        reason = next(one.obstacle for one in answers if one.program is None)
-        answers = [replace(one, program=None, obstacle=reason, measured=False) for one in answers]
+        why = next(one.obstacle for one in answers if one.program is None)
+        answers = [replace(one, program=None, obstacle=why, measured=False) for one in answers]
     return answers
 
 

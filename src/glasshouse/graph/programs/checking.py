@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
-from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, filled
+from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled
 from glasshouse.graph.programs.reach import counted_layers, reach_on_path
 from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.model_outputs import unwrapped
@@ -86,7 +86,7 @@ def checked_program(
         raise NoProgram(f"its program fails on a part of the graph ({type(error).__name__}: {line})") from error
     if not _same(values[program.output], answer):
         raise NoProgram("its program gives other answers than the model itself")
-    steps = []
+    steps: list[Step] = []
     for step, call in program.calls(root):
         if isinstance(step, RowStep):
             _check_rows(step, call, values, root)
@@ -134,9 +134,7 @@ def _named(step: RowStep, root: nn.Module) -> str:
     return ", ".join(names)
 
 
-def _measured(
-    step: MessageStep, layer: nn.Module, values: Mapping[str, Any], count: int, *, counted: bool
-) -> MessageStep:
+def _measured(step: MessageStep, layer: Any, values: Mapping[str, Any], count: int, *, counted: bool) -> MessageStep:
     """The step with its layer's reach: counted, or measured where that gives more."""
     inputs = [values[name] for name in step.inputs]
     name = f"{step.module.removeprefix('model.')} ({type(layer).__name__})"

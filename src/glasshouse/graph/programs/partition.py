@@ -153,8 +153,7 @@ class _Partition:
         derived = [one for one in given if self.kinds[one] == _INDEX and one.op != "placeholder"]
         if derived:
             raise NoProgram(f"it changes edge_index by itself ({_said(derived[0])})")
-        template: Any = fx.node.map_arg((node.args, node.kwargs), lambda one: _Mark(self._true(one).name))
-        args, kwargs = _valued(template)
+        args, kwargs = self._template((node.args, dict(node.kwargs)))
         return MessageStep(
             name=node.name,
             module=str(node.target),
@@ -163,6 +162,17 @@ class _Partition:
             args=args,
             kwargs=kwargs,
         )
+
+    def _template(self, given: Any) -> Any:
+        """Arguments with a `Value` for each recorded value."""
+        if isinstance(given, fx.Node):
+            return Value(self._true(given).name)
+        if isinstance(given, dict):
+            return {name: self._template(part) for name, part in given.items()}
+        if isinstance(given, list | tuple):
+            parts = [self._template(part) for part in given]
+            return tuple(parts) if isinstance(given, tuple) else parts
+        return given
 
     def finished(self, part: _Rows) -> RowStep:
         """A row step with its own graph."""
@@ -185,25 +195,6 @@ class _Partition:
             on="edges" if part.on == _EDGES else "nodes",
             changes_inputs=part.in_place,
         )
-
-
-@dataclass(frozen=True)
-class _Mark:
-    """A value's name, which ``map_arg`` does not look into."""
-
-    name: str
-
-
-def _valued(template: Any) -> Any:
-    if isinstance(template, _Mark):
-        return Value(template.name)
-    if isinstance(template, dict):
-        return {name: _valued(part) for name, part in template.items()}
-    if isinstance(template, (list, tuple)):
-        return (
-            tuple(_valued(part) for part in template) if isinstance(template, tuple) else [_valued(p) for p in template]
-        )
-    return template
 
 
 def _said(node: fx.Node) -> str:

@@ -27,7 +27,17 @@ _ENTRYWISE: tuple[Any, ...] = (
     *(nn.functional.selu, nn.functional.softplus, nn.functional.relu6, torch.clamp, nn.functional.mish),
 )
 _ENTRYWISE_METHODS = ("relu", "tanh", "sigmoid", "exp", "add", "sub", "mul", "div", "abs", "clamp", "neg", "relu_")
-_ENTRYWISE_MODULES = (nn.ReLU, nn.ELU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.SELU, nn.Softplus, nn.ReLU6, nn.Tanh)
+_ENTRYWISE_MODULES: tuple[type[nn.Module], ...] = (
+    nn.ReLU,
+    nn.ELU,
+    nn.LeakyReLU,
+    nn.GELU,
+    nn.SiLU,
+    nn.SELU,
+    nn.Softplus,
+    nn.ReLU6,
+    nn.Tanh,
+)
 _ENTRYWISE_MODULES += (nn.Sigmoid, nn.Identity, nn.Mish, nn.CELU, nn.Hardtanh)
 
 
@@ -114,7 +124,7 @@ class _Mapped:
     def __init__(self, step: RowStep, roots: Sequence[nn.Module]) -> None:
         functions = [step.function(root).eval() for root in roots]
         self.function, self.copies = functions[0], step.changes_inputs
-        parameters, buffers = stack_module_state(functions)  # type: ignore[arg-type]
+        parameters, buffers = stack_module_state(functions)
         self.weights = {name: value.detach() for name, value in {**parameters, **buffers}.items()}
 
     def __call__(self, *inputs: Tensor) -> Tensor:
@@ -151,7 +161,7 @@ class _Direct:
         for node, call in self.calls:
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = call(*args, **kwargs)
-        return values[self.output]  # type: ignore[index]
+        return values[self.output]
 
 
 def _operation(node: fx.Node, roots: Sequence[nn.Module]) -> Callable[..., Any]:
@@ -172,7 +182,7 @@ def _operation(node: fx.Node, roots: Sequence[nn.Module]) -> Callable[..., Any]:
 def _activation(layers: Sequence[Any]) -> Callable[..., Tensor]:
     if not getattr(layers[0], "inplace", False):
         return layers[0]  # type: ignore[no-any-return]
-    return lambda rows: layers[0](rows.clone())  # type: ignore[no-any-return]
+    return lambda rows: layers[0](rows.clone())
 
 
 def _stack(tensors: Sequence[Tensor | None]) -> Tensor | None:

@@ -152,7 +152,7 @@ def _own_message_passing(root: Asked, graph: fx.Graph, whole: frozenset[str]) ->
         within = [path for path in node.meta.get("nn_module_stack", {}) if path not in ("", "model")]
         if not within or within[-1] in whole:
             raise NoProgram(f"it uses edge_index outside a layer ({_name(node)})")
-        return within[-1]
+        return str(within[-1])
     return None
 
 

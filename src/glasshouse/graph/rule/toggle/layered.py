@@ -44,7 +44,7 @@ class Layered:
         first = place(lower(models[:1], question), radius=radius)
         dtype = first[-1].operation.result.sample.dtype
         edges = coalesce(question.edge_index, question.size, dtype)
-        plan = make_plan([one.cost(1) for one in first], question, memory=memory)
+        plan = make_plan([one.cost() for one in first], question, memory=memory)
         parts = []
         for models_at in range(0, len(models), plan.models):
             some = models[models_at : models_at + plan.models]
@@ -80,5 +80,5 @@ def _in_balls(
     program: KeptProgram, graph: MaskedGraph, targets: Tensor, ends: Ends, *, models: int, limit: int
 ) -> Tensor:
     """S of all targets, [targets, models], in chunks that fit into memory."""
-    costs = target_costs(graph, targets, program.placed, models=models, logits=models * ends.classes)
+    costs = target_costs(graph, targets, program.placed, logits=models * ends.classes)
     return torch.cat([program.signals(targets[part], ends) for part in slices_within(costs, limit)])

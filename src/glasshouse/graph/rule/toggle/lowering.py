@@ -167,7 +167,8 @@ def _layer(
     kind = LAYER_TYPES.get(type(layers[0]))
     if kind is not None and kind.understands(layers[0], given):
         values = {name: edges[value.name] for name, value in given.items() if name in kind.arguments}
-        return kind.toggled(layers, build, slots[step.inputs[0]], **values)
+        made: Slot = kind.toggled(layers, build, slots[step.inputs[0]], **values)
+        return made
     sources = [slots[name] for name in step.inputs]
     joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
     widths = tuple(source.width for source in sources)

@@ -77,19 +77,18 @@ def loss_bytes(logits: int) -> int:
     return logits * _LOSS_BYTES
 
 
-def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[Placed], *, models: int, logits: int) -> Tensor:
+def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[Placed], *, logits: int) -> Tensor:
     """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
 
     Args:
         graph: the union of masks.
         targets: nodes in the union.
         placed: the operations of all models, and the balls that they read and write.
-        models: how many models are stacked.
         logits: logits of one node, over all models.
     """
     receivers = graph.receivers
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
-    working = [(one.inner, one.outer, one.cost(models)) for one in placed if one.outer is not None]
+    working = [(one.inner, one.outer, one.cost()) for one in placed if one.outer is not None]
     rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
     balls = [rows]  # rows of ball 0, 1, ...: at most 1 + the sum over receivers
     for _ in range(max(outer for _, outer, _ in working) + 1):

@@ -31,7 +31,7 @@ class Placed:
     outer: int | None
     keeps: bool
 
-    def cost(self, models: int) -> Cost:
+    def cost(self) -> Cost:
         """Memory that it takes; a message-passing layer knows its own."""
         result = self.operation.result.sample
         size = result.shape[1] * result.shape[2] * result.element_size()
