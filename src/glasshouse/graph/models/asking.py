@@ -142,8 +142,13 @@ def ask_model(model: Model, data: Data) -> Tensor:
         torch.Size([2, 2])
     """
     manners, held = manners_of(model), held_values(data)
-    known = manners.arguments.held == held and _is_known(model, held, measured=False)
-    answer = _called(model, data, manners.arguments if known else bind_arguments(model, held))
+    if _is_known(model, held, measured=False):
+        arguments = manners.arguments
+    elif manners.arguments.takes_data:
+        arguments = Arguments(takes_data=True, held=held)
+    else:
+        arguments = bind_arguments(model, held)
+    answer = _called(model, data, arguments)
     return _log(answer) if manners.probabilities else answer
 
 
@@ -231,9 +236,23 @@ def _tried(model: Model, data: Data) -> Manners:
             faults.append(_first_line(error))
             continue
         rounding(lambda *_: _called(model, data, arguments), data.x, data.edge_index, answer)  # noqa: B023 (used at once)
+        if arguments.takes_data:
+            arguments = replace(arguments, ignored=_ignored(model, data, arguments, answer))
         probabilities = looks_like_probabilities(answer)
         return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, measured=False)
     raise InputError(_uncallable(guess, faults[0]))
+
+
+def _ignored(model: Model, data: Data, arguments: Arguments, answer: Tensor) -> tuple[str, ...]:
+    """Values of edges without which a model that takes a `Data` answers the same."""
+    found = []
+    for name, _ in arguments.held:
+        without = with_edges(data)
+        del without[name]
+        with contextlib.suppress(Exception):  # it needs them
+            if torch.allclose(_called(model, without, arguments), answer):
+                found.append(name)
+    return tuple(found)
 
 
 def _uncallable(arguments: Arguments, fault: str) -> str:
