@@ -84,11 +84,14 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         3
     """
     held = held_values(data)
-    new = [model for model in models if not _is_known(model, held, measured=parts)]
     groups: dict[object, list[Model]] = {}
-    for model in new:
-        if _is_ours(model):
-            _remember(model, _with_notes(model, Manners(hops=_stated(model), arguments=bind_arguments(model, held))))
+    for model in models:
+        ours = _is_ours(model)
+        if _is_known(model, held, measured=parts and not ours):
+            continue
+        if ours:
+            manners = Manners(hops=_stated(model), arguments=bind_arguments(model, held), measured=False)
+            _remember(model, _with_notes(model, manners))
         else:
             groups.setdefault(_shape(model), []).append(model)
     if not groups:
@@ -219,7 +222,7 @@ def _typical_edges(values: dict[str, Tensor]) -> list[int]:
 
 def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
     """[E] one number for each pair of nodes that an edge joins."""
-    return edge_index[0] * count + edge_index[1]
+    return edge_index[0].long() * count + edge_index[1]
 
 
 def _tried(model: Model, data: Data) -> Manners:
