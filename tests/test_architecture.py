@@ -36,6 +36,7 @@ ROOMS = [
     ["cli"],
 ]
 ROOMS_OF_GRAPH = [
+    ["programs"],
     ["models"],
     ["data"],
     ["training"],

@@ -81,7 +81,7 @@ def test_signals_use_the_values_of_exactly_the_present_edges(name: str, directed
         torch.tensor([0, 3, 7, 8, 15]),
     )
     wanted = [[rule_as_written(animal, model, data, mask, node) for node in nodes.tolist()] for mask in masks]
-    for engine in ("auto", "reference"):
+    for engine in ("auto", "reference", *(["packed"] if animal.hops else [])):
         found = toggle_losses([model], data, masks, nodes, engine=engine)[0]
         torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
     manners = manners_of(model)

@@ -19,10 +19,13 @@ from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_va
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.models.probe import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.programs.checking import checked_program
+from glasshouse.graph.programs.program import NoProgram, Program
+from glasshouse.graph.programs.reach import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 
-__all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]
+__all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
 
 _UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
 _PLAIN = Arguments()  # x and edge_index
@@ -37,6 +40,8 @@ class Manners:
         everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
         arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
         probabilities: whether it gives probabilities instead of logits.
+        program: what it does, as calls that engines can take apart; None for a black box.
+        obstacle: why there is no program, in one line.
         measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
         notes: what a reader of the report should know about this.
 
@@ -49,6 +54,8 @@ class Manners:
     everywhere: bool = False
     arguments: Arguments = _PLAIN
     probabilities: bool = False
+    program: Program | None = None
+    obstacle: str = ""
     measured: bool = True
     notes: tuple[str, ...] = ()
 
@@ -66,7 +73,7 @@ def manners_of(model: Model) -> Manners:
 
 
 def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
-    """Measure every model that is not one of ours and was not met before; afterwards `manners_of` knows it.
+    """Take every model apart that was not met before, or measure it; afterwards `manners_of` knows it.
 
     Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
 
@@ -77,8 +84,7 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
 
     Example:
         >>> from torch_geometric.nn import GCN
-        >>> _ = torch.manual_seed(0)  # with other weights, a ReLU may be 0 everywhere and hide a layer
-        >>> model = GCN(3, 16, num_layers=3, out_channels=2)
+        >>> model = GCN(3, 4, num_layers=3, out_channels=2)
         >>> meet([model], Data(x=torch.randn(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
         >>> manners_of(model).hops
         3
@@ -86,13 +92,7 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
     held = held_values(data)
     groups: dict[object, list[Model]] = {}
     for model in models:
-        ours = _is_ours(model)
-        if _is_known(model, held, measured=parts and not ours):
-            continue
-        if ours:
-            manners = Manners(hops=_stated(model), arguments=bind_arguments(model, held), measured=False)
-            _remember(model, _with_notes(model, manners))
-        else:
+        if not _is_known(model, held, measured=parts):
             groups.setdefault(_shape(model), []).append(model)
     if not groups:
         return
@@ -103,13 +103,26 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         with quiet(group):
             found = [_tried(model, graph) for model in group]
             if parts:
+                refuse_caches(group)
+                found = _taken_apart(group, found, graph)
                 found = [
-                    _measured(model, manners, graph, both_ways=both_ways, first=model is group[0])
-                    for model, manners in zip(group, found, strict=True)
+                    one if one.program else _measured(model, one, graph, both_ways=both_ways, first=model is group[0])
+                    for model, one in zip(group, found, strict=True)
                 ]
         hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
         for model, manners in zip(group, found, strict=True):
             _remember(model, _with_notes(model, replace(manners, hops=hops, everywhere=everywhere)))
+
+
+def asked(model: Any) -> Asked:
+    """The module that the model's program was traced from; its layers and weights are the model's own.
+
+    Example:
+        >>> type(asked(nn.Linear(2, 2))).__name__
+        'Asked'
+    """
+    arguments = manners_of(model).arguments
+    return Asked(model, takes_data=arguments.takes_data, keywords=dict(arguments.bound))
 
 
 def refuse_caches(models: Sequence[Model]) -> None:
@@ -169,6 +182,46 @@ def quiet(models: Sequence[Model]) -> Iterator[None]:
             model.train()
 
 
+def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data) -> list[Manners]:
+    """The manners of models of one shape with their programs, or with the reason why there is none.
+
+    The first program is tried on a part of the graph; the others need only do the same calls.
+    """
+    known: dict[tuple[object, ...], Program] = {}
+    answers = []
+    for model, manners in zip(models, found, strict=True):
+        try:
+            program = _program(model, manners, data, known)
+        except NoProgram as reason:
+            answers.append(replace(manners, obstacle=str(reason)))
+            continue
+        hops = max(program.hops, _stated_attribute(model))
+        answers.append(replace(manners, hops=hops, program=program, measured=True))
+    if any(one.program is None for one in answers):  # models of one shape are asked in one way
+        why = next(one.obstacle for one in answers if one.program is None)
+        answers = [replace(one, program=None, obstacle=why, measured=False) for one in answers]
+    return answers
+
+
+def _program(model: Model, manners: Manners, data: Data, known: dict[tuple[object, ...], Program]) -> Program:
+    if not isinstance(model, nn.Module):
+        raise NoProgram("it is not a torch module")
+    arguments = manners.arguments
+    keywords = dict(arguments.bound)
+    signature = traced(model, takes_data=arguments.takes_data, keywords=keywords).signature
+    if signature not in known:
+        known[signature] = checked_program(
+            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=LAYER_TYPES
+        )
+    return known[signature]
+
+
+def _stated_attribute(model: Model) -> int:
+    """A user may know about paths that a trace or the trained weights do not show."""
+    attribute = getattr(model, "hops", 0)
+    return attribute if isinstance(attribute, int) else 0
+
+
 def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, first: bool) -> Manners:
     """The manners with the reach; the first model of a group is also asked about the graph itself."""
 
@@ -183,7 +236,6 @@ def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, fi
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    refuse_caches([model])
     values = edge_values(data)
     found = []
     for place in _typical_edges(values):
@@ -202,9 +254,7 @@ def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, fi
             return asked(features, edges, {name: v[kept] for name, v in values.items()})
 
         reach = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
-    attribute = getattr(model, "hops", 0)  # a user may know about paths that the trained weights do not use
-    stated = attribute if isinstance(attribute, int) else 0
-    reach = ModelReach(max(reach.hops, stated), reach.everywhere)
+    reach = ModelReach(max(reach.hops, _stated_attribute(model)), reach.everywhere)
     return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
 
 
@@ -227,6 +277,8 @@ def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
 
 def _tried(model: Model, data: Data) -> Manners:
     """Whether the model takes x and edges or a `Data`, and whether its answers are probabilities."""
+    if type(model) is GNN:  # ours: it takes x and edges, and gives logits
+        return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
     guess = bind_arguments(model, held_values(data))
     other = Arguments(takes_data=not guess.takes_data, held=guess.held)
     faults = []
@@ -296,7 +348,12 @@ def _with_notes(model: Model, manners: Manners) -> Manners:
             "The model's answers about a node depend on the whole graph (as with GraphNorm, PairNorm or a virtual "
             "node), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all members."
         )
-    elif isinstance(stated := getattr(model, "hops", None), int) and stated < manners.hops:
+    elif manners.obstacle:
+        notes.append(
+            f"The model is asked as a black box, which is exact but slow: {manners.obstacle}. A module of layers and "
+            f"operations on single nodes would be taken apart."
+        )
+    if not manners.everywhere and isinstance(stated := getattr(model, "hops", None), int) and stated < manners.hops:
         notes.append(
             f"The model says hops = {stated}, but its answers change up to {manners.hops} steps away; "
             f"{manners.hops} is used."
@@ -320,14 +377,6 @@ def _stated(model: Model) -> int:
     if isinstance(attribute, int):
         return attribute
     return counted_layers(model) if isinstance(model, nn.Module) else 0
-
-
-def _is_ours(model: Model) -> bool:
-    """Whether it is our own network of known layers, so that nothing needs to be measured."""
-    return type(model) is GNN and all(
-        type(layer) in LAYER_TYPES and not getattr(layer, "cached", False) and layer.flow == "source_to_target"
-        for layer in model.convolutions
-    )
 
 
 def _shape(model: Model) -> object:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.graph.models.networks import NETWORKS
-from glasshouse.graph.models.probe import counted_layers
+from glasshouse.graph.programs.reach import counted_layers
 
 __all__ = ["GNN", "build_gnn"]
 

@@ -51,6 +51,10 @@ class Question:
         """All nodes, and all edges or those that are chosen (bool [edges] or positions), with their values."""
         return with_edges(self, edges)
 
+    def edge_values(self) -> dict[str, Tensor]:
+        """The values of the edges by name, [edges, ...]; without those that the graph does not have."""
+        return edge_values(self)
+
     def induced(self, present: Tensor) -> Data:
         """The graph that holds only the present nodes, bool [n], with new numbers, and the edges between them."""
         part = self.graph(present[self.edge_index].all(0))

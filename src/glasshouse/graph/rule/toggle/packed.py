@@ -7,7 +7,6 @@ on an ego-net just large enough to be exact for any layer, also for degree-norma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -16,13 +15,12 @@ from torch_geometric.data import Data
 from glasshouse.graph.models.asking import ask_model, manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question, check_width
-from glasshouse.graph.rule.toggle.balls import Rings, draw_rings
+from glasshouse.graph.rule.toggle.balls import draw_rings
 from glasshouse.graph.rule.toggle.masked_graph import Edges, MaskedGraph, coalesce, mask_graph
+from glasshouse.graph.rule.toggle.nets import Nets, draw_nets
 from glasshouse.graph.rule.toggle.registry import register_engine
 from glasshouse.graph.rule.toggle.segments import (
     bag_sum,
-    distinct,
-    expand,
     lookup,
     segment_sum,
     slices_within,
@@ -53,61 +51,25 @@ class Packed:
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
         edges = coalesce(question.edge_index, question.size, torch.float32)
-        copies = _EdgeCopies.of(question)
         hops = max(1, *(manners_of(model).hops for model in models))  # a model without edges changes nothing at 1 hop
         rows = []
         with open_bar(total=len(question.masks), label="Black-box queries", unit="masks") as done:
             for mask in question.masks:
-                rows.append(_under_mask(models, question, (edges, copies), mask, hops=hops, memory=memory))
+                rows.append(_under_mask(models, question, edges, mask, hops=hops, memory=memory))
                 done(1)
         return torch.stack(rows, dim=1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Nets:
-    """Toggled ego-nets of a chunk of targets, as one disjoint union sorted by target."""
-
-    target: Tensor  # [rows]
-    node: Tensor  # [rows]
-    edges: Tensor  # [2, edges], rows, sorted by target
-    edge_target: Tensor  # [edges]
-    edge_number: Tensor  # [edges], which edge of the graph it is a copy of
-
-
-@dataclass(frozen=True, kw_only=True)
-class _EdgeCopies:
-    """Finds the edges of the graph between two nodes: several if an edge is repeated, each with its own values."""
-
-    size: int  # n
-    pairs: Tensor  # [edges], receiver * n + source, ascending
-    number: Tensor  # [edges], the edge of each pair
-
-    @classmethod
-    def of(cls, question: Question) -> _EdgeCopies:
-        """The edges of a question, sorted once."""
-        source, receiver = question.edge_index
-        pairs, number = (receiver * question.size + source).sort(stable=True)
-        return cls(size=question.size, pairs=pairs, number=number)
-
-    def between(self, source: Tensor, receiver: Tensor) -> tuple[Tensor, Tensor]:
-        """The edges of given pairs of nodes [pairs], one after another, and which pair each belongs to."""
-        wanted = receiver * self.size + source
-        start = torch.searchsorted(self.pairs, wanted)
-        place, pair = expand(start, torch.searchsorted(self.pairs, wanted, right=True) - start)
-        return self.number[place], pair
 
 
 def _under_mask(
     models: Sequence[Model],
     question: Question,
-    sorted_edges: tuple[Edges, _EdgeCopies],
+    edges: Edges,
     mask: Tensor,
     *,
     hops: int,
     memory: int,
 ) -> Tensor:
     """S under one mask, [models, nodes]."""
-    edges, copies = sorted_edges
     graph = mask_graph(edges, mask.unsqueeze(0))
     inside = question.graph(mask[question.edge_index].all(0))
     kept = torch.stack([_losses(model, inside, question.labels, question) for model in models], dim=1)
@@ -118,7 +80,7 @@ def _under_mask(
         rings = draw_rings(graph, targets, radius=radius, around=False)
         ball = rings.balls[-1]
         wanted = ball.keys[~(rings.removes[ball.target] & (ball.node == targets[ball.target]))]
-        nets = _draw_nets(graph, rings, wanted, copies, hops=hops)
+        nets = draw_nets(graph, targets, rings.removes, wanted, hops=hops)
         position, _ = lookup(nets.target * question.size + nets.node, wanted)
         after = torch.cat(
             [_ask(models, question, nets, part) for part in _queries(nets, question, len(targets), memory / 2)]
@@ -151,41 +113,7 @@ def _index_cost(graph: MaskedGraph, targets: Tensor, radius: int) -> Tensor:
     return rows.squeeze(1)[targets] * _INDEX_BYTES
 
 
-def _draw_nets(graph: MaskedGraph, rings: Rings, wanted: Tensor, copies: _EdgeCopies, *, hops: int) -> _Nets:
-    """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees."""
-    size, sources = graph.size, graph.sources
-    removed = rings.removes.nonzero().squeeze(1) * size + rings.targets[rings.removes]  # sorted keys of absent rows
-    added = (~rings.removes[rings.outward[0].source]).nonzero().squeeze(1)
-    added_source = rings.outward[0].source[added]  # messages of added targets, which no list of senders contains
-    added_from = added_source * size + rings.targets[added_source]
-    added_to = rings.balls[1].keys[rings.outward[0].receiver[added]]
-    keys = wanted
-    for _ in range(hops + 1):
-        inner = keys
-        entry, owner = expand(sources.start[inner % size], sources.count[inner % size])
-        sender = inner[owner] // size * size + sources.other[entry]
-        _, absent = lookup(removed, sender)
-        present = (~absent).nonzero().squeeze(1)
-        sender, receiver = sender[present], inner[owner[present]]
-        keys = distinct(torch.cat([inner, sender]))
-    # the net needs no more messages than those of the last round: those into the outermost senders change nothing
-    _, seen = lookup(inner, added_to)
-    looped = inner[graph.loops[inner % size] > 0]
-    sender = torch.cat([sender, added_from[seen], looped])
-    receiver = torch.cat([receiver, added_to[seen], looped])
-    receiver, order = receiver.sort(stable=True)
-    number, pair = copies.between(sender[order] % size, receiver % size)  # duplicates stay
-    sender, receiver = sender[order][pair], receiver[pair]
-    return _Nets(
-        target=keys // size,
-        node=keys % size,
-        edges=torch.stack([torch.searchsorted(keys, sender), torch.searchsorted(keys, receiver)]),
-        edge_target=receiver // size,
-        edge_number=number,
-    )
-
-
-def _queries(nets: _Nets, question: Question, targets: int, limit: float) -> Iterator[tuple[slice, slice]]:
+def _queries(nets: Nets, question: Question, targets: int, limit: float) -> Iterator[tuple[slice, slice]]:
     """Rows and edges of each query: as many whole nets as fit."""
     row_start, edge_start = starts_of(nets.target, targets), starts_of(nets.edge_target, targets)
     width = 4 * (question.x.shape[1] + _HIDDEN)
@@ -198,7 +126,7 @@ def _queries(nets: _Nets, question: Question, targets: int, limit: float) -> Ite
         )
 
 
-def _ask(models: Sequence[Model], question: Question, nets: _Nets, part: tuple[slice, slice]) -> Tensor:
+def _ask(models: Sequence[Model], question: Question, nets: Nets, part: tuple[slice, slice]) -> Tensor:
     """Losses of all rows of some nets, [rows, models]."""
     rows, edges = part
     node = nets.node[rows]

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.nn import GCN, ChebConv, SGConv, TAGConv
 
 from glasshouse.errors import InputError
-from glasshouse.graph.models.probe import counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.programs.reach import counted_layers, reach_on_graph, reach_on_path, rounding
 
 X = torch.randn(12, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 PATH = torch.stack([torch.arange(11), torch.arange(1, 12)])
@@ -57,11 +57,10 @@ def test_layers_of_several_steps_count_as_many() -> None:
     assert counted_layers(ChebConv(2, 2, K=3)) == 2
 
 
-def test_a_model_that_needs_no_edge_at_some_weights_is_not_taken_for_a_cached_one() -> None:
-    """Random weights of narrow layers often have ReLUs that are 0 near the removed edge; once the CI failed on one."""
-    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
-    for seed in range(60):
-        torch.manual_seed(seed)
-        model = GCN(3, 4, num_layers=3, out_channels=2).eval()
-        reach = reach_on_path(lambda x, edges, model=model: model(x, edges).detach(), rows, both_ways=True, expected=3)
-        assert reach.hops <= 3
+@pytest.mark.parametrize("seed", [299, 430, 583])
+def test_a_model_with_idle_relus_is_not_taken_for_a_cached_one(seed: int) -> None:
+    """With these weights, removing one edge changes nothing near it; such a model once failed the CI."""
+    torch.manual_seed(seed)
+    model = GCN(3, 4, num_layers=3, out_channels=2).eval()
+    rows = torch.randn(5, 3)
+    assert reach_on_path(lambda x, edges: model(x, edges).detach(), rows, both_ways=True, expected=3).hops <= 3

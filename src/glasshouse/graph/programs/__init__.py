@@ -1,0 +1,1 @@
+"""Programs: what users' modules do, traced, so that engines and training can take them apart."""

@@ -1,0 +1,159 @@
+"""A program: what a user's module does, as a short list of message-passing layers and row-wise steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from torch import Tensor, fx, nn
+
+__all__ = ["INPUTS", "MessageStep", "NoProgram", "Program", "RowStep", "Step", "Value", "filled"]
+
+INPUTS = ("x", "edge_index", "edge_weight", "edge_attr")  # the values that a program starts from
+
+
+class NoProgram(Exception):  # noqa: N818 (it is an answer, not a fault)
+    """A module has no program; the message says why, in one line for the log and the report."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """The place of a value in the arguments of a call, by its name.
+
+    Example:
+        >>> filled((Value("x"), None), {"x": 3})
+        (3, None)
+    """
+
+    name: str
+
+
+def filled(template: Any, values: Mapping[str, Any]) -> Any:
+    """Arguments with every `Value` replaced; lists, tuples and dicts are searched.
+
+    Example:
+        >>> filled({"x": [Value("a"), 2]}, {"a": 1})
+        {'x': [1, 2]}
+    """
+    if isinstance(template, Value):
+        return values[template.name]
+    if isinstance(template, dict):
+        return {name: filled(part, values) for name, part in template.items()}
+    if isinstance(template, (list, tuple)):
+        return type(template)(filled(part, values) for part in template)
+    return template
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessageStep:
+    """One call of a message-passing layer.
+
+    Args:
+        name: of the value that it makes.
+        module: path of the layer in the traced module.
+        inputs: names of the node values that it reads.
+        edges: names of the edge values that it reads, without ``edge_index``.
+        args: positional arguments, with a `Value` for each value.
+        kwargs: arguments by name, likewise.
+        hops: how many steps along the edges one call takes.
+        by_degree: whether a message depends on its sender's own senders, as GCN's does on their number.
+    """
+
+    name: str
+    module: str
+    inputs: tuple[str, ...]
+    edges: tuple[str, ...]
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    hops: int = 1
+    by_degree: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowStep:
+    """Operations that make row i of their result from row i of their inputs.
+
+    Args:
+        name: of the value that it makes.
+        inputs: names of the values that it reads, in the order of the graph's placeholders.
+        graph: the operations; their modules are found in the traced module.
+        on: whether its rows are nodes or edges.
+        changes_inputs: whether an operation works in place, so that inputs must be copied first.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    graph: fx.Graph
+    on: Literal["nodes", "edges"] = "nodes"
+    changes_inputs: bool = False
+
+    def function(self, root: nn.Module) -> fx.GraphModule:
+        """The operations with the modules of one traced model; a call takes and gives tensors [rows, width]."""
+        return fx.GraphModule(root, self.graph)
+
+
+Step = MessageStep | RowStep
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Program:
+    """The calls of a module in order, from the features to its answers.
+
+    Args:
+        steps: message-passing layers and row-wise operations; each reads values that were made before it.
+        output: name of the value that holds the answers [n, classes].
+        signature: equal for two programs exactly if they do the same up to their weights.
+
+    Example:
+        >>> from torch_geometric.nn import GCNConv
+        >>> from glasshouse.graph.programs.tracing import traced
+        >>> program = traced(GCNConv(3, 2))
+        >>> [type(step).__name__ for step in program.steps], program.hops
+        (['MessageStep'], 1)
+    """
+
+    steps: tuple[Step, ...]
+    output: str
+    signature: tuple[object, ...] = ()
+
+    @property
+    def messages(self) -> list[MessageStep]:
+        """Its message-passing calls, in order."""
+        return [step for step in self.steps if isinstance(step, MessageStep)]
+
+    @property
+    def hops(self) -> int:
+        """L: the most steps along the edges on any way from the features to the answers."""
+        reach: dict[str, int] = {}
+        for step in self.steps:
+            own = step.hops if isinstance(step, MessageStep) else 0
+            reach[step.name] = own + max((reach.get(name, 0) for name in step.inputs), default=0)
+        return reach.get(self.output, 0)
+
+    @property
+    def edge_values(self) -> tuple[str, ...]:
+        """Which values of edges it reads: of ``edge_weight`` and ``edge_attr``."""
+        read = {name for step in self.steps for name in (*step.inputs, *getattr(step, "edges", ()))}
+        return tuple(name for name in INPUTS[2:] if name in read)
+
+    def run(self, root: nn.Module, values: Mapping[str, Tensor | None]) -> dict[str, Any]:
+        """Every value of the program for one traced model on a whole graph; the plain twin of all fast engines.
+
+        Args:
+            root: the traced module (`glasshouse.graph.programs.tracing.Asked`).
+            values: the inputs by name.
+        """
+        found: dict[str, Any] = dict(values)
+        for step, call in self.calls(root):
+            if isinstance(step, MessageStep):
+                found[step.name] = call(*filled(step.args, found), **filled(dict(step.kwargs), found))
+            else:
+                inputs = [found[name] for name in step.inputs]
+                found[step.name] = call(*[one.clone() if step.changes_inputs else one for one in inputs])
+        return found
+
+    def calls(self, root: nn.Module) -> Iterator[tuple[Step, Callable[..., Any]]]:
+        """Each step with the layer or the function of one traced model."""
+        for step in self.steps:
+            yield step, root.get_submodule(step.module) if isinstance(step, MessageStep) else step.function(root)
