@@ -28,17 +28,9 @@ _ENTRYWISE: tuple[Any, ...] = (
 )
 _ENTRYWISE_METHODS = ("relu", "tanh", "sigmoid", "exp", "add", "sub", "mul", "div", "abs", "clamp", "neg", "relu_")
 _ENTRYWISE_MODULES: tuple[type[nn.Module], ...] = (
-    nn.ReLU,
-    nn.ELU,
-    nn.LeakyReLU,
-    nn.GELU,
-    nn.SiLU,
-    nn.SELU,
-    nn.Softplus,
-    nn.ReLU6,
-    nn.Tanh,
+    *(nn.ReLU, nn.ELU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.SELU, nn.Softplus, nn.ReLU6, nn.Tanh, nn.Sigmoid),
+    *(nn.Identity, nn.Mish, nn.CELU, nn.Hardtanh),
 )
-_ENTRYWISE_MODULES += (nn.Sigmoid, nn.Identity, nn.Mish, nn.CELU, nn.Hardtanh)
 
 
 def stacked_rows(step: RowStep, roots: Sequence[nn.Module], sample: Sequence[Tensor]) -> RowFunction:
@@ -157,11 +149,28 @@ class _Direct:
         (self.output,) = next(iter(reversed(step.graph.nodes))).args
 
     def __call__(self, *inputs: Tensor) -> Tensor:
-        values: dict[fx.Node, Tensor] = dict(zip(self.inputs, inputs, strict=True))
-        for node, call in self.calls:
+        return self._from(self.calls, dict(zip(self.inputs, inputs, strict=True)))
+
+    def overwriting(self, rows: Tensor) -> Tensor:
+        """The same for one input that nobody needs afterwards: a leading ReLU then writes into it."""
+        (node, call), *rest = self.calls
+        if not _is_relu(call):
+            return self(rows)
+        return self._from(rest, {self.inputs[0]: rows, node: rows.relu_()})
+
+    def _from(self, calls: Sequence[tuple[fx.Node, Callable[..., Tensor]]], values: dict[fx.Node, Tensor]) -> Tensor:
+        for node, call in calls:
             args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
             values[node] = call(*args, **kwargs)
         return values[self.output]
+
+
+def _is_relu(call: Callable[..., Tensor]) -> bool:
+    return call in (torch.relu, nn.functional.relu, _relu) or type(call) is nn.ReLU
+
+
+def _relu(rows: Tensor) -> Tensor:
+    return rows.relu()
 
 
 def _operation(node: fx.Node, roots: Sequence[nn.Module]) -> Callable[..., Any]:
@@ -170,6 +179,8 @@ def _operation(node: fx.Node, roots: Sequence[nn.Module]) -> Callable[..., Any]:
         return node.target  # type: ignore[return-value]
     if node.op == "call_method" and node.target in _ENTRYWISE_METHODS:
         name = str(node.target).removesuffix("_")
+        if name == "relu":
+            return _relu
         return lambda rows, *args, **kwargs: getattr(rows, name)(*args, **kwargs)
     if node.op == "call_module":
         layers: list[Any] = [root.get_submodule(str(node.target)) for root in roots]

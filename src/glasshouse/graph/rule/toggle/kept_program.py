@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Rings, draw_rings
 from glasshouse.graph.rule.toggle.layers.base import Kept, under_every_mask
-from glasshouse.graph.rule.toggle.lowering import MessageOperation, Slot
+from glasshouse.graph.rule.toggle.lowering import MessageOperation, Slot, sources_of
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.signals import Ends
 from glasshouse.graph.rule.toggle.stages import Placed
@@ -116,7 +116,5 @@ def _last_readers(placed: Sequence[Placed]) -> dict[int, int]:
     """By slot, the number of the last operation that reads it."""
     readers: dict[int, int] = {}
     for number, one in enumerate(placed):
-        operation = one.operation
-        sources = [operation.source] if isinstance(operation, MessageOperation) else operation.sources
-        readers.update({source.number: number for source in sources})
+        readers.update({source.number: number for source in sources_of(one.operation)})
     return readers

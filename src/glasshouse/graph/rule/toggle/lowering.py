@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.toggle.layers.base import Layer
 from glasshouse.graph.rule.toggle.layers.unknown import Unknown
 
-__all__ = ["Builder", "MessageOperation", "Operation", "RowOperation", "Slot", "lower"]
+__all__ = ["Builder", "MessageOperation", "Operation", "RowOperation", "Slot", "lower", "sources_of"]
 
 _SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
 
@@ -67,6 +67,11 @@ class RowOperation:
 
 
 Operation = MessageOperation | RowOperation
+
+
+def sources_of(operation: Operation) -> tuple[Slot, ...]:
+    """The values that an operation reads."""
+    return (operation.source,) if isinstance(operation, MessageOperation) else operation.sources
 
 
 @dataclass(kw_only=True)
@@ -194,6 +199,17 @@ def _place(root: Any, question: Question) -> tuple[torch.device, torch.dtype]:
 
 
 def _in_use(operations: Sequence[Operation], output: Slot) -> list[Operation]:
-    """The operations up to the one that makes the output."""
+    """The operations up to the one that makes the output; an activation may write into what only it reads."""
     last = next(place for place, one in enumerate(operations) if one.result is output)
-    return list(operations[: last + 1])
+    used = list(operations[: last + 1])
+    read = [slot.number for one in used for slot in sources_of(one)]
+    fresh = {one.result.number for one in used if isinstance(one, MessageOperation) and one.result is not output}
+    return [
+        replace(one, function=getattr(one.function, "overwriting", one.function))
+        if isinstance(one, RowOperation)
+        and len(one.sources) == 1
+        and one.sources[0].number in fresh
+        and read.count(one.sources[0].number) == 1
+        else one
+        for one in used
+    ]

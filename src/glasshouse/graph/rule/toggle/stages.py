@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.layers.base import Cost, Layer
-from glasshouse.graph.rule.toggle.lowering import MessageOperation, Operation, RowOperation
+from glasshouse.graph.rule.toggle.lowering import MessageOperation, Operation, RowOperation, sources_of
 
 __all__ = ["LayerStep", "Placed", "chain_of", "place"]
 
-_ROW_COPIES = 3  # of a row while a row-wise operation works: inputs, result, and one between
+_ROW_COPIES = 2  # of a row while a row-wise operation on several values works: inputs and result
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,7 +37,8 @@ class Placed:
         size = result.shape[1] * result.shape[2] * result.element_size()
         kept = size if self.keeps else 0
         if isinstance(self.operation, RowOperation):
-            return Cost(node=kept, row=_ROW_COPIES * size, path=0)
+            alone = len(self.operation.sources) == 1  # it works in the rows that its layer has counted
+            return Cost(node=kept, row=size if alone else _ROW_COPIES * size, path=0)
         own = self.operation.layer.cost(shared=self.operation.source.shared)
         return Cost(node=own.node + kept, row=own.row, path=own.path)
 
@@ -107,7 +108,7 @@ def chain_of(placed: Sequence[Placed]) -> list[LayerStep] | None:
         if one.outer is None:
             continue
         operation = one.operation
-        sources = [operation.source] if isinstance(operation, MessageOperation) else list(operation.sources)
+        sources = sources_of(operation)
         if before is not None and (len(sources) != 1 or sources[0] is not before.result):
             return None
         if isinstance(operation, MessageOperation):
