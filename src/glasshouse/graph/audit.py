@@ -90,7 +90,8 @@ def audit(
     `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
 
     Args:
-        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others.
+        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others; perhaps with
+            ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models that have parameters for them.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
         members: [n] who trained the target, for evaluation only; by default a random half, if no model is given.

@@ -38,7 +38,8 @@ class Scene:
     """One target on one graph, as an attacker sees it. It does not hold who trained the target.
 
     Args:
-        data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n].
+        data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], and values of
+            edges if it has any.
         target: the model under audit, ``(x, edge_index) -> logits``.
         shadows: the K shadow models.
         shadow_members: [K, n] which nodes trained which shadow model.

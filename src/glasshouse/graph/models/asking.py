@@ -90,10 +90,10 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         3
     """
     held = held_values(data)
-    new = [model for model in models if not _is_known(model, held, measured=parts)]
     groups: dict[object, list[Model]] = {}
-    for model in new:
-        groups.setdefault(_shape(model), []).append(model)
+    for model in models:
+        if not _is_known(model, held, measured=parts):
+            groups.setdefault(_shape(model), []).append(model)
     if not groups:
         return
     both_ways = is_undirected(data.edge_index, num_nodes=len(data.x)) if data.edge_index.numel() else True
@@ -158,8 +158,13 @@ def ask_model(model: Model, data: Data) -> Tensor:
         torch.Size([2, 2])
     """
     manners, held = manners_of(model), held_values(data)
-    known = manners.arguments.held == held and _is_known(model, held, measured=False)
-    answer = _called(model, data, manners.arguments if known else bind_arguments(model, held))
+    if _is_known(model, held, measured=False):
+        arguments = manners.arguments
+    elif manners.arguments.takes_data:
+        arguments = Arguments(takes_data=True, held=held)
+    else:
+        arguments = bind_arguments(model, held)
+    answer = _called(model, data, arguments)
     return _log(answer) if manners.probabilities else answer
 
 
@@ -267,7 +272,7 @@ def _typical_edges(values: dict[str, Tensor]) -> list[int]:
 
 def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
     """[E] one number for each pair of nodes that an edge joins."""
-    return edge_index[0] * count + edge_index[1]
+    return edge_index[0].long() * count + edge_index[1]
 
 
 def _tried(model: Model, data: Data) -> Manners:
@@ -286,9 +291,23 @@ def _tried(model: Model, data: Data) -> Manners:
             faults.append(_first_line(error))
             continue
         rounding(lambda *_: _called(model, data, arguments), data.x, data.edge_index, answer)  # noqa: B023 (used at once)
+        if arguments.takes_data:
+            arguments = replace(arguments, ignored=_ignored(model, data, arguments, answer))
         probabilities = looks_like_probabilities(answer)
         return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, measured=False)
     raise InputError(_uncallable(guess, faults[0]))
+
+
+def _ignored(model: Model, data: Data, arguments: Arguments, answer: Tensor) -> tuple[str, ...]:
+    """Values of edges without which a model that takes a `Data` answers the same."""
+    found = []
+    for name, _ in arguments.held:
+        without = with_edges(data)
+        del without[name]
+        with contextlib.suppress(Exception):  # it needs them
+            if torch.allclose(_called(model, without, arguments), answer):
+                found.append(name)
+    return tuple(found)
 
 
 def _uncallable(arguments: Arguments, fault: str) -> str:

@@ -38,7 +38,8 @@ def toggle_losses(
         models: modules or callables ``(x, edge_index) -> logits``. How far a model that is not ours sees along the
             edges is measured; one that looks at the whole graph is asked about whole graphs.
         data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``. Directed and duplicated edges and
-            self-loops mean the same as for PyTorch Geometric's layers.
+            self-loops mean the same as for PyTorch Geometric's layers. A model with parameters for ``edge_weight`` or
+            ``edge_attr`` gets those of the edges that it is asked about.
         masks: sampled members, bool [masks, n].
         nodes: target node ids [nodes].
         engine: ``"auto"`` takes the fastest that supports the models, ``"toggle"`` the same but never black-box
