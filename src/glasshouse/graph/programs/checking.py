@@ -48,6 +48,7 @@ def sample_graph(data: Data, *, seed: int = 0) -> Data:
     return Data(x=data.x[chosen], edge_index=place[edges[:, within]], **values)
 
 
+@torch.no_grad()
 def checked_program(
     model: nn.Module,
     data: Data,

@@ -34,6 +34,7 @@ _ENTRYWISE_MODULES: tuple[type[nn.Module], ...] = (
 )
 
 
+@torch.no_grad()
 def stacked_rows(step: RowStep, roots: Sequence[nn.Module], sample: Sequence[Tensor]) -> RowFunction:
     """One function for all models: rows [rows, models, width] in and out, or [rows, 1, width] if models share them.
 
