@@ -14,7 +14,7 @@ def rounds(count: int) -> Callable[[Data], Tensor]:
     """So many rounds of weighted sums over incoming edges."""
 
     def ask(data: Data) -> Tensor:
-        x = data.x
+        x: Tensor = data.x
         for _ in range(count):
             x = x + torch.zeros_like(x).index_add(
                 0, data.edge_index[1], x[data.edge_index[0]] * data.edge_weight[:, None]
