@@ -61,7 +61,8 @@ def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *,
     """S under one group of masks, [models, masks, nodes]."""
     masks, count = len(graph.members) // graph.size, len(question.nodes)
     dtype = placed[-1].operation.result.sample.dtype
-    program, logits = keep_program(placed, question.x.to(dtype), graph, limit=plan.temporary)
+    x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
+    program, logits = keep_program(placed, x, graph, limit=plan.temporary)
     logits = check_width(logits, question).expand(-1, models, -1)
     ends = Ends.of(question.labels.repeat(masks), logits)
     targets = (torch.arange(masks, device=logits.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)
