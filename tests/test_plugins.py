@@ -38,6 +38,7 @@ from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.sampling.sampler import SAMPLERS
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased
@@ -156,11 +157,11 @@ def test_what_is_built_in_is_named_in_as_few_files(name: str, files: set[str]) -
     assert found == files
 
 
-def toggled(layers: Sequence[GraphConv]) -> list[Summed]:
+def toggled(layers: Sequence[GraphConv], build: Builder, x: Slot) -> Slot:
     """A layer type, in two forms: the sum that a toggle changes, and the same sum in training."""
     weight, root = (batched_maps([getattr(layer, name) for layer in layers]) for name in ("lin_rel", "lin_root"))
     bias = batched_vectors([layer.lin_rel.bias for layer in layers])
-    return [Summed.of(weight=weight, bias=bias, root=root, normalisation="none")]
+    return build.message(Summed.of(weight=weight, bias=bias, root=root, normalisation="none"), x)
 
 
 def batched(layer: GraphConv, graph: BatchedGraph) -> Layer:

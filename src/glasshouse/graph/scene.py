@@ -145,12 +145,12 @@ class Scene:
     @cached_property
     def zero_hop(self) -> Evidence:
         """Evidence about every node from queries without edges: the i.i.d. attacks look at this."""
-        return self._evidence("zero hop", torch.empty((2, 0), dtype=torch.long))
+        return self._evidence("zero hop", torch.arange(0))
 
     @cached_property
     def whole_graph(self) -> Evidence:
         """Evidence about every node from queries about the whole graph that the attacker knows."""
-        return self._evidence("whole graph", self.data.edge_index)
+        return self._evidence("whole graph", None)
 
     def of_nodes(self, evidence: Evidence) -> Evidence:
         """Evidence about the audited nodes only."""
@@ -221,11 +221,11 @@ class Scene:
         """Where the target and the shadow models are in the pool."""
         return 0, slice(1, None)
 
-    def _evidence(self, query: str, edge_index: Tensor) -> Evidence:
-        """Losses and logits of all models on all nodes, asked with the given edges."""
+    def _evidence(self, query: str, edges: Tensor | None) -> Evidence:
+        """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""
         labels = self.data.y.cpu().numpy().astype(np.int64)
         if query not in self._pool.kept:
-            self._pool.kept[query] = self._asked(edge_index, labels)
+            self._pool.kept[query] = self._asked(edges, labels)
         losses, logits = self._pool.kept[query]
         target, shadows = self._places
         return Evidence(
@@ -238,12 +238,12 @@ class Scene:
             shadow_logits=logits[shadows],
         )
 
-    def _asked(self, edge_index: Tensor, labels: IntArray) -> _Answers:
-        """What all models of the pool answer, asked with the given edges."""
+    def _asked(self, edges: Tensor | None, labels: IntArray) -> _Answers:
+        """What all models of the pool answer."""
         models = self._pool.models
         if self.setting == "inductive":
             refuse_caches(models)
-        meet(models, self.data.x, self.data.edge_index, parts=False)  # all nodes are asked about at once
-        answers = list(node_logits(models, self.data, edge_index))
+        meet(models, self.data, parts=False)  # all nodes are asked about at once
+        answers = list(node_logits(models, self.data, edges))
         losses = [losses_from_logits(answer, labels) for answer in answers]
         return _Answers(np.stack(losses), np.stack(answers).astype(np.float32))
