@@ -11,6 +11,7 @@ from glasshouse.graph.models.asking import manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question, check_width
 from glasshouse.graph.rule.toggle.balls import target_ball
+from glasshouse.graph.rule.toggle.cost import audit_values
 from glasshouse.graph.rule.toggle.front import Front
 from glasshouse.graph.rule.toggle.kept_program import KeptProgram, keep_program
 from glasshouse.graph.rule.toggle.lowering import lower
@@ -23,6 +24,8 @@ from glasshouse.graph.rule.toggle.signals import Ends
 from glasshouse.graph.rule.toggle.stages import Placed, chain_of, place
 
 __all__ = ["Layered"]
+
+_RATE = 4e-9  # seconds for one value on two cores
 
 
 @register_engine("layered", rank=10)
@@ -37,6 +40,10 @@ class Layered:
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
         return all(manners_of(model).program is not None for model in models)
+
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
+        return _RATE * audit_values(models[0], question)
 
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
