@@ -38,7 +38,7 @@ def one_at_a_time(trainer: GNNTrainer, data: Data) -> list[nn.Module]:
 
 
 def assert_same_as_one_at_a_time(trainer: GNNTrainer, data: Data) -> None:
-    assert batching_obstacle(trainer, data) is None
+    assert batching_obstacle(trainer, data, MEMBERS) is None
     batched, alone = trainer.train_many(data, MEMBERS, SEEDS), one_at_a_time(trainer, data)
     for ours, theirs in zip(states(batched), states(alone), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)

@@ -17,7 +17,7 @@ from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.sparse import SparseMatrix
 
-__all__ = ["Layer", "Weights", "batched_layer", "biased", "layer_obstacle", "normalised"]
+__all__ = ["Layer", "Weights", "batched_layer", "biased", "layer_obstacle", "normalised", "summed", "weights_of"]
 
 Weights = Mapping[str, Tensor]  # a layer's parameters and buffers by name, each [K, ...]
 Layer = Callable[[SparseMatrix | Tensor, Weights], Tensor]  # features, weights -> [K, m, out]
@@ -67,7 +67,34 @@ def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
     return hidden if bias is None else hidden + bias[:, None]
 
 
+def weights_of(weights: Weights, path: str) -> Weights:
+    """The weights of one part of a traced model, by their names within that part.
+
+    Example:
+        >>> list(weights_of({"convs.0.bias": torch.ones(2, 1), "convs.1.bias": torch.ones(2, 1)}, "model.convs.1"))
+        ['bias']
+    """
+    prefix = f"{path}.".removeprefix("model.")
+    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+
+
 def normalised(graph: BatchedGraph, *, improved: bool = False, loops: bool) -> SparseMatrix:
     """Â of all graphs, [K m, K m]: the adjacency matrices with symmetric normalisation, with self-loops or without."""
-    edges, weight = gcn_norm(graph.edge_index, None, graph.nodes, improved, loops, dtype=torch.float32)
-    return SparseMatrix.of_edges(edges, weight, nodes=graph.nodes)
+
+    def make() -> SparseMatrix:
+        edges, weight = gcn_norm(graph.edge_index, None, graph.nodes, improved, loops, dtype=torch.float32)
+        return SparseMatrix.of_edges(edges, weight, nodes=graph.nodes)
+
+    return graph.kept(("normalised", improved, loops), make)
+
+
+def summed(graph: BatchedGraph, *, mean: bool = False) -> SparseMatrix:
+    """The adjacency matrices [K m, K m], which sum over neighbours; with ``mean``, their rows add up to one."""
+
+    def make() -> SparseMatrix:
+        target = graph.edge_index[1]
+        share = 1 / torch.bincount(target, minlength=graph.nodes).clamp(min=1).float()
+        weight = share[target] if mean else torch.ones_like(target, dtype=torch.float32)
+        return SparseMatrix.of_edges(graph.edge_index, weight, nodes=graph.nodes)
+
+    return graph.kept(("summed", mean), make)
