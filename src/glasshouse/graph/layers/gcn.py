@@ -11,7 +11,7 @@ from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised
+from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised, summed
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
@@ -24,7 +24,10 @@ def _toggled(layers: Sequence[GCNConv]) -> list[Summed]:
 
 
 def _batched(layer: GCNConv, graph: BatchedGraph) -> Layer:
-    matrix = normalised(graph, improved=layer.improved, loops=layer.add_self_loops)
+    if layer.normalize:
+        matrix = normalised(graph, improved=layer.improved, loops=layer.add_self_loops)
+    else:
+        matrix = summed(graph)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         return biased(graph.spread(matrix, graph.linear(x, weights["lin.weight"])), weights.get("bias"))
@@ -37,7 +40,7 @@ register_layer_type(
         convolution=GCNConv,
         can_toggle=lambda c: c.normalize and c.add_self_loops and not c.improved and not c.cached and c.aggr == "add",
         toggled=_toggled,
-        can_batch=lambda c: c.normalize and c.aggr == "add",
+        can_batch=lambda c: c.aggr == "add",
         batched=_batched,
     )
 )

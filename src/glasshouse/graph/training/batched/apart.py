@@ -53,7 +53,9 @@ def apart_step(
             else:
                 called = tuple(at_hand[name].clone() if step.changes_inputs else at_hand[name] for name in names)
             with DrawnBy(random[k]):
-                result = functional_call(call, {name: parts[k] for name, parts in mine.items()}, called, filled(kwargs, at_hand))
+                result = functional_call(
+                    call, {name: parts[k] for name, parts in mine.items()}, called, filled(kwargs, at_hand)
+                )
             results.append(result)
         if isinstance(step, MessageStep) or step.on == "nodes":
             return torch.stack([_padded(result, graph.size) for result in results])

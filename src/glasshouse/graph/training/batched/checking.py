@@ -19,7 +19,7 @@ from glasshouse.graph.training.dropout import DrawnBy
 from glasshouse.training.batches import logits_of
 from glasshouse.training.batching import ModuleBatch
 
-__all__ = ["Plan", "alike", "mean_losses", "planned"]
+__all__ = ["Plan", "mean_losses", "planned"]
 
 _ROUNDING = 1e-4  # of the largest value of a tensor: sums in another order, in float32
 _ROUNDING_OF_ALL = 1e-5  # of the largest gradient of a model: one that is 0 in truth, as before BatchNorm, is noise
@@ -129,7 +129,7 @@ def _tried(
     values = BatchedProgram(plan.program, batch, graph, apart=plan.apart)()
     widths = {step.name: _width(values[step.name], graph) for step in plan.program.steps}
     answers = values[plan.program.output]
-    mean_losses(answers, plan.read, graph).backward()  # type: ignore[no-untyped-call]
+    mean_losses(answers, plan.read, graph).backward()
     for k, alone in enumerate(own):
         if not _close(plan.read(answers[k, : len(graph.own[k].x)]), alone.logits):
             return "its answers are others", widths
@@ -174,46 +174,22 @@ def _not_row_wise(program: Program, models: Sequence[nn.Module], graph: BatchedG
             alone.append(program.run(Asked(copy.deepcopy(model).train()), values))
     run, batch = BatchedProgram(program, ModuleBatch(models), graph), ModuleBatch(models)
     exact = BatchedProgram(program, batch, graph, apart=[step.name for step in program.steps])
-    values, apart = {"x": graph.x}, []
+    known: dict[str, Any] = {"x": graph.x}
+    apart = []
     for step in program.steps:
         wanted = [own[step.name] for own in alone]
-        if any(not isinstance(one, Tensor) or len(one) != len(own.x) for one, own in zip(wanted, graph.own, strict=True)):
+        if any(
+            not isinstance(one, Tensor) or len(one) != len(own.x) for one, own in zip(wanted, graph.own, strict=True)
+        ):
             raise NoProgram(f"the value {step.name} has not one row per node")
         try:
-            together = run.runs[step.name](values)
+            together = run.runs[step.name](known)
             rows = [graph.dense(together)[k, : len(one)] for k, one in enumerate(wanted)]
             same = all(_close(found, one) for found, one in zip(rows, wanted, strict=True))
         except Exception:
             same = False
         if not same:
             apart.append(step.name)
-            together = exact.runs[step.name](values)
-        values[step.name] = together
+            together = exact.runs[step.name](known)
+        known[step.name] = together
     return frozenset(apart)
-
-
-def alike(models: Sequence[nn.Module]) -> bool:
-    """Whether models have the same parts with the same settings; only then one program is that of all.
-
-    Example:
-        >>> alike([nn.Dropout(0.5), nn.Dropout(0.5)]), alike([nn.Dropout(0.5), nn.Dropout(0.6)])
-        (True, False)
-    """
-    first, *others = [_settings(model) for model in models]
-    return all(other == first for other in others)
-
-
-def _settings(model: nn.Module) -> list[tuple[str, object, object]]:
-    return [
-        (path, type(part), {name: _setting(value) for name, value in vars(part).items() if not name.startswith("_")})
-        for path, part in model.named_modules()
-    ]
-
-
-def _setting(value: Any) -> object:
-    """Numbers, words and containers of them as they are; of anything else, its name or type."""
-    if isinstance(value, bool | int | float | str | None):
-        return value
-    if isinstance(value, list | tuple | set | dict):
-        return repr(value) if all(isinstance(one, bool | int | float | str | None) for one in value) else len(value)
-    return getattr(value, "__qualname__", type(value))

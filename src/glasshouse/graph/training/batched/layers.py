@@ -12,12 +12,23 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import scatter
 
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.sparse import SparseMatrix
 
-__all__ = ["Layer", "Weights", "batched_layer", "biased", "layer_obstacle", "normalised", "summed", "weights_of"]
+__all__ = [
+    "Layer",
+    "Weights",
+    "batched_layer",
+    "biased",
+    "largest",
+    "layer_obstacle",
+    "normalised",
+    "summed",
+    "weights_of",
+]
 
 Weights = Mapping[str, Tensor]  # a layer's parameters and buffers by name, each [K, ...]
 Layer = Callable[[SparseMatrix | Tensor, Weights], Tensor]  # features, weights -> [K, m, out]
@@ -30,13 +41,12 @@ def layer_obstacle(layer: nn.Module) -> str | None:
         >>> from torch_geometric.nn import GATConv, GCNConv
         >>> layer_obstacle(GCNConv(4, 2)) is None
         True
-        >>> layer_obstacle(GATConv(4, 2, dropout=0.5))
+        >>> layer_obstacle(GATConv(4, 2, aggr="max"))
         'the layer GATConv is used with options that cannot be trained in one batch'
     """
     name = type(layer).__name__
     if type(layer) not in LAYER_TYPES:
-        known = ", ".join(kind.__name__ for kind in LAYER_TYPES)
-        return f"the layer {name} cannot be trained in one batch ({known} can)"
+        return f"the layer {name} cannot be trained in one batch"
     if not LAYER_TYPES[type(layer)].can_batch(layer) or layer.flow != "source_to_target":
         return f"the layer {name} is used with options that cannot be trained in one batch"
     return None
@@ -98,3 +108,10 @@ def summed(graph: BatchedGraph, *, mean: bool = False) -> SparseMatrix:
         return SparseMatrix.of_edges(graph.edge_index, weight, nodes=graph.nodes)
 
     return graph.kept(("summed", mean), make)
+
+
+def largest(hidden: Tensor, graph: BatchedGraph) -> Tensor:
+    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG."""
+    source, target = graph.edge_index
+    found: Tensor = scatter(hidden.flatten(0, 1)[source], target, dim=0, dim_size=graph.nodes, reduce="max")
+    return graph.by_graph(found)

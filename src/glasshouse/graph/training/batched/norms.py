@@ -30,6 +30,7 @@ def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Mapping[str, Tenso
         [[-1.0], [1.0]]
     """
     mean, variance = weights.get("running_mean"), weights.get("running_var")
+    normal: Tensor
     if norm.training or mean is None or variance is None:
         normal, mean, variance = _Normal.apply(hidden, graph.real, norm.eps)  # type: ignore[no-untyped-call]
         if norm.training and norm.track_running_stats:

@@ -78,7 +78,8 @@ class Deferred:
         rows: the rows themselves, [K, m, in].
 
     Example:
-        >>> Deferred(linear=lambda weight: torch.ones(1, 2, 3) @ weight.mT, rows=lambda: torch.ones(1, 2, 3)).rows().shape
+        >>> ones = torch.ones(1, 2, 3)
+        >>> Deferred(linear=lambda weight: ones @ weight.mT, rows=lambda: ones).rows().shape
         torch.Size([1, 2, 3])
     """
 
@@ -143,7 +144,7 @@ class _Compiled:
     def call(self, node: fx.Node) -> Call:
         if node.op == "get_attr":
             tensor = self.weights[str(node.target).removeprefix("model.")]
-            return lambda values: tensor
+            return lambda _: tensor
         if node.op == "call_module":
             return self._module(node)
         name = node.target if node.op == "call_method" else None
@@ -169,7 +170,7 @@ class _Compiled:
         return run
 
     def _arguments(self, node: fx.Node, values: Values) -> tuple[Any, Any]:
-        return fx.node.map_arg((node.args, node.kwargs), lambda one: self.filled(values[one]))  # type: ignore[return-value]
+        return fx.node.map_arg((node.args, node.kwargs), lambda one: self.filled(values[one]))
 
     def _dropout(self, node: fx.Node, share: float) -> Call:
         source = node.all_input_nodes[0]

@@ -13,12 +13,13 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.graph.data.induced import induced
 from glasshouse.graph.programs.program import MessageStep, NoProgram
-from glasshouse.graph.training.batched.checking import Plan, alike, mean_losses, planned
+from glasshouse.graph.training.batched.alike import alike
+from glasshouse.graph.training.batched.checking import Plan, mean_losses, planned
 from glasshouse.graph.training.batched.graphs import BatchedGraph, padded_size
 from glasshouse.graph.training.batched.program import BatchedProgram
 from glasshouse.graph.training.setting import Setting
 from glasshouse.randomness import seed_for
-from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
+from glasshouse.training.batching import ModuleBatch, one_thread_per_operation, optimizer_obstacle, say_once, split, spread
 
 __all__ = ["batching_obstacle", "train_batched"]
 
@@ -80,7 +81,8 @@ def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequ
         return []
     with torch.random.fork_rng():
         fresh = [_untrained(trainer, data, seed) for seed in seeds]
-        plan = _plan(trainer, data, members, fresh)
+        with one_thread_per_operation():  # a few steps are too short to share
+            plan = _plan(trainer, data, members, fresh)
     if isinstance(plan, str):
         say_once(f"Models are trained one at a time: {plan}.")
         return [trainer(data, who, seed) for who, seed in zip(members, seeds, strict=True)]
@@ -148,6 +150,6 @@ def _train(
     optimizer = trainer.optimizer(modules.parameters.values())
     for _ in range(trainer.epochs):
         optimizer.zero_grad(set_to_none=True)
-        mean_losses(step()[step.output], plan.read, graph).backward()  # type: ignore[no-untyped-call]
+        mean_losses(step()[step.output], plan.read, graph).backward()
         optimizer.step()
     return modules.unbatch()
