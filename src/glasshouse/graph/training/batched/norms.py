@@ -30,16 +30,16 @@ def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Mapping[str, Tenso
         [[-1.0], [1.0]]
     """
     mean, variance = weights.get("running_mean"), weights.get("running_var")
-    normal: Tensor
+    size = (len(hidden), hidden.shape[2])
+    weight, bias = weights.get("weight", hidden.new_ones(size)), weights.get("bias", hidden.new_zeros(size))
+    found: Tensor
     if norm.training or mean is None or variance is None:
-        normal, mean, variance = _Normal.apply(hidden, graph.real, norm.eps)  # type: ignore[no-untyped-call]
+        found, mean, variance = _Normal.apply(hidden, weight, bias, graph.real, norm.eps)  # type: ignore[no-untyped-call]
         if norm.training and norm.track_running_stats:
             _keep(mean, variance, norm, weights, graph)
-    else:
-        normal = (hidden - mean[:, None]) * (variance + norm.eps).rsqrt()[:, None]
-    if "weight" in weights:
-        return torch.addcmul(weights["bias"][:, None], normal, weights["weight"][:, None])
-    return normal
+        return found
+    scale = weight * (variance + norm.eps).rsqrt()
+    return torch.addcmul(bias[:, None], hidden - mean[:, None], scale[:, None])
 
 
 @torch.no_grad()
@@ -58,25 +58,28 @@ def _keep(
 
 
 class _Normal(torch.autograd.Function):
-    """(hidden - mean) / root of the variance over some of the rows, in a few passes over memory both ways."""
+    """The values less their mean over some of the rows, scaled; in few passes over memory, which is what it costs."""
 
     @staticmethod
-    def forward(context: Any, hidden: Tensor, shares: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(
+        context: Any, hidden: Tensor, weight: Tensor, bias: Tensor, shares: Tensor, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
         mean = torch.bmm(shares, hidden)  # [K, 1, c]
         centred = hidden - mean
-        variance = torch.bmm(shares, centred * centred)
-        scale = (variance + eps).rsqrt()
-        normal = centred.mul_(scale)
-        context.save_for_backward(normal, shares, scale)
+        variance = torch.bmm(shares, centred.square())
+        root = (variance + eps).rsqrt()
+        scale = root * weight[:, None]
+        context.save_for_backward(centred, shares, root, scale)
         mean, variance = mean.squeeze(1), variance.squeeze(1)
         context.mark_non_differentiable(mean, variance)
-        return normal, mean, variance
+        return torch.addcmul(bias[:, None], centred, scale), mean, variance
 
     @staticmethod
-    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        normal, shares, scale = context.saved_tensors
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        centred, shares, root, scale = context.saved_tensors
         (gradient, *_) = gradients
-        # nodes that fill a graph up have no gradient of their own and did not count: they get none
-        mean = gradient.sum(1, keepdim=True)
-        along = (gradient * normal).sum(1, keepdim=True)
-        return (gradient - shares.transpose(1, 2) * torch.addcmul(mean, normal, along)).mul_(scale), None, None
+        total = gradient.sum(1, keepdim=True)  # nodes that fill a graph up have no gradient
+        along = (gradient * centred).sum(1, keepdim=True)
+        # through the mean and the variance; only nodes that counted in them get this part
+        through = torch.addcmul(scale * total, centred, scale * along * root.square()).mul_(shares.transpose(1, 2))
+        return torch.addcmul(through.neg_(), gradient, scale), (along * root).squeeze(1), total.squeeze(1), None, None
