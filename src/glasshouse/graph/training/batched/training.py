@@ -19,7 +19,14 @@ from glasshouse.graph.training.batched.graphs import BatchedGraph, padded_size
 from glasshouse.graph.training.batched.program import BatchedProgram
 from glasshouse.graph.training.setting import Setting
 from glasshouse.randomness import seed_for
-from glasshouse.training.batching import ModuleBatch, one_thread_per_operation, optimizer_obstacle, say_once, split, spread
+from glasshouse.training.batching import (
+    ModuleBatch,
+    one_thread_per_operation,
+    optimizer_obstacle,
+    say_once,
+    split,
+    spread,
+)
 
 __all__ = ["batching_obstacle", "train_batched"]
 
