@@ -41,7 +41,7 @@ def ego_losses(
         tensor([[[0.6931]]], dtype=torch.float64)
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.x, question.edge_index)
+    meet(models, question.graph())
     shape = (len(models), len(question.masks), len(question.nodes))
     answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if radius is None:
@@ -67,10 +67,13 @@ def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
     position = torch.full((question.size,), -1, dtype=torch.long, device=kept.device)
     position[kept] = torch.arange(len(kept), device=kept.device)
     edges = position[question.edge_index]
+    inside = (edges >= 0).all(0)
     place = int(position[node])
     part = Question(
         x=question.x[kept],
-        edge_index=edges[:, (edges >= 0).all(0)],
+        edge_index=edges[:, inside],
+        edge_weight=None if question.edge_weight is None else question.edge_weight[inside],
+        edge_attr=None if question.edge_attr is None else question.edge_attr[inside],
         labels=question.labels[kept],
         masks=question.masks[:, kept],
         nodes=torch.tensor([place], device=kept.device),

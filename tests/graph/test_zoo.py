@@ -125,7 +125,7 @@ def test_a_stated_reach_that_is_too_short_is_replaced_by_the_measured_one_and_sa
     model = made(lambda: ZOO["three GCNConv"][0](), 1, torch.float32)
     model.hops = 2
     data = graph(1)
-    meet([model], data.x, data.edge_index)
+    meet([model], data)
     assert manners_of(model).hops == 3
     assert manners_of(model).notes == (
         "The model says hops = 2, but its answers change up to 3 steps away; 3 is used.",
@@ -140,7 +140,7 @@ def test_models_of_one_shape_have_one_reach_although_one_of_them_is_dead() -> No
     for value in dead.state_dict().values():
         value.zero_()
     data = graph(1)
-    meet([dead, alive], data.x, data.edge_index)
+    meet([dead, alive], data)
     assert (manners_of(dead).hops, manners_of(alive).hops) == (3, 3)
 
 
@@ -177,7 +177,7 @@ def _cached() -> nn.Module:
         (Noisy(), "answers the same query in two ways. Its dropout is on"),
         (Numbered(), "depend on the order of the nodes or edges"),
         (_cached(), "convs.0 is a GCNConv with cached=True"),
-        (lambda x, edge_index, edge_type: x, "cannot be called as model(x, edge_index): TypeError"),
+        (lambda x, edge_index, edge_type: x, "it needs the argument edge_type, which the graph does not give"),
         (lambda x, edge_index: x[:3], "answered 24 nodes with shape [3, 5]"),
     ],
 )

@@ -76,19 +76,62 @@ def test_a_model_that_our_own_trainer_would_make_needs_no_trainer(monkeypatch: p
     assert audit(DATA, model=ours, members=MEMBERS, attacks=["loss"], shadows=2).table()["attack"].tolist() == ["loss"]
 
 
-@pytest.mark.parametrize("name", ["edge_weight", "edge_attr"])
-def test_values_of_edges_are_refused_everywhere_and_not_ignored(name: str) -> None:
+class Weighted(MyGNN):
+    """The same with weights of edges."""
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        return self.convs[1](self.convs[0](x, edge_index, edge_weight).relu(), edge_index, edge_weight)  # type: ignore[no-any-return]
+
+
+def weighted_script(data: Data, members: Any, seed: int, network: type[Weighted] = Weighted) -> nn.Module:
+    """Inductive training with the weights of the edges between members."""
+    torch.manual_seed(seed % 2**31)
+    part, model = data.subgraph(torch.from_numpy(np.asarray(members))), network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(40):
+        optimizer.zero_grad()
+        F.cross_entropy(model(part.x, part.edge_index, part.edge_weight), part.y).backward()
+        optimizer.step()
+    return model
+
+
+def test_weights_of_edges_reach_the_model_in_a_whole_audit() -> None:
+    """The model itself compares the weights that it is given with those of the graph."""
     data = DATA.clone()
-    data[name] = torch.rand(data.num_edges)
-    model = build_gnn("gcn", features=60, hidden=4, classes=3)
-    doors: list[Any] = [
-        lambda: audit(data, shadows=2),
-        lambda: GNNTrainer(epochs=1)(data, MEMBERS, 0),
-        lambda: toggle_losses([model], data, torch.ones(1, 120, dtype=torch.bool), torch.tensor([0])),
-    ]
-    for door in doors:
-        with pytest.raises(InputError, match=f"^data.{name}: values of edges are not used yet"):
-            door()
+    data.edge_weight = torch.rand(data.num_edges, generator=torch.Generator().manual_seed(0)) * 3
+    compared = []
+
+    def pairs(x: Tensor, edge_index: Tensor) -> list[tuple[bytes, bytes]]:
+        prints = [row.numpy().tobytes() for row in x]  # nodes are known by their features
+        return [(prints[a], prints[b]) for a, b in edge_index.T.tolist()]
+
+    known = dict(zip(pairs(data.x, data.edge_index), data.edge_weight.tolist(), strict=True))
+
+    class Strict(Weighted):
+        def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+            if len(x) >= 100 and not self.training:  # the probe asks about short paths of its own
+                given = dict(zip(pairs(x, edge_index), edge_weight.tolist(), strict=True))
+                compared.extend(known[pair] == weight for pair, weight in given.items() if pair in known)
+            return super().forward(x, edge_index, edge_weight)
+
+    found = audit(
+        data,
+        members=MEMBERS,
+        trainer=lambda data, members, seed: weighted_script(data, members, seed, Strict),
+        attacks=["base", "g-base"],
+        shadows=2,
+    )
+    assert len(compared) > 1000
+    assert all(compared)
+    assert "The model is given the graph's edge_weight as its argument edge_weight." in found.context.notes
+    assert "largest difference" in str(found.context.settings["engine"])
+
+
+def test_values_of_edges_that_the_model_does_not_use_are_said() -> None:
+    data = DATA.clone()
+    data.edge_attr = torch.rand(data.num_edges, 2)
+    found = audit(data, trainer=GNNTrainer(hidden=4, epochs=2, device="cpu"), attacks=["loss"], shadows=2)
+    assert "The graph has edge_attr, which the model does not use." in found.context.notes
 
 
 def test_the_engine_is_held_against_the_rule_and_the_report_says_how_near_it_is() -> None:

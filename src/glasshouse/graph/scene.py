@@ -130,12 +130,12 @@ class Scene:
     @cached_property
     def zero_hop(self) -> Evidence:
         """Evidence about every node from queries without edges: the i.i.d. attacks look at this."""
-        return self._evidence(torch.empty((2, 0), dtype=torch.long))
+        return self._evidence(torch.arange(0))
 
     @cached_property
     def whole_graph(self) -> Evidence:
         """Evidence about every node from queries about the whole graph that the attacker knows."""
-        return self._evidence(self.data.edge_index)
+        return self._evidence(None)
 
     def of_nodes(self, evidence: Evidence) -> Evidence:
         """Evidence about the audited nodes only."""
@@ -190,13 +190,13 @@ class Scene:
             )
             yield SimulatedTarget(scene, self.shadow_members[k][self.nodes])
 
-    def _evidence(self, edge_index: Tensor) -> Evidence:
-        """Losses and logits of all models on all nodes, asked with the given edges."""
+    def _evidence(self, edges: Tensor | None) -> Evidence:
+        """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""
         labels = self.data.y.cpu().numpy().astype(np.int64)
         if self.setting == "inductive":
             refuse_caches(self.models)
-        meet(self.models, self.data.x, self.data.edge_index, parts=False)  # all nodes are asked about at once
-        answers = list(node_logits(self.models, self.data, edge_index))
+        meet(self.models, self.data, parts=False)  # all nodes are asked about at once
+        answers = list(node_logits(self.models, self.data, edges))
         losses = [losses_from_logits(answer, labels) for answer in answers]
         return Evidence(
             target_loss=losses[0],

@@ -35,7 +35,9 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits, labels)
 
 
-def logits_of(model: nn.Module, *inputs: Tensor, classes: int | None = None) -> Callable[[Any], Tensor]:
+def logits_of(
+    model: nn.Module, *inputs: Tensor, classes: int | None = None, call: Callable[[nn.Module], Any] | None = None
+) -> Callable[[Any], Tensor]:
     """From what this module returns to logits in float32, decided once, from its answers to some records.
 
     Answers in a dict, a tuple or an object with ``logits`` are unwrapped. A module that ends in softmax (or whose last
@@ -46,6 +48,7 @@ def logits_of(model: nn.Module, *inputs: Tensor, classes: int | None = None) -> 
         model: untrained.
         *inputs: on its device: records [B, ...], of which a few are used; or the features and edges of a graph.
         classes: how many classes there are; fewer logits are refused.
+        call: what calls the module, if that takes more than its inputs.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
@@ -58,7 +61,7 @@ def logits_of(model: nn.Module, *inputs: Tensor, classes: int | None = None) -> 
     looked = (inputs[0][:_LOOK],) if len(inputs) == 1 else inputs
     try:
         with torch.random.fork_rng(devices), torch.no_grad():
-            answer = unwrapped(model.eval()(*looked))
+            answer = unwrapped(model.eval()(*looked) if call is None else call(model.eval()))
     except TypeError as error:
         raise InputError(f"module: it cannot be called with {len(inputs)} tensors: {error}.") from error
     model.train(training)

@@ -12,7 +12,7 @@ from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
-EDGES = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+DATA = Data(x=X, edge_index=torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]))
 
 
 class Taking:
@@ -31,21 +31,21 @@ class Taking:
 
 
 def met(model: Any) -> Any:
-    meet([model], X, EDGES)
+    meet([model], DATA)
     return model
 
 
 def test_a_model_is_called_with_features_and_edges_or_with_one_data() -> None:
     for takes_data in (False, True):
         model = met(Taking(lambda x: x, takes_data=takes_data))
-        assert manners_of(model).takes_data == takes_data
-        assert torch.equal(ask_model(model, X, EDGES), X)
+        assert manners_of(model).arguments.takes_data == takes_data
+        assert torch.equal(ask_model(model, DATA), X)
 
 
 def test_probabilities_are_turned_into_logits_of_the_same_softmax() -> None:
     model = met(Taking(lambda x: x.softmax(1)))
     assert manners_of(model).probabilities
-    torch.testing.assert_close(ask_model(model, X, EDGES).softmax(1), X.softmax(1))
+    torch.testing.assert_close(ask_model(model, DATA).softmax(1), X.softmax(1))
     assert any("probabilities" in note for note in manners_of(model).notes)
 
 

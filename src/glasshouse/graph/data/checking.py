@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from glasshouse.errors import InputError, raise_faults
+from glasshouse.graph.models.edge_values import EDGE_VALUES
 
 __all__ = ["check_edges", "check_graph", "graph_faults"]
 
 _PARTS = ("x", "edge_index", "y")
-_EDGE_VALUES = ("edge_weight", "edge_attr", "edge_type")
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
@@ -49,7 +49,8 @@ def graph_faults(
     A label below 0 (or NaN) means that a node has none; training and toggles can work with that.
 
     Args:
-        data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n].
+        data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n]; perhaps with ``edge_weight`` [edges]
+            and ``edge_attr`` [edges] or [edges, d].
         labelled: whether every node must have a label, of two classes or more, as in an audit.
         nodes: [n] true for nodes whose features are used; all by default. Training uses only those of its members.
         place: written before the name of a part: ``"data."``, or a file.
@@ -70,9 +71,11 @@ def graph_faults(
     if loose:
         return [f"{place}{name}: is not a torch tensor; make it one with torch.as_tensor." for name in loose]
     x, edge_index, y = (value for value in parts.values() if isinstance(value, Tensor))
-    faults = [*_feature_faults(x, nodes, place), *_edge_value_faults(data, place)]
+    faults = _feature_faults(x, nodes, place)
     if x.ndim:  # else the number of nodes is unknown
         faults += [*_edge_faults(edge_index, len(x), place), *_label_faults(y, len(x), place, labelled=labelled)]
+    if edge_index.ndim == 2:  # else the number of edges is unknown
+        faults += _edge_value_faults(data, edge_index.shape[1], place)
     return faults
 
 
@@ -101,14 +104,34 @@ def _edge_faults(edge_index: Tensor, count: int, place: str) -> list[str]:
     return []
 
 
-def _edge_value_faults(data: Any, place: str) -> list[str]:
-    """Training, queries and toggles would all ignore them, and the figures would belong to another model."""
-    return [
-        f"{place}{name}: values of edges are not used yet, so a model that needs them would be judged wrongly. "
-        f"Set data.{name} = None if the model was trained without them; otherwise it cannot be audited."
-        for name in _EDGE_VALUES
-        if getattr(data, name, None) is not None
-    ]
+def _edge_value_faults(data: Any, edges: int, place: str) -> list[str]:
+    faults = []
+    if getattr(data, "edge_type", None) is not None:
+        faults.append(
+            f"{place}edge_type: models with several kinds of edges cannot be audited. Set data.edge_type = None if the "
+            f"model was trained without it, or give the kinds as data.edge_attr."
+        )
+    for name in EDGE_VALUES:
+        value = getattr(data, name, None)
+        if value is not None:
+            faults += [f"{place}{name}: {fault}" for fault in _value_faults(name, value, edges)]
+    return faults
+
+
+def _value_faults(name: str, value: Any, edges: int) -> list[str]:
+    """What is wrong with the values of edges; one fault at most."""
+    if not isinstance(value, Tensor):
+        return ["is not a torch tensor; make it one with torch.as_tensor."]
+    if value.layout is not torch.strided or not (value.is_floating_point() or value.dtype in _WHOLE):
+        return [f"has type {value.dtype} and layout {value.layout}; give a dense tensor of numbers."]
+    axes = (1,) if name == "edge_weight" else (1, 2)
+    if value.ndim not in axes or len(value) != edges:
+        wanted = f"[{edges}]" if name == "edge_weight" else f"[{edges}] or [{edges}, d]"
+        return [f"has shape {tuple(value.shape)} for {edges} edges; give one entry per edge, {wanted}."]
+    bad = ~torch.isfinite(value.float()).flatten(1).all(dim=1) if value.ndim > 1 else ~torch.isfinite(value.float())
+    if bool(bad.any()):
+        return [f"edge {int(bad.long().argmax())} has a NaN or infinite value; fill it in first."]
+    return []
 
 
 def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[str]:

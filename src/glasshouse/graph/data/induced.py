@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.graph.data.checking import check_graph
+from glasshouse.graph.models.edge_values import edge_values, held_values, with_edges
 from glasshouse.population import as_members
 
 __all__ = ["InducedGraph", "induced"]
@@ -21,13 +22,19 @@ class InducedGraph(NamedTuple):
     x: Tensor  # [m, features]
     edge_index: Tensor  # [2, edges]
     y: Tensor  # [m]
+    edge_weight: Tensor | None = None  # [edges]
+    edge_attr: Tensor | None = None  # [edges] or [edges, d]
+
+    def shown(self) -> Data:
+        """What a model is given of it: everything but the labels."""
+        return with_edges(self)
 
 
 def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> InducedGraph:
     """The graph induced by the chosen nodes, checked.
 
     Args:
-        data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n].
+        data: with ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], and values of edges if it has any.
         nodes: [n] booleans.
         device: where its tensors are put.
 
@@ -42,8 +49,11 @@ def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu")
     chosen = torch.from_numpy(as_members(nodes, (len(x),), place="members")).to(x.device)
     position = chosen.long().cumsum(0) - 1
     edges = data.edge_index.to(x.device)
-    return InducedGraph(
+    kept = chosen[edges].all(0)
+    graph = InducedGraph(
         x=x[chosen].float().to(device),
-        edge_index=position[edges[:, chosen[edges].all(0)]].to(device),
+        edge_index=position[edges[:, kept]].to(device),
         y=data.y.to(x.device)[chosen].long().to(device),
     )
+    values = {name: getattr(data, name).to(x.device)[kept].to(device) for name, _ in held_values(data)}
+    return graph._replace(**edge_values(graph._replace(**values)))

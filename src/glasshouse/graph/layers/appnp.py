@@ -13,8 +13,10 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _batched(layer: APPNP, graph: BatchedGraph) -> Layer:
-    matrix = normalised(graph, loops=layer.add_self_loops) if layer.normalize else summed(graph)
+def _batched(layer: APPNP, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    matrix = (
+        normalised(graph, edge_weight, loops=layer.add_self_loops) if layer.normalize else summed(graph, edge_weight)
+    )
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         start = hidden = graph.dense(x)
@@ -26,5 +28,10 @@ def _batched(layer: APPNP, graph: BatchedGraph) -> Layer:
 
 
 register_layer_type(
-    LayerType(convolution=APPNP, can_batch=lambda c: c.aggr == "add" and c.dropout == 0, batched=_batched)
+    LayerType(
+        convolution=APPNP,
+        can_batch=lambda c: c.aggr == "add" and c.dropout == 0,
+        batched=_batched,
+        batched_arguments=("edge_weight",),
+    )
 )

@@ -11,6 +11,7 @@ from torch_geometric.nn import GATConv
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.attention import Attention
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.training.batched.attention import attended, attention_edges
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased
@@ -19,8 +20,8 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(layers: Sequence[GATConv]) -> list[Attention]:
-    return [
+def _toggled(layers: Sequence[GATConv], build: Builder, x: Slot) -> Slot:
+    return build.message(
         Attention(
             weight=batched_maps([layer.lin for layer in layers]),
             source=torch.cat([layer.att_src.detach() for layer in layers]),
@@ -28,8 +29,9 @@ def _toggled(layers: Sequence[GATConv]) -> list[Attention]:
             bias=batched_vectors([layer.bias for layer in layers]),
             slope=float(layers[0].negative_slope),
             concat=bool(layers[0].concat),
-        )
-    ]
+        ),
+        x,
+    )
 
 
 def _batched(layer: GATConv, graph: BatchedGraph) -> Layer:
@@ -62,7 +64,6 @@ register_layer_type(
         convolution=GATConv,
         can_toggle=_can_toggle,
         toggled=_toggled,
-        options=("concat", "negative_slope"),
         can_batch=_plain,
         batched=_batched,
     )

@@ -10,6 +10,7 @@ from torch_geometric.nn import GCNConv
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised, summed
 from glasshouse.graph.training.sparse import SparseMatrix
@@ -17,17 +18,17 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(layers: Sequence[GCNConv]) -> list[Summed]:
+def _toggled(layers: Sequence[GCNConv], build: Builder, x: Slot) -> Slot:
     weight = batched_maps([layer.lin for layer in layers])
     bias = batched_vectors([layer.bias for layer in layers])
-    return [Summed.of(weight=weight, bias=bias, normalisation="symmetric")]
+    return build.message(Summed.of(weight=weight, bias=bias, normalisation="symmetric"), x)
 
 
-def _batched(layer: GCNConv, graph: BatchedGraph) -> Layer:
+def _batched(layer: GCNConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
     if layer.normalize:
-        matrix = normalised(graph, improved=layer.improved, loops=layer.add_self_loops)
+        matrix = normalised(graph, edge_weight, improved=layer.improved, loops=layer.add_self_loops)
     else:
-        matrix = summed(graph)
+        matrix = summed(graph, edge_weight)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         return biased(graph.spread(matrix, graph.linear(x, weights["lin.weight"])), weights.get("bias"))
@@ -42,5 +43,6 @@ register_layer_type(
         toggled=_toggled,
         can_batch=lambda c: c.aggr == "add",
         batched=_batched,
+        batched_arguments=("edge_weight",),
     )
 )

@@ -13,12 +13,12 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _batched(layer: GraphConv, graph: BatchedGraph) -> Layer:
-    matrix = None if layer.aggr == "max" else summed(graph, mean=layer.aggr == "mean")
+def _batched(layer: GraphConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    matrix = None if layer.aggr == "max" else summed(graph, edge_weight, mean=layer.aggr == "mean")
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         if matrix is None:
-            received = graph.linear(largest(graph.dense(x), graph), weights["lin_rel.weight"])
+            received = graph.linear(largest(graph.dense(x), graph, edge_weight), weights["lin_rel.weight"])
         else:
             received = graph.spread(matrix, graph.linear(x, weights["lin_rel.weight"]))
         return biased(received, weights.get("lin_rel.bias")) + graph.linear(x, weights["lin_root.weight"])
@@ -31,5 +31,6 @@ register_layer_type(
         convolution=GraphConv,
         can_batch=lambda c: c.aggr in ("add", "sum", "mean", "max"),
         batched=_batched,
+        batched_arguments=("edge_weight",),
     )
 )

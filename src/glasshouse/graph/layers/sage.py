@@ -13,6 +13,7 @@ from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.maximum import Maximum
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.training.batched.graphs import BatchedGraph, side_by_side
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, largest, summed
 from glasshouse.graph.training.sparse import SparseMatrix
@@ -20,13 +21,13 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(layers: Sequence[SAGEConv]) -> list[Summed | Maximum]:
+def _toggled(layers: Sequence[SAGEConv], build: Builder, x: Slot) -> Slot:
     weight = batched_maps([layer.lin_l for layer in layers])
     root = batched_maps([layer.lin_r for layer in layers]) if layers[0].root_weight else None
     bias = batched_vectors([layer.lin_l.bias for layer in layers])
     if layers[0].aggr == "max":
-        return [Maximum(weight=weight, root=root, bias=bias)]
-    return [Summed.of(weight=weight, bias=bias, root=root, normalisation="mean")]
+        return build.message(Maximum(weight=weight, root=root, bias=bias), x)
+    return build.message(Summed.of(weight=weight, bias=bias, root=root, normalisation="mean"), x)
 
 
 def _batched(layer: SAGEConv, graph: BatchedGraph) -> Layer:
@@ -73,7 +74,6 @@ register_layer_type(
         convolution=SAGEConv,
         can_toggle=lambda c: c.aggr in ("max", "mean") and not c.normalize and not c.project,
         toggled=_toggled,
-        options=("aggr",),
         can_batch=lambda c: c.aggr in ("mean", "max", "add", "sum"),
         batched=_batched,
     )

@@ -10,6 +10,7 @@ from torch_geometric.nn import SGConv
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised
 from glasshouse.graph.training.sparse import SparseMatrix
@@ -17,7 +18,7 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(layers: Sequence[SGConv]) -> list[Summed]:
+def _toggled(layers: Sequence[SGConv], build: Builder, x: Slot) -> Slot:
     """Averaging and the linear map commute: map first, so that the K averages have one column per class only."""
     weight = batched_maps([layer.lin for layer in layers])
     bias = batched_vectors([layer.lin.bias for layer in layers])
@@ -34,11 +35,13 @@ def _toggled(layers: Sequence[SGConv]) -> list[Summed]:
         )
         for step in range(2, layers[0].K + 1)
     ]
-    return [first, *rest]
+    for step in (first, *rest):
+        x = build.message(step, x)
+    return x
 
 
-def _batched(layer: SGConv, graph: BatchedGraph) -> Layer:
-    matrix = normalised(graph, loops=layer.add_self_loops)
+def _batched(layer: SGConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    matrix = normalised(graph, edge_weight, loops=layer.add_self_loops)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         hidden = graph.linear(x, weights["lin.weight"])
@@ -56,5 +59,6 @@ register_layer_type(
         toggled=_toggled,
         can_batch=lambda c: c.aggr == "add",
         batched=_batched,
+        batched_arguments=("edge_weight",),
     )
 )

@@ -13,8 +13,8 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _batched(layer: TAGConv, graph: BatchedGraph) -> Layer:
-    matrix = normalised(graph, loops=False) if layer.normalize else summed(graph)
+def _batched(layer: TAGConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    matrix = normalised(graph, edge_weight, loops=False) if layer.normalize else summed(graph, edge_weight)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         """Sum of A^k x W_k by Horner's rule, so that messages are as wide as the result and not as the features."""
@@ -26,4 +26,11 @@ def _batched(layer: TAGConv, graph: BatchedGraph) -> Layer:
     return step
 
 
-register_layer_type(LayerType(convolution=TAGConv, can_batch=lambda c: c.aggr == "add", batched=_batched))
+register_layer_type(
+    LayerType(
+        convolution=TAGConv,
+        can_batch=lambda c: c.aggr == "add",
+        batched=_batched,
+        batched_arguments=("edge_weight",),
+    )
+)

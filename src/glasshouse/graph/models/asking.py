@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,15 +14,21 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from glasshouse.errors import InputError
+from glasshouse.graph.models.arguments import Arguments, bind_arguments
+from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.programs.checking import checked_program
+from glasshouse.graph.programs.program import NoProgram, Program
 from glasshouse.graph.programs.reach import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 
-__all__ = ["Manners", "ask_model", "manners_of", "meet", "quiet", "refuse_caches"]
+__all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
 
 _UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
+_PLAIN = Arguments()  # x and edge_index
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +38,10 @@ class Manners:
     Args:
         hops: L, how many steps along the edges a change can travel to an answer.
         everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
-        takes_data: whether it is called with one `Data` instead of ``x`` and ``edge_index``.
+        arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
         probabilities: whether it gives probabilities instead of logits.
+        program: what it does, as calls that engines can take apart; None for a black box.
+        obstacle: why there is no program, in one line.
         measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
         notes: what a reader of the report should know about this.
 
@@ -45,8 +52,10 @@ class Manners:
 
     hops: int = _UNKNOWN_HOPS
     everywhere: bool = False
-    takes_data: bool = False
+    arguments: Arguments = _PLAIN
     probabilities: bool = False
+    program: Program | None = None
+    obstacle: str = ""
     measured: bool = True
     notes: tuple[str, ...] = ()
 
@@ -63,43 +72,57 @@ def manners_of(model: Model) -> Manners:
     return Manners(hops=_stated(model) or _UNKNOWN_HOPS, measured=False)
 
 
-def meet(models: Sequence[Model], x: Tensor, edge_index: Tensor, *, parts: bool = True) -> None:
-    """Measure every model that is not one of ours and was not met before; afterwards `manners_of` knows it.
+def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
+    """Take every model apart that was not met before, or measure it; afterwards `manners_of` knows it.
 
     Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
 
     Args:
         models: the target and its shadow models.
-        x: [n, features].
-        edge_index: [2, edges].
+        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], and values of edges if it has any.
         parts: whether models will be asked about parts of the graph; if not, their reach does not matter.
 
     Example:
         >>> from torch_geometric.nn import GCN
-        >>> _ = torch.manual_seed(0)  # with other weights, a ReLU may be 0 everywhere and hide a layer
-        >>> model = GCN(3, 16, num_layers=3, out_channels=2)
-        >>> meet([model], torch.randn(5, 3), torch.tensor([[0, 1], [1, 0]]))
+        >>> model = GCN(3, 4, num_layers=3, out_channels=2)
+        >>> meet([model], Data(x=torch.randn(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
         >>> manners_of(model).hops
         3
     """
-    new = [model for model in models if not _is_ours(model) and not _is_known(model, measured=parts)]
+    held = held_values(data)
+    new = [model for model in models if not _is_known(model, held, measured=parts)]
     groups: dict[object, list[Model]] = {}
     for model in new:
         groups.setdefault(_shape(model), []).append(model)
-    both_ways = is_undirected(edge_index, num_nodes=len(x)) if edge_index.numel() else True
+    if not groups:
+        return
+    both_ways = is_undirected(data.edge_index, num_nodes=len(data.x)) if data.edge_index.numel() else True
     for group in groups.values():
-        device = model_device(group)
-        features, edges = (x, edge_index) if device is None else (x.to(device), edge_index.to(device))
+        graph, device = with_edges(data), model_device(group)
+        graph = graph if device is None else graph.to(device)
         with quiet(group):
-            found = [_tried(model, features, edges) for model in group]
+            found = [_tried(model, graph) for model in group]
             if parts:
+                refuse_caches(group)
+                found = _taken_apart(group, found, graph)
                 found = [
-                    _measured(model, manners, features, edges, both_ways=both_ways, first=model is group[0])
-                    for model, manners in zip(group, found, strict=True)
+                    one if one.program else _measured(model, one, graph, both_ways=both_ways, first=model is group[0])
+                    for model, one in zip(group, found, strict=True)
                 ]
         hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
         for model, manners in zip(group, found, strict=True):
             _remember(model, _with_notes(model, replace(manners, hops=hops, everywhere=everywhere)))
+
+
+def asked(model: Any) -> Asked:
+    """The module that the model's program was traced from; its layers and weights are the model's own.
+
+    Example:
+        >>> type(asked(nn.Linear(2, 2))).__name__
+        'Asked'
+    """
+    arguments = manners_of(model).arguments
+    return Asked(model, takes_data=arguments.takes_data, keywords=dict(arguments.bound))
 
 
 def refuse_caches(models: Sequence[Model]) -> None:
@@ -121,15 +144,22 @@ def refuse_caches(models: Sequence[Model]) -> None:
                 )
 
 
-def ask_model(model: Model, x: Tensor, edge_index: Tensor) -> Tensor:
-    """Logits [n, classes] of any model, asked as its manners describe.
+def ask_model(model: Model, data: Data) -> Tensor:
+    """Logits [n, classes] of any model about all nodes of a graph, asked as its manners describe.
+
+    Args:
+        model: to ask.
+        data: ``x`` [n, features], ``edge_index`` [2, edges], and the values of these edges if they have any. A model
+            is not given anything else, such as labels.
 
     Example:
-        >>> ask_model(lambda x, edge_index: {"logits": x}, torch.eye(2), torch.empty(2, 0)).shape
+        >>> alone = Data(x=torch.eye(2), edge_index=torch.empty(2, 0))
+        >>> ask_model(lambda x, edge_index: {"logits": x}, alone).shape
         torch.Size([2, 2])
     """
-    manners = manners_of(model)
-    answer = _called(model, x, edge_index, takes_data=manners.takes_data)
+    manners, held = manners_of(model), held_values(data)
+    known = manners.arguments.held == held and _is_known(model, held, measured=False)
+    answer = _called(model, data, manners.arguments if known else bind_arguments(model, held))
     return _log(answer) if manners.probabilities else answer
 
 
@@ -147,14 +177,52 @@ def quiet(models: Sequence[Model]) -> Iterator[None]:
             model.train()
 
 
-def _measured(
-    model: Model, manners: Manners, x: Tensor, edge_index: Tensor, *, both_ways: bool, first: bool
-) -> Manners:
+def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data) -> list[Manners]:
+    """The manners of models of one shape with their programs, or with the reason why there is none.
+
+    The first program is tried on a part of the graph; the others need only do the same calls.
+    """
+    known: dict[tuple[object, ...], Program] = {}
+    answers = []
+    for model, manners in zip(models, found, strict=True):
+        try:
+            program = _program(model, manners, data, known)
+        except NoProgram as reason:
+            answers.append(replace(manners, obstacle=str(reason)))
+            continue
+        hops = max(program.hops, _stated_attribute(model))
+        answers.append(replace(manners, hops=hops, program=program, measured=True))
+    if any(one.program is None for one in answers):  # models of one shape are asked in one way
+        why = next(one.obstacle for one in answers if one.program is None)
+        answers = [replace(one, program=None, obstacle=why, measured=False) for one in answers]
+    return answers
+
+
+def _program(model: Model, manners: Manners, data: Data, known: dict[tuple[object, ...], Program]) -> Program:
+    if not isinstance(model, nn.Module):
+        raise NoProgram("it is not a torch module")
+    arguments = manners.arguments
+    keywords = dict(arguments.bound)
+    signature = traced(model, takes_data=arguments.takes_data, keywords=keywords).signature
+    if signature not in known:
+        known[signature] = checked_program(
+            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=LAYER_TYPES
+        )
+    return known[signature]
+
+
+def _stated_attribute(model: Model) -> int:
+    """A user may know about paths that a trace or the trained weights do not show."""
+    attribute = getattr(model, "hops", 0)
+    return attribute if isinstance(attribute, int) else 0
+
+
+def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, first: bool) -> Manners:
     """The manners with the reach; the first model of a group is also asked about the graph itself."""
 
-    def ask(features: Tensor, edges: Tensor) -> Tensor:
+    def asked(features: Tensor, edges: Tensor, values: dict[str, Tensor]) -> Tensor:
         try:
-            return _called(model, features, edges, takes_data=manners.takes_data)
+            return _called(model, Data(x=features, edge_index=edges, **values), manners.arguments)
         except InputError:
             raise
         except Exception as error:
@@ -163,36 +231,77 @@ def _measured(
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    refuse_caches([model])
-    expected = _stated(model)
-    reach = reach_on_path(ask, x, both_ways=both_ways, expected=expected)
+    values = edge_values(data)
+    found = []
+    for place in _typical_edges(values):
+
+        def along(features: Tensor, edges: Tensor, place: int = place) -> Tensor:
+            count = edges.shape[1]
+            return asked(features, edges, {name: v[place].expand(count, *v.shape[1:]) for name, v in values.items()})
+
+        found.append(reach_on_path(along, data.x, both_ways=both_ways, expected=_stated(model)))
+    reach = ModelReach(max(one.hops for one in found), any(one.everywhere for one in found))
     if first and not reach.everywhere:
-        reach = reach_on_graph(ask, x, edge_index, hops=reach.hops)
-    attribute = getattr(model, "hops", 0)  # a user may know about paths that the trained weights do not use
-    stated = attribute if isinstance(attribute, int) else 0
-    reach = ModelReach(max(reach.hops, stated), reach.everywhere)
+        pairs = _pair_numbers(data.edge_index, len(data.x))
+
+        def within(features: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
+            kept = torch.isin(pairs, _pair_numbers(edges, len(data.x)))
+            return asked(features, edges, {name: v[kept] for name, v in values.items()})
+
+        reach = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
+    reach = ModelReach(max(reach.hops, _stated_attribute(model)), reach.everywhere)
     return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
 
 
-def _tried(model: Model, x: Tensor, edge_index: Tensor) -> Manners:
+def _typical_edges(values: dict[str, Tensor]) -> list[int]:
+    """Edges whose values a made-up path gets: the one with the largest, and one at random; a 0 would hide a path.
+
+    All edges of a path get the same values, so that they do not depend on the order of nodes and edges.
+    """
+    sizes = [value.double().abs().flatten(1).sum(1) if value.ndim > 1 else value.abs() for value in values.values()]
+    if not sizes or not len(sizes[0]):
+        return [0]
+    drawn = torch.randint(len(sizes[0]), (1,), generator=torch.Generator().manual_seed(0))
+    return [int(sizes[0].argmax()), int(drawn)]
+
+
+def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
+    """[E] one number for each pair of nodes that an edge joins."""
+    return edge_index[0] * count + edge_index[1]
+
+
+def _tried(model: Model, data: Data) -> Manners:
     """Whether the model takes x and edges or a `Data`, and whether its answers are probabilities."""
+    if type(model) is GNN:  # ours: it takes x and edges, and gives logits
+        return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
+    guess = bind_arguments(model, held_values(data))
+    other = Arguments(takes_data=not guess.takes_data, held=guess.held)
     faults = []
-    for takes_data in (False, True):
+    for arguments in (guess, other):
         try:
-            answer = _called(model, x, edge_index, takes_data=takes_data)
+            answer = _called(model, data, arguments)
         except InputError:
             raise
         except Exception as error:
             faults.append(_first_line(error))
             continue
-        rounding(functools.partial(_called, model, takes_data=takes_data), x, edge_index, answer)
+        rounding(lambda *_: _called(model, data, arguments), data.x, data.edge_index, answer)  # noqa: B023 (used at once)
         probabilities = looks_like_probabilities(answer)
-        return Manners(hops=_stated(model), takes_data=takes_data, probabilities=probabilities, measured=False)
-    raise InputError(f"model: it cannot be called as model(x, edge_index): {faults[0]}")
+        return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, measured=False)
+    raise InputError(_uncallable(guess, faults[0]))
 
 
-def _called(model: Any, x: Tensor, edge_index: Tensor, *, takes_data: bool) -> Tensor:
-    answer = unwrapped(model(Data(x=x, edge_index=edge_index)) if takes_data else model(x, edge_index))
+def _uncallable(arguments: Arguments, fault: str) -> str:
+    if arguments.takes_data:
+        return f"model: it cannot be called as model(data): {fault}"
+    given = [f"{parameter}=data.{name}" for parameter, name in arguments.bound]
+    advice = "".join(f" Set data.{name} = None if it was trained without." for _, name in arguments.bound)
+    return f"model: it cannot be called as model({', '.join(['x', 'edge_index', *given])}): {fault}{advice}"
+
+
+def _called(model: Any, data: Data, arguments: Arguments) -> Tensor:
+    answer = unwrapped(arguments.call(model, data))
+    x = data.x
     if not isinstance(answer, Tensor):
         answer = torch.as_tensor(answer, device=x.device)
     if not answer.is_floating_point():
@@ -220,7 +329,12 @@ def _with_notes(model: Model, manners: Manners) -> Manners:
             "The model's answers about a node depend on the whole graph (as with GraphNorm, PairNorm or a virtual "
             "node), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all members."
         )
-    elif isinstance(stated := getattr(model, "hops", None), int) and stated < manners.hops:
+    elif manners.obstacle:
+        notes.append(
+            f"The model is asked as a black box, which is exact but slow: {manners.obstacle}. A module of layers and "
+            f"operations on single nodes would be taken apart."
+        )
+    if not manners.everywhere and isinstance(stated := getattr(model, "hops", None), int) and stated < manners.hops:
         notes.append(
             f"The model says hops = {stated}, but its answers change up to {manners.hops} steps away; "
             f"{manners.hops} is used."
@@ -230,6 +344,11 @@ def _with_notes(model: Model, manners: Manners) -> Manners:
             "The model answers with probabilities (rows are not negative and sum to 1); they are used as such, not "
             "as logits."
         )
+    notes += [f"The graph has {name}, which the model does not use." for name in manners.arguments.unused]
+    notes += [
+        f"The model is given the graph's {name} as its argument {parameter}."
+        for parameter, name in manners.arguments.bound
+    ]
     return replace(manners, notes=tuple(notes))
 
 
@@ -241,14 +360,6 @@ def _stated(model: Model) -> int:
     return counted_layers(model) if isinstance(model, nn.Module) else 0
 
 
-def _is_ours(model: Model) -> bool:
-    """Whether it is our own network of known layers, so that nothing needs to be measured."""
-    return type(model) is GNN and all(
-        type(layer) in LAYER_TYPES and not getattr(layer, "cached", False) and layer.flow == "source_to_target"
-        for layer in model.convolutions
-    )
-
-
 def _shape(model: Model) -> object:
     """What must be equal for two black boxes to be of one kind."""
     if isinstance(model, nn.Module):
@@ -256,10 +367,12 @@ def _shape(model: Model) -> object:
     return type(model), getattr(model, "__qualname__", None)
 
 
-def _is_known(model: Model, *, measured: bool) -> bool:
+def _is_known(model: Model, held: HeldValues, *, measured: bool) -> bool:
+    """Whether a model was met on a graph whose edges have such values."""
     place, manners = _KNOWN.get(id(model), (None, None))
-    found = place is not None and manners is not None and place() is model
-    return found and (not measured or bool(manners and manners.measured))
+    if place is None or manners is None or place() is not model or manners.arguments.held != held:
+        return False
+    return manners.measured or not measured
 
 
 def _remember(model: Model, manners: Manners) -> None:

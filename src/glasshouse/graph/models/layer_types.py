@@ -1,17 +1,20 @@
 """The convolutions whose inner steps are known: how several models are toggled row by row and trained in one pass.
 
-A layer of another type works too. It is then measured, asked as a black box, and trained one model at a time.
+A layer of another type works too: it is measured, and then asked itself about the rows that change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from torch import nn
 
-__all__ = ["LAYER_TYPES", "LayerType", "register_layer_type"]
+from glasshouse.graph.programs.program import MessageStep, Value
+
+__all__ = ["LAYER_TYPES", "LayerType", "arguments_of", "register_layer_type"]
 
 
 def _never(layer: Any) -> bool:
@@ -29,12 +32,15 @@ class LayerType:
     Args:
         convolution: the class itself; subclasses are not included, since they may compute something else.
         can_toggle: whether the toggle engine understands a layer's options.
-        toggled: the same layer of K models, as `glasshouse.graph.rule.toggle.layers.base.Layer` with all their weights;
-            one per step of message passing.
-        options: attributes that must be equal for two layers to be toggled together, beyond shapes and ``repr``.
+        toggled: adds the same layer of K models to a `glasshouse.graph.rule.toggle.lowering.Builder`: called with the
+            layers, the builder and the value that the layer reads, it returns the value that the layer makes.
+        arguments: names of parameters with edge values that ``toggled`` understands beside ``x`` and ``edge_index``;
+            it gets them by name, [edges, 1, ...], or [edges, models, ...] if each model computes its own.
         can_batch: whether batched training understands a layer's options.
         batched: a layer on the graphs of K models (`glasshouse.graph.training.batched.graphs.BatchedGraph`), as
             `glasshouse.graph.training.batched.layers.Layer`.
+        batched_arguments: names of parameters with one number per edge that ``batched`` understands; it gets those of
+            all graphs by name, [edges].
 
     Example:
         >>> from torch_geometric.nn import GraphConv
@@ -44,10 +50,16 @@ class LayerType:
 
     convolution: type[nn.Module]
     can_toggle: Callable[[Any], bool] = _never
-    toggled: Callable[[Sequence[Any]], list[Any]] = _refuse
-    options: tuple[str, ...] = ()
+    toggled: Callable[..., Any] = _refuse
+    arguments: tuple[str, ...] = ()
     can_batch: Callable[[Any], bool] = _never
-    batched: Callable[[Any, Any], Any] = _refuse
+    batched: Callable[..., Any] = _refuse
+    batched_arguments: tuple[str, ...] = ()
+
+    def understands(self, layer: Any, given: Mapping[str, Any]) -> bool:
+        """Whether a layer that is called with these arguments can be toggled in the form of its type."""
+        plain = isinstance(given.get("x"), Value) and given.keys() <= {"x", "edge_index", *self.arguments}
+        return plain and layer.flow == "source_to_target" and bool(self.can_toggle(layer))
 
 
 LAYER_TYPES: dict[type[nn.Module], LayerType] = {}
@@ -56,7 +68,7 @@ LAYER_TYPES: dict[type[nn.Module], LayerType] = {}
 def register_layer_type(layer_type: LayerType) -> None:
     """Make a layer type known; a second one for the same class replaces the first.
 
-    How far such a layer sees is then read off the layer (`glasshouse.graph.programs.reach.counted_layers`), not measured.
+    How far such a layer sees is then counted (`glasshouse.graph.programs.reach.counted_layers`), not measured.
 
     Example:
         >>> from torch_geometric.nn import GraphConv
@@ -66,3 +78,20 @@ def register_layer_type(layer_type: LayerType) -> None:
         >>> _ = LAYER_TYPES.pop(GraphConv)
     """
     LAYER_TYPES[layer_type.convolution] = layer_type
+
+
+def arguments_of(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
+    """The arguments of a recorded call by the names of the layer's parameters, without those that are None.
+
+    Example:
+        >>> from torch_geometric.nn import GCNConv
+        >>> from glasshouse.graph.programs.tracing import traced
+        >>> layer = GCNConv(3, 2)
+        >>> sorted(arguments_of(layer, traced(layer).messages[0]))
+        ['edge_index', 'x']
+    """
+    try:
+        bound = inspect.signature(layer.forward).bind(*step.args, **step.kwargs)
+    except TypeError:  # the layer itself will say what is wrong
+        return dict(step.kwargs)
+    return {name: value for name, value in bound.arguments.items() if value is not None}

@@ -11,24 +11,25 @@ from torch_geometric.data import Data
 from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import ask_model, quiet
+from glasshouse.graph.models.edge_values import with_edges
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.losses import losses_from_logits
 
 __all__ = ["node_logits", "node_losses"]
 
 
-def node_logits(models: Sequence[Model], data: Data, edge_index: Tensor) -> Iterator[FloatArray]:
+def node_logits(models: Sequence[Model], data: Data, edges: Tensor | None = None) -> Iterator[FloatArray]:
     """Logits of one model after another, float64 [n, C]; a model with too few classes is refused.
 
     Args:
         models: to ask.
-        data: the graph, of which ``x`` and ``y`` are used.
-        edge_index: [2, edges] that the models are given.
+        data: the graph.
+        edges: which of its edges the models are given, bool [E] or positions; all by default.
 
     Example:
         >>> import torch
-        >>> data = Data(x=torch.eye(2), y=torch.tensor([0, 1]))
-        >>> next(node_logits([lambda x, edges: x - 1], data, torch.empty((2, 0), dtype=torch.long)))
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
+        >>> next(node_logits([lambda x, edges: x - 1], data, torch.tensor([False])))
         array([[ 0., -1.],
                [-1.,  0.]])
     """
@@ -36,23 +37,23 @@ def node_logits(models: Sequence[Model], data: Data, edge_index: Tensor) -> Iter
     for model in models:
         device = model_device([model]) or data.x.device
         with quiet([model]):
-            logits: FloatArray = ask_model(model, data.x.to(device), edge_index.to(device)).double().cpu().numpy()
+            logits: FloatArray = ask_model(model, with_edges(data, edges).to(device)).double().cpu().numpy()
         if logits.ndim != 2 or logits.shape[1] <= last:
             raise InputError(f"models: one answers with shape {logits.shape}, but the labels go up to {last}.")
         yield logits
 
 
-def node_losses(models: Sequence[Model], data: Data, edge_index: Tensor) -> FloatArray:
-    """Losses of all models on all nodes, float64 [K, n].
+def node_losses(models: Sequence[Model], data: Data, edges: Tensor | None = None) -> FloatArray:
+    """Losses of all models on all nodes, float64 [K, n], for all or some of the edges.
 
     Example:
         >>> import torch
-        >>> data = Data(x=torch.eye(2), y=torch.tensor([0, 1]))
-        >>> node_losses([lambda x, edges: x], data, torch.empty((2, 0), dtype=torch.long)).round(3)
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
+        >>> node_losses([lambda x, edges: x], data).round(3)
         array([[0.313, 0.313]])
     """
     labels = data.y.cpu().numpy().astype(np.int64)
     found = np.empty((len(models), len(labels)))
-    for row, logits in zip(found, node_logits(models, data, edge_index), strict=True):
+    for row, logits in zip(found, node_logits(models, data, edges), strict=True):
         row[:] = losses_from_logits(logits, labels)
     return found

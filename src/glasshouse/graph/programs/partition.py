@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import fx, nn
-from torch_geometric.nn import MessagePassing
 
 from glasshouse.graph.programs.program import MessageStep, NoProgram, RowStep, Step, Value
 
@@ -55,7 +54,6 @@ class _Rows:
 @dataclass(kw_only=True)
 class _Partition:
     root: nn.Module
-    layers: frozenset[str]
     kinds: dict[fx.Node, str] = field(default_factory=dict)
     same: dict[fx.Node, fx.Node] = field(default_factory=dict)  # calls that change nothing, and what they are given
     parts: list[_Rows | MessageStep] = field(default_factory=list)
@@ -67,7 +65,7 @@ class _Partition:
             self.kinds[node] = _KINDS[node.name]
         elif node.op == "output":
             return
-        elif node.op == "call_module" and self._passes_messages(str(node.target)):
+        elif node.op == "call_module" and self._passes_messages(node):
             self.kinds[node] = _NODES
             self.parts.append(self._message(node))
         elif self._changes_nothing(node):
@@ -76,8 +74,8 @@ class _Partition:
         else:
             self._add_rows(node)
 
-    def _passes_messages(self, path: str) -> bool:
-        return path in self.layers or isinstance(self.root.get_submodule(path), MessagePassing)
+    def _passes_messages(self, node: fx.Node) -> bool:
+        return any(self.kinds[self._true(given)] == _INDEX for given in node.all_input_nodes)
 
     def _true(self, node: fx.Node) -> fx.Node:
         return self.same.get(node, node)
@@ -132,8 +130,6 @@ class _Partition:
         if self.inlined(node):
             return
         in_place = works_in_place(node, self.root)
-        if in_place and any(len(self._users(value)) > 1 for value in values):
-            raise NoProgram(f"it changes a value in place that is used again ({_said(node)})")
         before = self.made.get(values[0]) if len(values) == 1 else None
         if before is not None and self._users(values[0]) == {node}:
             before.nodes.append(node)
@@ -157,8 +153,7 @@ class _Partition:
         derived = [one for one in given if self.kinds[one] == _INDEX and one.op != "placeholder"]
         if derived:
             raise NoProgram(f"it changes edge_index by itself ({_said(derived[0])})")
-        template: Any = fx.node.map_arg((node.args, node.kwargs), lambda one: _Mark(self._true(one).name))
-        args, kwargs = _valued(template)
+        args, kwargs = self._template((node.args, dict(node.kwargs)))
         return MessageStep(
             name=node.name,
             module=str(node.target),
@@ -167,6 +162,17 @@ class _Partition:
             args=args,
             kwargs=kwargs,
         )
+
+    def _template(self, given: Any) -> Any:
+        """Arguments with a `Value` for each recorded value."""
+        if isinstance(given, fx.Node):
+            return Value(self._true(given).name)
+        if isinstance(given, dict):
+            return {name: self._template(part) for name, part in given.items()}
+        if isinstance(given, list | tuple):
+            parts = [self._template(part) for part in given]
+            return tuple(parts) if isinstance(given, tuple) else parts
+        return given
 
     def finished(self, part: _Rows) -> RowStep:
         """A row step with its own graph."""
@@ -191,41 +197,19 @@ class _Partition:
         )
 
 
-@dataclass(frozen=True)
-class _Mark:
-    """A value's name, which ``map_arg`` does not look into."""
-
-    name: str
-
-
-def _valued(template: Any) -> Any:
-    if isinstance(template, _Mark):
-        return Value(template.name)
-    if isinstance(template, dict):
-        return {name: _valued(part) for name, part in template.items()}
-    if isinstance(template, (list, tuple)):
-        return (
-            tuple(_valued(part) for part in template) if isinstance(template, tuple) else [_valued(p) for p in template]
-        )
-    return template
-
-
 def _said(node: fx.Node) -> str:
     return str(getattr(node.target, "__name__", node.target))
 
 
-def steps_of(
-    graph: fx.Graph, root: nn.Module, answer: fx.Node, *, layers: frozenset[str]
-) -> tuple[tuple[Step, ...], str]:
+def steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:
     """The steps of a traced graph, and the name of the value that holds the answers.
 
     Args:
         graph: calls, without those that nothing depends on.
         root: the traced module.
         answer: the value of the answers.
-        layers: paths of modules that are taken as one message-passing layer.
     """
-    partition = _Partition(root=root, layers=layers)
+    partition = _Partition(root=root)
     for node in graph.nodes:
         partition.add(node)
     answer = partition._true(answer)

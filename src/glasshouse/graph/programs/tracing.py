@@ -55,13 +55,13 @@ class Asked(nn.Module):
 class _Tracer(fx.Tracer):
     """Looks into users' own modules, and records layers, norms and activations as single calls."""
 
-    def __init__(self, layers: frozenset[str]) -> None:
+    def __init__(self, whole: frozenset[str]) -> None:
         super().__init__()
-        self.layers = layers  # paths of modules that are taken as one message-passing layer
+        self.whole = whole  # paths of modules that are taken as one call
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether a module is one call."""
-        if isinstance(m, MessagePassing | JumpingKnowledge) or module_qualified_name in self.layers:
+        if isinstance(m, MessagePassing | JumpingKnowledge) or module_qualified_name in self.whole:
             return True
         home = type(m).__module__ + "."
         if home.startswith(_WITHIN):
@@ -86,26 +86,47 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         2
     """
     root = Asked(model, takes_data=takes_data, keywords=keywords)
-    layers: frozenset[str] = frozenset()
-    for _ in range(1 + sum(1 for _ in model.modules())):
-        graph = _graph(root, layers)
-        inside = _own_message_passing(root, graph, layers)
+    whole: frozenset[str] = frozenset()
+    while True:  # each turn takes one more module as a single call, so it ends
+        try:
+            with torch.no_grad():
+                graph = _Tracer(whole).trace(root)
+            inside = _own_message_passing(root, graph, whole)
+        except NoProgram:
+            raise
+        except Exception as error:
+            inside = _where(error, root, whole)
+            if inside is None:
+                line = (str(error).splitlines() or [""])[0][:160]
+                raise NoProgram(f"its forward pass cannot be traced ({type(error).__name__}: {line})") from error
         if inside is None:
-            steps, output = steps_of(graph, root, _answer(graph), layers=layers)
-            return Program(steps=steps, output=output, signature=_signature(graph, root))
-        layers |= {inside}
-    raise NoProgram("its modules pass messages in a way that cannot be taken apart")
+            break
+        whole |= {inside}
+    _follow_changes_in_place(graph, root)
+    graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
+    steps, output = steps_of(graph, root, _answer(graph))
+    return Program(steps=steps, output=output, signature=_signature(graph, root))
 
 
-def _graph(root: Asked, layers: frozenset[str]) -> fx.Graph:
-    try:
-        with torch.no_grad():
-            graph = _Tracer(layers).trace(root)
-    except Exception as error:
-        line = (str(error).splitlines() or [""])[0][:160]
-        raise NoProgram(f"its forward pass cannot be traced ({type(error).__name__}: {line})") from error
-    graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output") or works_in_place(node, root))
-    return graph
+def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
+    """The innermost module of the user's in whose forward pass the tracer failed, if it can be one call."""
+    paths = {id(module): path for path, module in root.named_modules() if path not in ("", "model")}
+    place, found = error.__traceback__, None
+    while place is not None:
+        owner = place.tb_frame.f_locals.get("self")
+        path = paths.get(id(owner)) if isinstance(owner, nn.Module) else None
+        found = path or found
+        place = place.tb_next
+    return None if found in whole else found
+
+
+def _follow_changes_in_place(graph: fx.Graph, root: Asked) -> None:
+    """Let calls after ``h.relu_()`` read its result instead of ``h``; the calls before it are not affected."""
+    seen: set[fx.Node] = set()
+    for node in graph.nodes:
+        seen.add(node)
+        if works_in_place(node, root) and node.args and isinstance(node.args[0], fx.Node):
+            node.args[0].replace_all_uses_with(node, delete_user_cb=lambda user: user not in seen)
 
 
 def _answer(graph: fx.Graph) -> fx.Node:
@@ -122,19 +143,16 @@ def _answer(graph: fx.Graph) -> fx.Node:
     return returned
 
 
-def _own_message_passing(root: Asked, graph: fx.Graph, layers: frozenset[str]) -> str | None:
+def _own_message_passing(root: Asked, graph: fx.Graph, whole: frozenset[str]) -> str | None:
     """The innermost module that uses ``edge_index`` by operations of its own; it is then taken as one layer."""
     index = next(node for node in graph.nodes if node.op == "placeholder" and node.name == "edge_index")
     for node in index.users:
-        if node.op == "call_module" and (
-            node.target in layers or isinstance(root.get_submodule(str(node.target)), MessagePassing)
-        ):
+        if node.op == "call_module":
             continue
         within = [path for path in node.meta.get("nn_module_stack", {}) if path not in ("", "model")]
-        within = [path for path in within if not isinstance(root.get_submodule(path), nn.Sequential | nn.ModuleList)]
-        if not within or within[-1] in layers:
-            raise NoProgram(f"it uses edge_index outside a layer ({node.op.removeprefix('call_')} {_name(node)})")
-        return within[-1]
+        if not within or within[-1] in whole:
+            raise NoProgram(f"it uses edge_index outside a layer ({_name(node)})")
+        return str(within[-1])
     return None
 
 

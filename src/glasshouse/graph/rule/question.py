@@ -7,9 +7,11 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import graph_faults
+from glasshouse.graph.models.edge_values import edge_values, with_edges
 
 __all__ = ["Hops", "Question", "ask", "check_width"]
 
@@ -23,13 +25,14 @@ class Question:
     Args:
         x: node features [n, features].
         edge_index: edges [2, edges], source first, as in PyTorch Geometric.
+        edge_weight: weights of the edges [edges], if the graph has any.
+        edge_attr: features of the edges [edges] or [edges, d], if the graph has any.
         labels: class of every node [n]; at least 0 for every node in a mask or a target.
         masks: sampled members, bool [masks, n].
         nodes: the target nodes, int64 [targets].
         hops: ``"model"`` sums over N_L(v), ``"affected"`` over every member whose prediction changes.
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
         >>> ask(data, torch.ones(1, 3, dtype=torch.bool), torch.tensor([2])).size
         3
@@ -41,6 +44,23 @@ class Question:
     masks: Tensor
     nodes: Tensor
     hops: Hops = "model"
+    edge_weight: Tensor | None = None
+    edge_attr: Tensor | None = None
+
+    def graph(self, edges: Tensor | None = None) -> Data:
+        """All nodes, and all edges or those that are chosen (bool [edges] or positions), with their values."""
+        return with_edges(self, edges)
+
+    def edge_values(self) -> dict[str, Tensor]:
+        """The values of the edges by name, [edges, ...]; without those that the graph does not have."""
+        return edge_values(self)
+
+    def induced(self, present: Tensor) -> Data:
+        """The graph that holds only the present nodes, bool [n], with new numbers, and the edges between them."""
+        part = self.graph(present[self.edge_index].all(0))
+        position = present.long().cumsum(0) - 1
+        part.x, part.edge_index = part.x[present], position[part.edge_index]
+        return part
 
     @property
     def size(self) -> int:
@@ -61,7 +81,6 @@ def ask(
         device: where to work; by default where ``data.x`` is.
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.ones(3, 2), edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0, 1, 0]))
         >>> ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([0]))
         Traceback (most recent call last):
@@ -83,6 +102,7 @@ def ask(
     missing = int((needed & ~(labels >= 0)).sum())  # NaN, in float labels, is not >= 0 either
     if missing:
         raise InputError(f"data.y: {missing} nodes in masks or targets have no label. Leave them out of both.")
+    values = {name: value.to(device) for name, value in edge_values(data).items()}
     return Question(
         x=data.x.to(device),
         edge_index=data.edge_index.long().to(device),
@@ -90,6 +110,8 @@ def ask(
         masks=masks,
         nodes=nodes,
         hops=hops,
+        edge_weight=values.get("edge_weight"),
+        edge_attr=values.get("edge_attr"),
     )
 
 

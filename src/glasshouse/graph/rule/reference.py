@@ -40,7 +40,7 @@ def reference_losses(
         tensor([[[0.6931]]], dtype=torch.float64)
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.x, question.edge_index)
+    meet(models, question.graph())
     with quiet(models):
         rows = [
             [[signal_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
@@ -80,18 +80,16 @@ def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tenso
     Absent nodes stay as isolated nodes, which no answer depends on; if a model looks at the whole graph, they are
     removed and their losses are 0.
     """
-    edges = question.edge_index[:, present[question.edge_index].all(0)]
+    graph = question.graph(present[question.edge_index].all(0))
     if manners_of(model).everywhere:
-        return induced_losses(model, question, present), edges
-    logits = check_width(ask_model(model, question.x, edges), question)
-    return tensor_losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), edges
+        return induced_losses(model, question, present), graph.edge_index
+    logits = check_width(ask_model(model, graph), question)
+    return tensor_losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), graph.edge_index
 
 
 def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
     """Losses [n] on the graph that holds only the present nodes, with new numbers; 0 for the others."""
-    position = present.long().cumsum(0) - 1
-    edges = position[question.edge_index[:, present[question.edge_index].all(0)]]
-    logits = check_width(ask_model(model, question.x[present], edges), question)
+    logits = check_width(ask_model(model, question.induced(present)), question)
     found = torch.zeros(question.size, dtype=torch.float64, device=question.x.device)
     found[present] = tensor_losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
     return found

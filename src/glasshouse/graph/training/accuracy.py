@@ -35,5 +35,5 @@ def node_accuracy(model: Model, data: Data, nodes: BoolArray, *, setting: Settin
     asked = nodes if setting == "inductive" else np.ones_like(nodes)
     graph = induced(data, asked, device=model_device([model]) or "cpu")
     with quiet([model]):
-        right = (ask_model(model, graph.x, graph.edge_index).argmax(dim=-1) == graph.y).cpu().numpy()
+        right = (ask_model(model, graph.shown()).argmax(dim=-1) == graph.y).cpu().numpy()
     return float(right[nodes[asked]].mean())

@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.induced import InducedGraph, induced
+from glasshouse.graph.models.asking import ask_model
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.population import random_subsets
 from glasshouse.progress import track
@@ -142,7 +143,7 @@ class _Watch:
 @torch.no_grad()
 def _accuracy(model: nn.Module, graph: InducedGraph) -> float:
     labelled = graph.y >= 0
-    right = model(graph.x, graph.edge_index).argmax(dim=1) == graph.y
+    right = ask_model(model, graph.shown()).argmax(dim=1) == graph.y
     return float(right[labelled].double().mean())
 
 

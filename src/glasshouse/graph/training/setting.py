@@ -53,7 +53,7 @@ def looks_transductive(models: Sequence[Model], data: Data, members: BoolArray) 
         for chosen in (everybody, who):
             graph = induced(data, chosen, device=device)
             with quiet([model]):
-                found = tensor_losses(ask_model(model, graph.x, graph.edge_index), graph.y.clamp(min=0)).cpu().numpy()
+                found = tensor_losses(ask_model(model, graph.shown()), graph.y.clamp(min=0)).cpu().numpy()
             means.append(float(found[who[chosen]].mean()))
         whole.append(means[0])
         alone.append(means[1])

@@ -14,6 +14,8 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.induced import induced
+from glasshouse.graph.models.arguments import bind_arguments
+from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.networks import NETWORKS, Network
 from glasshouse.graph.training.accuracy import node_accuracy
@@ -147,7 +149,9 @@ class GNNTrainer:
         with torch.random.fork_rng():  # weights and dropout use our seed, and the user's random stream stays unchanged
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.untrained(data).to(self.place)
-            read = logits_of(model, graph.x, graph.edge_index, classes=int(data.y.max()) + 1)
+            shown = graph.shown()
+            call = functools.partial(bind_arguments(model, held_values(shown)).call, data=shown)
+            read = logits_of(model, graph.x, graph.edge_index, classes=int(data.y.max()) + 1, call=call)
             optimizer = self.optimizer(model.parameters())
             # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights show whether it
             # is worth a second thread. Gathering messages is too short to share: threads would wait at each of them.
@@ -155,7 +159,7 @@ class GNNTrainer:
                 for epoch in range(1, self.epochs + 1):
                     model.train()
                     optimizer.zero_grad(set_to_none=True)
-                    logits = read(model(graph.x, graph.edge_index))
+                    logits = read(call(model))
                     nn.functional.cross_entropy(logits[labelled], graph.y[labelled]).backward()
                     optimizer.step()
                     if after_epoch is not None:

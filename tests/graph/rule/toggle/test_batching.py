@@ -1,41 +1,53 @@
 from __future__ import annotations
 
-from torch_geometric.nn import GATConv, GraphConv
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GATConv
 
+from glasshouse.graph.models.asking import meet
 from glasshouse.graph.models.gnn import GNN, build_gnn
-from glasshouse.graph.rule.toggle.batching import batch_layers, by_shape, can_batch, shape_of
+from glasshouse.graph.rule.toggle.batching import by_shape, shape_of
+from tests.graph.programs.modules import Two
+
+DATA = Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]]))
 
 
 def gnn(name: str, **changed: int) -> GNN:
     return build_gnn(name, **({"features": 3, "hidden": 4, "classes": 2} | changed))
 
 
+def met(*models: nn.Module) -> list[nn.Module]:
+    for model in models:
+        meet([model], Data(x=DATA.x.to(next(model.parameters()).dtype), edge_index=DATA.edge_index))
+    return list(models)
+
+
 def test_models_share_a_shape_where_layers_options_and_sizes_agree() -> None:
-    same = [shape_of(gnn("gat")) for _ in range(2)]
+    same = [shape_of(model) for model in met(gnn("gat"), gnn("gat"))]
     assert same[0] == same[1]
     other_slope = gnn("gat")
     for layer in other_slope.convolutions:
         layer.negative_slope = 0.5  # type: ignore[assignment]
-    unlike = [gnn("gat", hidden=8), gnn("gat", layers=3), gnn("gcn"), gnn("gat").double(), other_slope]
+    unlike = met(gnn("gat", hidden=8), gnn("gat", layers=3), gnn("gcn"), gnn("gat").double(), other_slope)
     assert same[0] not in [shape_of(model) for model in unlike]
 
 
+def test_a_users_modules_share_a_shape_only_with_equal_settings_of_what_lies_between_layers() -> None:
+    one, same, other = (shape_of(model) for model in met(Two(3), Two(3), Two(3, slope=0.3)))
+    assert one == same != other
+
+
 def test_models_are_grouped_by_shape_in_the_order_in_which_shapes_first_appear() -> None:
-    models = [gnn(name) for name in ("gcn", "gat", "gcn", "gin", "gat")]
+    models = met(*[gnn(name) for name in ("gcn", "gat", "gcn", "gin", "gat")])
     assert by_shape(models) == [[0, 2], [1, 4], [3]]
     assert by_shape([]) == []
 
 
-def test_layers_of_unknown_type_and_subclasses_are_black_boxes() -> None:
+def test_a_subclass_that_does_the_same_is_the_same_and_a_function_is_a_black_box() -> None:
     class Own(GNN):
         pass
 
-    unknown = GNN([GraphConv(3, 2)])
-    assert not can_batch(unknown)
-    assert not can_batch(Own([GATConv(3, 2)]))
-    assert shape_of(unknown)[0] == "black box"
-
-
-def test_a_relu_follows_every_layer_but_the_last() -> None:
-    steps = batch_layers([gnn("gcn", layers=3) for _ in range(2)])
-    assert [step.relu for step in steps] == [True, True, False]
+    ours, theirs = met(GNN([GATConv(3, 2)]), Own([GATConv(3, 2)]))
+    assert shape_of(ours) == shape_of(theirs)
+    assert shape_of(lambda x, edge_index: x)[0] == "black box"

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse.graph.rule.toggle.balls import draw_rings, target_ball
-from glasshouse.graph.rule.toggle.batching import batch_layers
 from glasshouse.graph.rule.toggle.front import Front, growth_costs
+from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph, coalesce, mask_graph
-from tests.graph.random_graphs import Case, random_cases, random_models
+from tests.graph.random_graphs import Case, random_cases
 
 
 def masked(case: Case) -> MaskedGraph:
@@ -49,10 +49,10 @@ def test_a_part_of_a_front_is_the_front_of_those_targets_alone(case: Case, cut: 
 def test_the_estimate_of_a_growth_is_no_less_than_what_it_grows_to(case: Case) -> None:
     graph = masked(case)
     front = start(graph)
-    (step, *_) = batch_layers(random_models("gcn", layers=1))
-    costs = growth_costs(graph, front, step, shared=True, logits=6)
-    least = growth_costs(graph, front, step, shared=True, logits=0)
+    layer = Summed.of(weight=torch.ones(2, 5, 3), bias=None, normalisation="symmetric")
+    costs = growth_costs(graph, front, layer, shared=True, logits=6)
+    least = growth_costs(graph, front, layer, shared=True, logits=0)
     ball = front.grown(graph).balls[1]
     rows = torch.bincount(ball.target, minlength=len(front.targets))
-    assert (costs >= rows * step.layer.cost(shared=True).row).all()
+    assert (costs >= rows * layer.cost(shared=True).row).all()
     assert (costs > least).all()

@@ -6,12 +6,25 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.graph.rule.question import Question, ask
-from glasshouse.graph.rule.toggle.batching import batch_layers
+from glasshouse.graph.rule.toggle.layers.summed import Summed
+from glasshouse.graph.rule.toggle.lowering import Builder
 from glasshouse.graph.rule.toggle.masked_graph import coalesce, mask_graph
 from glasshouse.graph.rule.toggle.plan import make_plan, target_costs
-from tests.graph.random_graphs import FEATURES, random_models
+from glasshouse.graph.rule.toggle.stages import Placed, place
+from tests.graph.random_graphs import FEATURES
 
-STEPS = batch_layers(random_models("gcn", layers=2, count=1))
+
+def two_layers() -> list[Placed]:
+    build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
+    value = build.features(width=FEATURES)
+    for width in (FEATURES, 8):
+        weight = torch.ones(1, width, 8)
+        value = build.rows(torch.relu, build.message(Summed.of(weight=weight, bias=None, normalisation="none"), value))
+    return place(build.operations, radius=None)
+
+
+STEPS = two_layers()
+COSTS = [step.cost() for step in STEPS]
 
 
 def star(leaves: int) -> Question:
@@ -25,12 +38,12 @@ def star(leaves: int) -> Question:
 
 
 def test_one_model_and_one_mask_are_the_least_however_little_memory_there_is() -> None:
-    plan = make_plan(STEPS, star(50), memory=1)
+    plan = make_plan(COSTS, star(50), memory=1)
     assert (plan.models, plan.masks) == (1, 1)
 
 
 def test_more_memory_never_means_less_at_once_and_temporary_arrays_stay_small_enough_for_torch() -> None:
-    plans = [make_plan(STEPS, star(50), memory=2**power) for power in range(10, 45)]
+    plans = [make_plan(COSTS, star(50), memory=2**power) for power in range(10, 45)]
     for fewer, more in itertools.pairwise(plans):
         assert fewer.models <= more.models
         assert fewer.temporary <= more.temporary <= 2**34
@@ -42,7 +55,6 @@ def test_a_hub_costs_more_than_a_lone_node_and_logits_cost_too() -> None:
     graph = mask_graph(coalesce(question.edge_index, question.size, torch.float32), question.masks[:1])
     alone = graph.members.new_zeros(1, question.size)
     empty = mask_graph(coalesce(question.edge_index, question.size, torch.float32), alone)
-    spans = [(0, 1), (1, 2)]
-    few, many = (target_costs(one, question.nodes, STEPS, spans, logits=3) for one in (empty, graph))
+    few, many = (target_costs(one, question.nodes, STEPS, logits=3) for one in (empty, graph))
     assert (many[0] > few[0]).all()
-    assert (target_costs(graph, question.nodes, STEPS, spans, logits=6) > many).all()
+    assert (target_costs(graph, question.nodes, STEPS, logits=6) > many).all()

@@ -125,7 +125,7 @@ def test_a_users_own_module_in_training_mode_is_asked_without_dropout_and_by_one
 
     target, *shadows = mixed(["gcn", "gat", "gat"])
     own = Watched(target).train()
-    meet([own], data.x, data.edge_index)  # its reach is measured before, in this thread
+    meet([own], data)  # its reach is measured before, in this thread
     callers.clear()
     found, _ = gibbs_masks([own, *shadows], data, chains=4, seed=1, threads=2)
     assert len(callers) == 1

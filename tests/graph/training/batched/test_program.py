@@ -240,3 +240,52 @@ def test_dropout_is_drawn_for_each_model_by_its_seed(data: Data) -> None:
     (plain,) = without.train_many(data, MEMBERS[:1], SEEDS[:1])
     assert not torch.allclose(plain.get_parameter("first.lin.weight"), many[0].get_parameter("first.lin.weight"))
     assert_same(lambda: Dropped(0.0), data)
+
+
+class Weighted(nn.Module):
+    """Layers that get numbers of the data, and one that gets numbers that the module computes itself."""
+
+    def __init__(self, layer: Make) -> None:
+        super().__init__()
+        self.first, self.second = layer(FEATURES, HIDDEN), layer(HIDDEN, CLASSES)
+        self.encode = nn.Linear(1, 1)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        x = self.first(x, edge_index, edge_weight).relu()
+        return self.second(x, edge_index, self.encode(edge_weight[:, None]).sigmoid().flatten())  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("data", [SPARSE, DENSE], ids=["sparse", "dense"])
+@pytest.mark.parametrize(
+    "layer",
+    [
+        GCNConv,
+        lambda a, b: GCNConv(a, b, normalize=False),
+        lambda a, b: GraphConv(a, b, aggr="mean"),
+        lambda a, b: GraphConv(a, b, aggr="max"),
+        lambda a, b: TAGConv(a, b, K=2),
+        lambda a, b: SGConv(a, b, K=2),
+    ],
+)
+def test_weights_of_edges_count_as_alone(layer: Make, data: Data) -> None:
+    weighted = data.clone()
+    weighted.edge_weight = torch.rand(data.edge_index.shape[1], generator=torch.Generator().manual_seed(0))
+    assert_same(lambda: Weighted(layer), weighted, epochs=2)
+
+
+class Whole(nn.Module):
+    """Takes one Data; its attention gets features of edges, which is done for each model on its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = GCNConv(FEATURES, HIDDEN), GATConv(HIDDEN, CLASSES, edge_dim=2)
+
+    def forward(self, data: Data) -> Tensor:
+        x = self.first(data.x, data.edge_index).relu()
+        return self.second(x, data.edge_index, data.edge_attr)  # type: ignore[no-any-return]
+
+
+def test_features_of_edges_count_as_alone() -> None:
+    described = SPARSE.clone()
+    described.edge_attr = torch.rand(SPARSE.edge_index.shape[1], 2, generator=torch.Generator().manual_seed(0))
+    assert_same(Whole, described)

@@ -59,7 +59,7 @@ def plain_answers(models: Sequence[Model], data: Data) -> PlainAnswers:
         >>> plain_answers([lambda x, edges: x], data).alone.round(3)
         array([[0.313, 0.313]])
     """
-    return PlainAnswers(node_losses(models, data, data.edge_index[:, :0]), node_losses(models, data, data.edge_index))
+    return PlainAnswers(node_losses(models, data, torch.arange(0)), node_losses(models, data))
 
 
 def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, engine: str = "auto") -> SampledAnswers:
@@ -77,6 +77,6 @@ def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, en
     """
     chosen = torch.from_numpy(masks)
     signal = toggle_losses(models, data, chosen, torch.arange(int(data.num_nodes)), engine=engine)
-    edges = data.edge_index
-    own = [node_losses(models, data, edges[:, mask.to(edges.device)[edges[0]]]) for mask in chosen]
+    senders = data.edge_index[0].cpu()
+    own = [node_losses(models, data, mask[senders]) for mask in chosen]
     return SampledAnswers(np.stack(own, axis=1), signal.cpu().numpy().astype(np.float64))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Ball, Rings, grow
-from glasshouse.graph.rule.toggle.batching import LayerStep
+from glasshouse.graph.rule.toggle.layers.base import Layer
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.plan import PATH_BYTES, ROW_BYTES, loss_bytes
 from glasshouse.graph.rule.toggle.segments import segment_sum, starts_of
@@ -63,13 +63,13 @@ class Front:
         return Rings(targets=self.targets, removes=self.removes, balls=[self.ball, ball], outward=[paths], around=None)
 
 
-def growth_costs(graph: MaskedGraph, front: Front, stage: LayerStep, *, shared: bool, logits: int) -> Tensor:
+def growth_costs(graph: MaskedGraph, front: Front, layer: Layer, *, shared: bool, logits: int) -> Tensor:
     """Bytes that each target's next ball takes at most, [targets].
 
     Args:
         graph: the union of masks.
         front: where it grows from.
-        stage: the layer that is toggled.
+        layer: that is toggled.
         shared: whether its inputs are the features, the same for all models.
         logits: logits of one node over all models if this is the last layer, else 0.
     """
@@ -78,5 +78,5 @@ def growth_costs(graph: MaskedGraph, front: Front, stage: LayerStep, *, shared: 
     paths = segment_sum(sent, starts).squeeze(1)
     paths += torch.where(front.removes, 0, graph.sources.count[front.targets])  # an added target receives too
     rows = (paths + starts.diff()).clamp(max=graph.size)
-    cost = stage.layer.cost(shared=shared)
+    cost = layer.cost(shared=shared)
     return rows * (cost.row + ROW_BYTES + loss_bytes(logits)) + paths * (cost.path + PATH_BYTES)

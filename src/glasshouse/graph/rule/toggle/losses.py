@@ -65,7 +65,7 @@ def toggle_losses(
     )
     if answer.numel() == 0:
         return answer
-    meet(models, question.x, question.edge_index)
+    meet(models, question.graph())
     with quiet(models):
         for numbers in by_shape(models):
             group = [models[number] for number in numbers]

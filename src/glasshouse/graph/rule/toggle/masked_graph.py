@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glasshouse.graph.rule.toggle.edge_copies import EdgeCopies
 from glasshouse.graph.rule.toggle.segments import starts_of
 
 __all__ = ["Adjacency", "Edges", "MaskedGraph", "coalesce", "mask_graph"]
@@ -27,6 +28,7 @@ class Edges:
     weight_by_receiver: Tensor  # [edges], how often each occurs
     weight_by_source: Tensor  # [edges]
     loops: Tensor  # [n], how many self-loops each node has
+    copies: EdgeCopies  # all edges, duplicates and self-loops too
 
 
 def coalesce(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
@@ -50,6 +52,7 @@ def coalesce(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
         weight_by_receiver=weight,
         weight_by_source=weight[order],
         loops=loops,
+        copies=EdgeCopies.of(edge_index, size),
     )
 
 
@@ -91,6 +94,7 @@ class MaskedGraph:
     receivers: Adjacency  # for any node: the members that it sends to
     loops: Tensor  # [N], self-loops of each node
     degree: Tensor  # [N], messages from members, counted with duplicates, without self-loops
+    copies: EdgeCopies  # finds the edges of the graph by their ends, for values of edges
 
 
 def mask_graph(edges: Edges, masks: Tensor) -> MaskedGraph:
@@ -115,6 +119,7 @@ def mask_graph(edges: Edges, masks: Tensor) -> MaskedGraph:
         receivers=receivers,
         loops=edges.loops.repeat(copies),
         degree=degree,
+        copies=edges.copies,
     )
 
 

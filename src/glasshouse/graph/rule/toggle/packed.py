@@ -7,21 +7,20 @@ on an ego-net just large enough to be exact for any layer, also for degree-norma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from glasshouse.graph.models.asking import ask_model, manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question, check_width
-from glasshouse.graph.rule.toggle.balls import Rings, draw_rings
+from glasshouse.graph.rule.toggle.balls import draw_rings
 from glasshouse.graph.rule.toggle.masked_graph import Edges, MaskedGraph, coalesce, mask_graph
+from glasshouse.graph.rule.toggle.nets import Nets, draw_nets
 from glasshouse.graph.rule.toggle.registry import register_engine
 from glasshouse.graph.rule.toggle.segments import (
     bag_sum,
-    distinct,
-    expand,
     lookup,
     segment_sum,
     slices_within,
@@ -61,23 +60,19 @@ class Packed:
         return torch.stack(rows, dim=1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Nets:
-    """Toggled ego-nets of a chunk of targets, as one disjoint union sorted by target."""
-
-    target: Tensor  # [rows]
-    node: Tensor  # [rows]
-    edges: Tensor  # [2, edges], rows, sorted by target
-    edge_target: Tensor  # [edges]
-
-
 def _under_mask(
-    models: Sequence[Model], question: Question, edges: Edges, mask: Tensor, *, hops: int, memory: int
+    models: Sequence[Model],
+    question: Question,
+    edges: Edges,
+    mask: Tensor,
+    *,
+    hops: int,
+    memory: int,
 ) -> Tensor:
     """S under one mask, [models, nodes]."""
     graph = mask_graph(edges, mask.unsqueeze(0))
-    inside = question.edge_index[:, mask[question.edge_index].all(0)]
-    kept = torch.stack([_losses(model, question.x, inside, question.labels, question) for model in models], dim=1)
+    inside = question.graph(mask[question.edge_index].all(0))
+    kept = torch.stack([_losses(model, inside, question.labels, question) for model in models], dim=1)
     radius = hops + (question.hops == "affected")  # a black box may divide by degrees, which reach one hop further
     signal = kept.new_empty(len(question.nodes), len(models))
     for part in slices_within(_index_cost(graph, question.nodes, radius + hops + 2), memory / 2):
@@ -85,7 +80,7 @@ def _under_mask(
         rings = draw_rings(graph, targets, radius=radius, around=False)
         ball = rings.balls[-1]
         wanted = ball.keys[~(rings.removes[ball.target] & (ball.node == targets[ball.target]))]
-        nets = _draw_nets(graph, rings, wanted, hops=hops)
+        nets = draw_nets(graph, targets, rings.removes, wanted, hops=hops)
         position, _ = lookup(nets.target * question.size + nets.node, wanted)
         after = torch.cat(
             [_ask(models, question, nets, part) for part in _queries(nets, question, len(targets), memory / 2)]
@@ -102,9 +97,9 @@ def _under_mask(
     return signal.T
 
 
-def _losses(model: Model, x: Tensor, edge_index: Tensor, labels: Tensor, question: Question) -> Tensor:
+def _losses(model: Model, graph: Data, labels: Tensor, question: Question) -> Tensor:
     """One query: losses [rows]."""
-    logits = check_width(ask_model(model, x, edge_index), question)
+    logits = check_width(ask_model(model, graph), question)
     return tensor_losses(logits, labels.clamp(0, logits.shape[-1] - 1))
 
 
@@ -118,42 +113,7 @@ def _index_cost(graph: MaskedGraph, targets: Tensor, radius: int) -> Tensor:
     return rows.squeeze(1)[targets] * _INDEX_BYTES
 
 
-def _draw_nets(graph: MaskedGraph, rings: Rings, wanted: Tensor, *, hops: int) -> _Nets:
-    """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees."""
-    size, sources, device = graph.size, graph.sources, wanted.device
-    removed = rings.removes.nonzero().squeeze(1) * size + rings.targets[rings.removes]  # sorted keys of absent rows
-    added = (~rings.removes[rings.outward[0].source]).nonzero().squeeze(1)
-    added_source = rings.outward[0].source[added]  # messages of added targets, which no list of senders contains
-    added_from = added_source * size + rings.targets[added_source]
-    added_to = rings.balls[1].keys[rings.outward[0].receiver[added]]
-    added_weight = rings.outward[0].weight[added]
-    keys = wanted
-    for _ in range(hops + 1):
-        inner = keys
-        entry, owner = expand(sources.start[inner % size], sources.count[inner % size])
-        sender = inner[owner] // size * size + sources.other[entry]
-        _, absent = lookup(removed, sender)
-        present = (~absent).nonzero().squeeze(1)
-        sender, receiver, weight = sender[present], inner[owner[present]], sources.weight[entry[present]]
-        keys = distinct(torch.cat([inner, sender]))
-    # the net needs no more messages than those of the last round: those into the outermost senders change nothing
-    _, seen = lookup(inner, added_to)
-    looped = inner[graph.loops[inner % size] > 0]
-    sender = torch.cat([sender, added_from[seen], looped])
-    receiver = torch.cat([receiver, added_to[seen], looped])
-    weight = torch.cat([weight, added_weight[seen], graph.loops[looped % size]]).long()
-    receiver, order = receiver.sort(stable=True)
-    copies = torch.repeat_interleave(torch.arange(len(receiver), device=device), weight[order])  # duplicates stay
-    sender, receiver = sender[order][copies], receiver[copies]
-    return _Nets(
-        target=keys // size,
-        node=keys % size,
-        edges=torch.stack([torch.searchsorted(keys, sender), torch.searchsorted(keys, receiver)]),
-        edge_target=receiver // size,
-    )
-
-
-def _queries(nets: _Nets, question: Question, targets: int, limit: float) -> Iterator[tuple[slice, slice]]:
+def _queries(nets: Nets, question: Question, targets: int, limit: float) -> Iterator[tuple[slice, slice]]:
     """Rows and edges of each query: as many whole nets as fit."""
     row_start, edge_start = starts_of(nets.target, targets), starts_of(nets.edge_target, targets)
     width = 4 * (question.x.shape[1] + _HIDDEN)
@@ -166,10 +126,10 @@ def _queries(nets: _Nets, question: Question, targets: int, limit: float) -> Ite
         )
 
 
-def _ask(models: Sequence[Model], question: Question, nets: _Nets, part: tuple[slice, slice]) -> Tensor:
+def _ask(models: Sequence[Model], question: Question, nets: Nets, part: tuple[slice, slice]) -> Tensor:
     """Losses of all rows of some nets, [rows, models]."""
     rows, edges = part
     node = nets.node[rows]
-    edge_index = nets.edges[:, edges] - rows.start
-    x, labels = question.x[node], question.labels[node]
-    return torch.stack([_losses(model, x, edge_index, labels, question) for model in models], dim=1)
+    graph = question.graph(nets.edge_number[edges])
+    graph.x, graph.edge_index = graph.x[node], nets.edges[:, edges] - rows.start
+    return torch.stack([_losses(model, graph, question.labels[node], question) for model in models], dim=1)

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.question import Question
-from glasshouse.graph.rule.toggle.batching import LayerStep
+from glasshouse.graph.rule.toggle.layers.base import Cost
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import bag_sum
+from glasshouse.graph.rule.toggle.stages import Placed
 
 __all__ = ["PATH_BYTES", "ROW_BYTES", "WorkPlan", "default_memory", "loss_bytes", "make_plan", "target_costs"]
 
@@ -50,16 +51,16 @@ def default_memory(device: torch.device) -> int:
     return min(2**34, int(0.4 * free))
 
 
-def make_plan(stages: Sequence[LayerStep], question: Question, *, memory: int) -> WorkPlan:
+def make_plan(costs: Sequence[Cost], question: Question, *, memory: int) -> WorkPlan:
     """As many models and masks at once as fit; at least one of each.
 
     Args:
-        stages: the stages of one model.
+        costs: of the operations of one model.
         question: sizes of graph and masks.
         memory: bytes.
     """
     kept = int(memory * _KEPT_SHARE)
-    for_model = question.size * sum(stage.layer.cost(shared=i == 0).node for i, stage in enumerate(stages))
+    for_model = question.size * sum(cost.node for cost in costs)
     for_graph = question.edge_index.shape[1] * _EDGE_BYTES
     models = max(1, (kept - for_graph) // max(for_model, 1))
     masks = max(1, kept // max(for_model * min(models, 64) + for_graph, 1))
@@ -76,29 +77,27 @@ def loss_bytes(logits: int) -> int:
     return logits * _LOSS_BYTES
 
 
-def target_costs(
-    graph: MaskedGraph, targets: Tensor, stages: Sequence[LayerStep], spans: Sequence[tuple[int, int]], *, logits: int
-) -> Tensor:
+def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[Placed], *, logits: int) -> Tensor:
     """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
 
     Args:
         graph: the union of masks.
         targets: nodes in the union.
-        stages: the stages of all models.
-        spans: the balls that each stage reads and writes.
+        placed: the operations of all models, and the balls that they read and write.
         logits: logits of one node, over all models.
     """
     receivers = graph.receivers
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
+    working = [(one.inner, one.outer, one.cost()) for one in placed if one.outer is not None]
     rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
     balls = [rows]  # rows of ball 0, 1, ...: at most 1 + the sum over receivers
-    for _ in range(max(outer for _, outer in spans) + 1):
+    for _ in range(max(outer for _, outer, _ in working) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
     wanted = [ball.squeeze(1)[targets] for ball in balls]
-    total = wanted[spans[-1][1]].clamp(max=most_rows) * loss_bytes(logits)
-    for number, (stage, (inner, outer)) in enumerate(zip(stages, spans, strict=True)):
-        cost = stage.layer.cost(shared=number == 0)
+    total = wanted[working[-1][1]].clamp(max=most_rows) * loss_bytes(logits)
+    for inner, outer, cost in working:
         paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
         row_count = wanted[outer].clamp(max=most_rows)
-        total += row_count * (cost.row + ROW_BYTES) + paths * (cost.path + PATH_BYTES)
+        total += row_count * (cost.row + ROW_BYTES * (cost.path > 0))
+        total += paths * (cost.path + PATH_BYTES) * (cost.path > 0)
     return total

@@ -187,7 +187,7 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
         >>> [places.tolist() for places, _ in make().parts], side_by_side
         ([[0], [1, 2]], True)
     """
-    meet(models, data.x, data.edge_index)
+    meet(models, data)
     makers: list[tuple[IntArray, Callable[[], ModelGroup]]] = []
     side_by_side = True
     for numbers in by_shape(models):

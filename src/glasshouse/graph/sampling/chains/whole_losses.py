@@ -34,12 +34,12 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
 
     def asked(mask: BoolArray) -> FloatArray:
         members = torch.from_numpy(mask)
-        edges = data.edge_index[:, members[data.edge_index].all(0)]
+        graph = question.graph(members[question.edge_index].all(0))
         with quiet(models):
             found = [
                 induced_losses(model, question, members)
                 if manners_of(model).everywhere
-                else tensor_losses(ask_model(model, data.x, edges), data.y)
+                else tensor_losses(ask_model(model, graph), data.y)
                 for model in models
             ]
         return torch.stack(found).numpy()

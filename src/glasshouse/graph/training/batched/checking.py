@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.graph.data.induced import InducedGraph
-from glasshouse.graph.programs.program import NoProgram, Program
+from glasshouse.graph.models.arguments import Arguments, bind_arguments
+from glasshouse.graph.models.edge_values import held_values
+from glasshouse.graph.programs.program import INPUTS, NoProgram, Program, RowStep
 from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.program import BatchedProgram, call_obstacle
@@ -62,15 +65,13 @@ def planned(models: Sequence[nn.Module], graphs: Sequence[InducedGraph], *, clas
         >>> sorted(planned([GCN(2, 4, num_layers=2, out_channels=2, norm="GraphNorm")], [one], classes=2).apart)
         ['model_dropout']
     """
-    program = traced(models[0].train())
-    root = Asked(models[0])
-    obstacles = [call_obstacle(step, root) for step in program.messages]
+    arguments = bind_arguments(models[0], held_values(graphs[0]))
+    program = traced(models[0].train(), takes_data=arguments.takes_data, keywords=dict(arguments.bound))
+    graph = BatchedGraph.of(graphs)
+    obstacles = [call_obstacle(step, Asked(models[0]), graph) for step in program.messages]
     if obstacles and None not in obstacles:
         raise NoProgram(str(obstacles[0]))
-    if program.edge_values:
-        raise NoProgram("it uses values of edges")
-    graph = BatchedGraph.of(graphs)
-    own = [_Own.of(copy.deepcopy(model), one, classes) for model, one in zip(models, graphs, strict=True)]
+    own = [_Own.of(copy.deepcopy(model), one, arguments, classes) for model, one in zip(models, graphs, strict=True)]
     plan = Plan(program=program, apart=frozenset(), read=own[0].read, widths={})
     try:
         found, widths = _tried(plan, models, graph, own)
@@ -110,11 +111,12 @@ class _Own:
     buffers: dict[str, Tensor]
 
     @classmethod
-    def of(cls, model: nn.Module, graph: InducedGraph, classes: int) -> _Own:
-        read = logits_of(model, graph.x, graph.edge_index, classes=classes)
+    def of(cls, model: nn.Module, graph: InducedGraph, arguments: Arguments, classes: int) -> _Own:
+        call = functools.partial(arguments.call, data=graph.shown())
+        read = logits_of(model, graph.x, graph.edge_index, classes=classes, call=call)
         model.train()
         with DrawnBy(None):
-            logits = read(model(graph.x, graph.edge_index))
+            logits = read(call(model))
         labelled = graph.y >= 0
         nn.functional.cross_entropy(logits[labelled], graph.y[labelled]).backward()
         gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
@@ -148,8 +150,8 @@ def _part(stacked: Tensor | None, k: int) -> Tensor | None:
 
 
 def _width(value: Any, graph: BatchedGraph) -> int:
-    width: int = value[0, 0].numel() if isinstance(value, Tensor) else value.rows.shape[1] // graph.count
-    return width
+    """Numbers per node, rounded up."""
+    return -(-value.numel() // graph.nodes) if isinstance(value, Tensor) else int(value.rows.shape[1]) // graph.count
 
 
 def _close(found: Tensor | None, wanted: Tensor | None, *, at_least: float = 1e-7) -> bool:
@@ -170,13 +172,17 @@ def _not_row_wise(program: Program, models: Sequence[nn.Module], graph: BatchedG
     alone = []
     for model, one in zip(models, graph.own, strict=True):
         with DrawnBy(None):
-            values = {"x": one.x, "edge_index": one.edge_index, "edge_weight": None, "edge_attr": None}
-            alone.append(program.run(Asked(copy.deepcopy(model).train()), values))
+            alone.append(
+                program.run(Asked(copy.deepcopy(model).train()), {name: getattr(one, name) for name in INPUTS})
+            )
     run, batch = BatchedProgram(program, ModuleBatch(models), graph), ModuleBatch(models)
     exact = BatchedProgram(program, batch, graph, apart=[step.name for step in program.steps])
-    known: dict[str, Any] = {"x": graph.x}
+    known: dict[str, Any] = {"x": graph.x, **graph.edge_values}
     apart = []
     for step in program.steps:
+        if isinstance(step, RowStep) and step.on == "edges":  # done for one model after another anyway
+            known[step.name] = exact.runs[step.name](known)
+            continue
         wanted = [own[step.name] for own in alone]
         if any(
             not isinstance(one, Tensor) or len(one) != len(own.x) for one, own in zip(wanted, graph.own, strict=True)

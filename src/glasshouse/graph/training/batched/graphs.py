@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.graph.data.induced import InducedGraph
+from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.training.dropout import drop, drop_parts
 from glasshouse.graph.training.sparse import SparseMatrix
 
@@ -85,6 +86,12 @@ class BatchedGraph:
     def nodes(self) -> int:
         """K m."""
         return self.count * self.size
+
+    @functools.cached_property
+    def edge_values(self) -> dict[str, Tensor]:
+        """The values that the edges have, by name, [E] or [E, d] each."""
+        names = [name for name, _ in held_values(self.own[0])] if self.own else []
+        return {name: torch.cat([getattr(graph, name) for graph in self.own]) for name in names}
 
     @functools.cached_property
     def real(self) -> Tensor:

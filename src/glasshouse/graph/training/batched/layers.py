@@ -52,8 +52,13 @@ def layer_obstacle(layer: nn.Module) -> str | None:
     return None
 
 
-def batched_layer(layer: nn.Module, graph: BatchedGraph) -> Layer:
+def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) -> Layer:
     """The layer for all models of a batch; what is constant in training is computed here, once.
+
+    Args:
+        layer: of one model.
+        graph: the models' graphs.
+        **edge_values: arguments with one number per edge, [E].
 
     Example:
         >>> from torch_geometric.nn import GCNConv
@@ -64,7 +69,7 @@ def batched_layer(layer: nn.Module, graph: BatchedGraph) -> Layer:
         >>> step(graph.x, {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}).shape
         torch.Size([2, 64, 5])
     """
-    return cast("Layer", LAYER_TYPES[type(layer)].batched(layer, graph))
+    return cast("Layer", LAYER_TYPES[type(layer)].batched(layer, graph, **edge_values))
 
 
 def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
@@ -88,30 +93,54 @@ def weights_of(weights: Weights, path: str) -> Weights:
     return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
 
 
-def normalised(graph: BatchedGraph, *, improved: bool = False, loops: bool) -> SparseMatrix:
-    """Â of all graphs, [K m, K m]: the adjacency matrices with symmetric normalisation, with self-loops or without."""
+def normalised(
+    graph: BatchedGraph, weight: Tensor | None = None, *, improved: bool = False, loops: bool
+) -> SparseMatrix:
+    """Â of all graphs, [K m, K m]: the adjacency matrices with symmetric normalisation, with self-loops or without.
+
+    Args:
+        graph: the models' graphs.
+        weight: [E] one number per edge; 1 by default.
+        improved: whether self-loops count twice.
+        loops: whether there are self-loops.
+    """
 
     def make() -> SparseMatrix:
-        edges, weight = gcn_norm(graph.edge_index, None, graph.nodes, improved, loops, dtype=torch.float32)
-        return SparseMatrix.of_edges(edges, weight, nodes=graph.nodes)
+        edges, values = gcn_norm(graph.edge_index, weight, graph.nodes, improved, loops, dtype=torch.float32)
+        return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
 
-    return graph.kept(("normalised", improved, loops), make)
+    return graph.kept(("normalised", weight is None or id(weight), improved, loops), make)
 
 
-def summed(graph: BatchedGraph, *, mean: bool = False) -> SparseMatrix:
-    """The adjacency matrices [K m, K m], which sum over neighbours; with ``mean``, their rows add up to one."""
+def summed(graph: BatchedGraph, weight: Tensor | None = None, *, mean: bool = False) -> SparseMatrix:
+    """The adjacency matrices [K m, K m], which sum over neighbours; with ``mean``, divided by their number.
+
+    Args:
+        graph: the models' graphs.
+        weight: [E] one number per edge; 1 by default.
+        mean: whether rows are divided by the number of neighbours.
+    """
 
     def make() -> SparseMatrix:
         target = graph.edge_index[1]
         share = 1 / torch.bincount(target, minlength=graph.nodes).clamp(min=1).float()
-        weight = share[target] if mean else torch.ones_like(target, dtype=torch.float32)
-        return SparseMatrix.of_edges(graph.edge_index, weight, nodes=graph.nodes)
+        values = torch.ones_like(target, dtype=torch.float32) if weight is None else weight
+        return SparseMatrix.of_edges(graph.edge_index, values * share[target] if mean else values, nodes=graph.nodes)
 
-    return graph.kept(("summed", mean), make)
+    return graph.kept(("summed", weight is None or id(weight), mean), make)
 
 
-def largest(hidden: Tensor, graph: BatchedGraph) -> Tensor:
-    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG."""
+def largest(hidden: Tensor, graph: BatchedGraph, weight: Tensor | None = None) -> Tensor:
+    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG.
+
+    Args:
+        hidden: [K, m, c].
+        graph: the models' graphs.
+        weight: [E] numbers that the values are multiplied with; 1 by default.
+    """
     source, target = graph.edge_index
-    found: Tensor = scatter(hidden.flatten(0, 1)[source], target, dim=0, dim_size=graph.nodes, reduce="max")
+    sent = hidden.flatten(0, 1)[source]
+    if weight is not None:
+        sent = weight[:, None] * sent
+    found: Tensor = scatter(sent, target, dim=0, dim_size=graph.nodes, reduce="max")
     return graph.by_graph(found)

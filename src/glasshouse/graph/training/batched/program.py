@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor, nn
 
+from glasshouse.graph.models.layer_types import LAYER_TYPES, arguments_of
 from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value
 from glasshouse.graph.programs.tracing import Asked
 from glasshouse.graph.training.batched.apart import apart_step
@@ -58,7 +58,7 @@ class BatchedProgram:
 
     def __call__(self) -> dict[str, Any]:
         """Every value of the program by its name; those of nodes are [K, m, width]."""
-        values: dict[str, Any] = {"x": self.graph.x}
+        values: dict[str, Any] = {"x": self.graph.x, **self.graph.edge_values}
         for name, run in self.runs.items():
             values[name] = run(values)
         return values
@@ -66,40 +66,58 @@ class BatchedProgram:
     def _run(self, step: Step, apart: Collection[str]) -> Run:
         root = self._roots[0]
         alone = step.name in apart or (
-            call_obstacle(step, root) is not None if isinstance(step, MessageStep) else step.on == "edges"
+            call_obstacle(step, root, self.graph) is not None if isinstance(step, MessageStep) else step.on == "edges"
         )
         if alone:
             return apart_step(step, self._roots, self.graph, self._weights)
         if isinstance(step, RowStep):
             rows = batched_rows(step, root, self.graph, self._weights)
             return lambda values: rows([values[name] for name in step.inputs])
-        layer = batched_layer(root.get_submodule(step.module), self.graph)
+        module = root.get_submodule(step.module)
+        layer = batched_layer(module, self.graph, **_given(module, step, self.graph))
         own, (source,) = weights_of(self._weights, step.module), step.inputs
         self.together += 1
         return lambda values: layer(values[source], own)
 
 
-def call_obstacle(step: MessageStep, root: nn.Module) -> str | None:
+def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> str | None:
     """Why a call of a layer cannot be done for all models at once, or None.
 
     Args:
         step: the call.
         root: a traced model.
+        graph: the models' graphs.
 
     Example:
-        >>> from torch_geometric.nn import PANConv
+        >>> import torch
+        >>> from torch_geometric.nn import LEConv
+        >>> from glasshouse.graph.data.induced import InducedGraph
         >>> from glasshouse.graph.programs.tracing import traced
-        >>> (step,) = traced(PANConv(2, 2, filter_size=1)).messages
-        >>> call_obstacle(step, Asked(PANConv(2, 2, filter_size=1)))
-        'the layer PANConv cannot be trained in one batch'
+        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
+        >>> layer = LEConv(2, 2)
+        >>> call_obstacle(traced(layer).messages[0], Asked(layer), BatchedGraph.of([one]))
+        'the layer LEConv cannot be trained in one batch'
     """
     layer = root.get_submodule(step.module)
-    given = inspect.signature(layer.forward).bind(*step.args, **step.kwargs).arguments
-    first, second, *others = given.values()
-    plain = isinstance(first, Value) and second == Value("edge_index") and first.name in step.inputs
-    if not plain or any(other is not None for other in others):
-        return f"the layer {type(layer).__name__} gets more than nodes and edges"
-    return layer_obstacle(layer)
+    obstacle = layer_obstacle(layer)
+    if obstacle:
+        return obstacle
+    given = arguments_of(layer, step)
+    known = {"x", "edge_index", *LAYER_TYPES[type(layer)].batched_arguments}
+    plain = isinstance(given.get("x"), Value) and given.keys() <= known
+    numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1 and value.is_floating_point()}
+    if not plain or not numbers.issuperset(value.name for value in _edge_arguments(layer, step).values()):
+        return f"the layer {type(layer).__name__} gets values that cannot be trained in one batch"
+    return None
+
+
+def _edge_arguments(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
+    return {name: value for name, value in arguments_of(layer, step).items() if name not in ("x", "edge_index")}
+
+
+def _given(layer: nn.Module, step: MessageStep, graph: BatchedGraph) -> dict[str, Tensor]:
+    """The edge values of the data that a layer is called with."""
+    return {name: graph.edge_values[value.name] for name, value in _edge_arguments(layer, step).items()}
 
 
 def _all_names(batch: ModuleBatch) -> Weights:

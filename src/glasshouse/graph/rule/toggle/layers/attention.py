@@ -45,6 +45,13 @@ class Attention:
     concat: bool
     divides_by_degree: bool = False
     counts_senders: bool = False
+    hops: int = 1
+
+    @property
+    def width(self) -> int:
+        """Columns of the output of one model."""
+        _, heads, channels = self.source.shape
+        return int(heads * channels if self.concat else channels)
 
     @property
     def heads(self) -> int:

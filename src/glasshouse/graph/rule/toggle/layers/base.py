@@ -53,6 +53,14 @@ class Layer(Protocol):
     """One convolution of all models, their weights stacked."""
 
     @property
+    def width(self) -> int:
+        """Columns of its output, of one model."""
+
+    @property
+    def hops(self) -> int:
+        """Steps along the edges that it takes."""
+
+    @property
     def counts_senders(self) -> bool:
         """Whether an output depends on how many senders a node has, so that rows with the same inputs change."""
 

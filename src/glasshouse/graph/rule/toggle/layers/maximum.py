@@ -36,6 +36,12 @@ class Maximum:
     bias: Tensor | None
     divides_by_degree: bool = False
     counts_senders: bool = False
+    hops: int = 1
+
+    @property
+    def width(self) -> int:
+        """Columns of the output of one model."""
+        return int(self.weight.shape[2])
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""

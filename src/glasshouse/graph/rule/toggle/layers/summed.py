@@ -6,7 +6,6 @@ degrees alone, and the rest is not part of the sum (bias, root weight).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,7 +20,6 @@ from glasshouse.graph.rule.toggle.segments import bag_sum
 __all__ = ["Normalisation", "Summed"]
 
 Normalisation = Literal["symmetric", "mean", "none"]
-Finish = Callable[[Tensor], Tensor]
 
 
 def _row_scale(degree: Tensor, loops: Tensor, normalisation: Normalisation) -> Tensor:
@@ -41,7 +39,6 @@ class Summed:
         bias: [models, out] or None.
         normalisation: ``"symmetric"`` divides by both ends' root degrees and adds a self-loop, ``"mean"`` by the
             number of messages, ``"none"`` by nothing.
-        finish: applied to each finished row [rows, models, out], such as GIN's perceptron; None for nothing.
         models: how many models are stacked.
         width: width of the sums.
 
@@ -57,8 +54,8 @@ class Summed:
     normalisation: Normalisation
     models: int
     width: int
-    finish: Finish | None = None
     item: int = 4  # bytes of one value
+    hops: int = 1
 
     @classmethod
     def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
@@ -85,7 +82,7 @@ class Summed:
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
         nodes = len(graph.members)
-        messages = inputs if self.weight is None else project(inputs, self.weight)
+        messages = inputs.expand(-1, self.models, -1) if self.weight is None else project(inputs, self.weight)
         models, width = messages.shape[1:]
         rest = None if self.root is None else project(inputs, self.root)
         if self.bias is not None:
@@ -126,9 +123,8 @@ class KeptSum:
     per_node: bool  # whether each node has its own rest
 
     def finish(self, rows: Tensor) -> Tensor:
-        """Outputs [rows, models, out] of finished sums [rows, models * width]."""
-        shaped = rows.view(len(rows), self.layer.models, self.layer.width)
-        return shaped if self.layer.finish is None else self.layer.finish(shaped)
+        """Outputs [rows, models, width] of finished sums [rows, models * width]."""
+        return rows.view(len(rows), -1, self.layer.width)
 
     def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Kept`."""

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Dense", "batched_maps", "batched_vectors"]
+__all__ = ["batched_maps", "batched_vectors"]
 
 
 def batched_maps(layers: Sequence[nn.Linear]) -> Tensor:
@@ -29,20 +29,3 @@ def batched_vectors(vectors: Sequence[Tensor | None]) -> Tensor | None:
         True
     """
     return None if vectors[0] is None else torch.stack([cast("Tensor", vector).detach() for vector in vectors])
-
-
-class Dense:
-    """A linear layer of each model, on rows [rows, models, width].
-
-    Example:
-        >>> Dense([nn.Linear(2, 3), nn.Linear(2, 3)])(torch.ones(5, 2, 2)).shape
-        torch.Size([5, 2, 3])
-    """
-
-    def __init__(self, layers: Sequence[nn.Linear]) -> None:
-        self.weight, self.bias = batched_maps(layers), batched_vectors([layer.bias for layer in layers])
-
-    def __call__(self, rows: Tensor) -> Tensor:
-        """Rows [rows, models, out]."""
-        rows = torch.bmm(rows.transpose(0, 1), self.weight).transpose(0, 1)
-        return rows if self.bias is None else rows + self.bias

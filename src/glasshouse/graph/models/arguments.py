@@ -1,0 +1,160 @@
+"""What a model is called with: one graph, or features, edges and those values of edges that it has parameters for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from glasshouse.errors import InputError
+from glasshouse.graph.models.edge_values import HeldValues, edge_values, with_edges
+
+__all__ = ["Arguments", "bind_arguments"]
+
+_MEANT = {  # what users call such parameters -> the values that are meant
+    "edge_weight": "edge_weight",
+    "edge_weights": "edge_weight",
+    "edge_attr": "edge_attr",
+    "edge_attrs": "edge_attr",
+    "edge_features": "edge_attr",
+}
+_OTHER = {"edge_weight": "edge_attr", "edge_attr": "edge_weight"}
+_GRAPH_NAMES = ("data", "graph")  # a first parameter with this name takes the whole graph
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    """How a model is called on graphs whose edges have certain values.
+
+    Args:
+        takes_data: whether it is called with one `Data`, which then holds all values of the edges.
+        bound: otherwise it is called with ``x``, ``edge_index`` and these named arguments: pairs of a parameter and the
+            values that it gets, such as ``("edge_weight", "edge_attr")``.
+        held: the values that the edges of these graphs have.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), edge_weight=torch.tensor([3.0]))
+        >>> Arguments(bound=(("w", "edge_weight"),)).call(lambda x, edges, w: x * w, pair).tolist()
+        [[3.0, 0.0], [0.0, 3.0]]
+    """
+
+    takes_data: bool = False
+    bound: tuple[tuple[str, str], ...] = ()
+    held: HeldValues = ()
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Names of the values that the model is not given."""
+        given = {name for _, name in self.bound}
+        return () if self.takes_data else tuple(name for name, _ in self.held if name not in given)
+
+    def named(self, data: Any) -> dict[str, Tensor]:
+        """The named arguments for a graph."""
+        values, found = edge_values(data), {}
+        for parameter, name in self.bound:
+            value = values[name]
+            if _MEANT.get(parameter) == "edge_weight" and not value.is_floating_point():
+                value = value.to(data.x.dtype)  # codes of edges, used as weights
+            found[parameter] = value
+        return found
+
+    def call(self, model: Callable[..., Any], data: Any) -> Any:
+        """What the model returns for a graph."""
+        if self.takes_data:
+            return model(with_edges(data))
+        return model(data.x, data.edge_index, **self.named(data))
+
+
+def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
+    """How a model is called, from its signature alone.
+
+    A parameter ``edge_weight`` gets the weights of the edges, or features of one axis [E]; ``edge_attr`` gets the
+    features, or else the weights. Other parameters keep their defaults, ``batch`` among them. Values that one of
+    PyTorch Geometric's own models says it does not support are not passed.
+
+    Args:
+        model: a module or any callable.
+        held: the values that the edges have (`held_values`).
+
+    Raises:
+        InputError: if a parameter without a default cannot be filled.
+
+    Example:
+        >>> from torch_geometric.nn import GAT, GCN
+        >>> weights = (("edge_weight", 1),)
+        >>> bind_arguments(GCN(4, 8, 2), weights).bound
+        (('edge_weight', 'edge_weight'),)
+        >>> bind_arguments(GAT(4, 8, 2), weights).unused  # it has no edge_dim
+        ('edge_weight',)
+        >>> bind_arguments(lambda x, edge_index, edge_type: x)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: it needs the argument edge_type, which the graph does not give. ...
+    """
+    parameters = _parameters(model)
+    placed = [one for one in parameters if one.kind in _PLACED]
+    is_open = any(one.kind in _OPEN for one in parameters)
+    if placed and not is_open and (len(placed) == 1 or _is_graph(placed)):
+        return Arguments(takes_data=True, held=held)
+    rest = [one for one in parameters if one not in placed[:2] and one.kind not in _OPEN]
+    wanted = [one.name for one in rest if one.name in _MEANT and not _declines(model, _MEANT[one.name])]
+    axes = dict(held)
+    bound = {name: _MEANT[name] for name in wanted if _MEANT[name] in axes}
+    for name in wanted:
+        other = _OTHER[_MEANT[name]]
+        fits = other in axes and (_MEANT[name] == "edge_attr" or axes[other] == 1)
+        if name not in bound and fits and other not in bound.values():
+            bound[name] = other
+    for one in rest:
+        if one.default is inspect.Parameter.empty and one.name not in bound:
+            raise InputError(_refusal(one.name, axes))
+    return Arguments(bound=tuple(bound.items()), held=held)
+
+
+def _parameters(model: Any) -> list[inspect.Parameter]:
+    """The parameters of a call; none if they cannot be known, as with some built-in functions."""
+    module = getattr(model, "_orig_mod", model)  # torch.compile hides the signature
+    try:
+        return list(inspect.signature(module.forward if isinstance(module, nn.Module) else module).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def _is_graph(placed: list[inspect.Parameter]) -> bool:
+    """Whether the first parameter is a graph and all others may be left out."""
+    first, *others = placed
+    return first.name in _GRAPH_NAMES and all(one.default is not inspect.Parameter.empty for one in others)
+
+
+def _declines(model: Any, name: str) -> bool:
+    """Whether a model of PyTorch Geometric says that it cannot use such values, although it has a parameter for them.
+
+    `GraphSAGE` has both parameters and raises if they are given; attention layers without ``edge_dim`` have no weights
+    for features of edges.
+    """
+    module = getattr(model, "_orig_mod", model)
+    supported = getattr(module, f"supports_{name}", None)
+    if supported is False:
+        return True
+    if name != "edge_attr" or not (supported or isinstance(module, MessagePassing)):
+        return False
+    widths = [layer.edge_dim for layer in module.modules() if hasattr(layer, "edge_dim")]
+    return bool(widths) and all(width is None for width in widths)
+
+
+def _refusal(parameter: str, axes: dict[str, int]) -> str:
+    if parameter not in _MEANT:
+        return (
+            f"model: it needs the argument {parameter}, which the graph does not give. Give it a default, or wrap the "
+            f"model in a function of x and edge_index."
+        )
+    name = _MEANT[parameter]
+    has = "data.edge_attr has several columns" if axes else f"the graph has no {name}"
+    return f"model: it needs the argument {parameter}, but {has}. Set data.{name}, with one entry per edge."

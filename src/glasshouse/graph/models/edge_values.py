@@ -1,0 +1,67 @@
+"""Values of edges, such as weights: they belong to single edges, and are chosen together with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+__all__ = ["EDGE_VALUES", "HeldValues", "edge_values", "held_values", "with_edges"]
+
+EDGE_VALUES = ("edge_weight", "edge_attr")
+
+HeldValues = tuple[tuple[str, int], ...]  # names of the values that a graph has, each with its number of axes
+
+
+def held_values(data: Any) -> HeldValues:
+    """Which values the edges of a graph have: each name with its number of axes, 1 for [E] and 2 for [E, d].
+
+    Example:
+        >>> held_values(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), edge_attr=torch.ones(1, 3)))
+        (('edge_attr', 2),)
+    """
+    found = ((name, getattr(data, name, None)) for name in EDGE_VALUES)
+    return tuple((name, value.ndim) for name, value in found if value is not None)
+
+
+def edge_values(data: Any) -> dict[str, Tensor]:
+    """The values that the edges of a graph have, by name, in the type in which a model computes.
+
+    Weights, and features with fractions, get the type of ``x``, since layers multiply them with it. Features that are
+    whole numbers stay so: they may be codes that a model looks up.
+
+    Example:
+        >>> edges, weights = torch.tensor([[0], [1]]), torch.tensor([2])
+        >>> edge_values(Data(x=torch.eye(2), edge_index=edges, edge_weight=weights))
+        {'edge_weight': tensor([2.])}
+    """
+    dtype = data.x.dtype if data.x.is_floating_point() else torch.float32
+    found = {}
+    for name, _ in held_values(data):
+        value = getattr(data, name)
+        is_code = name == "edge_attr" and not value.is_floating_point()
+        found[name] = value.to(data.x.device, value.dtype if is_code else dtype)
+    return found
+
+
+def with_edges(data: Any, chosen: Tensor | None = None) -> Data:
+    """All that a model may be given of a graph: features, and edges with their values; no labels.
+
+    Args:
+        data: with ``x`` [n, features], ``edge_index`` [2, E], and values of edges if it has any.
+        chosen: which edges, bool [E] or positions [e]; all by default.
+
+    Example:
+        >>> edges = torch.tensor([[0, 1, 0], [1, 0, 1]])
+        >>> data = Data(x=torch.eye(2), edge_index=edges, edge_weight=torch.tensor([1.0, 2.0, 3.0]))
+        >>> part = with_edges(data, torch.tensor([True, False, True]))
+        >>> part.edge_index.tolist(), part.edge_weight.tolist()
+        ([[0, 0], [1, 1]], [1.0, 3.0])
+    """
+    edge_index, values = data.edge_index.to(data.x.device), edge_values(data)
+    if chosen is not None:
+        chosen = chosen.to(data.x.device)
+        edge_index, values = edge_index[:, chosen], {name: value[chosen] for name, value in values.items()}
+    return Data(x=data.x, edge_index=edge_index, **values)

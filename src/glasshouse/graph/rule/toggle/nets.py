@@ -1,0 +1,69 @@
+"""Ego-nets of toggled targets: for some rows, everything that they see, as one disjoint union."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
+from glasshouse.graph.rule.toggle.segments import distinct, expand, lookup
+
+__all__ = ["Nets", "draw_nets"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Nets:
+    """Toggled ego-nets of some targets, sorted by target."""
+
+    target: Tensor  # [rows]
+    node: Tensor  # [rows], node in the union of masks
+    edges: Tensor  # [2, edges], rows, sorted by target
+    edge_target: Tensor  # [edges]
+    edge_number: Tensor  # [edges], which edge of the graph it is a copy of
+
+
+def draw_nets(
+    graph: MaskedGraph, targets: Tensor, removes: Tensor, wanted: Tensor, *, hops: int, degrees: bool = True
+) -> Nets:
+    """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees.
+
+    Args:
+        graph: the union of masks, N nodes.
+        targets: target nodes in the union, [targets].
+        removes: True where the toggle removes the target, bool [targets].
+        wanted: sorted keys target * N + node; an added target must be among them.
+        hops: steps back.
+        degrees: whether the outermost senders get all their messages, so that their degrees are right.
+    """
+    size, sources = len(graph.members), graph.sources
+    removed = removes.nonzero().squeeze(1) * size + targets[removes]  # sorted keys of absent rows
+    added = (~removes).nonzero().squeeze(1)
+    entry, owner = expand(graph.receivers.start[targets[added]], graph.receivers.count[targets[added]])
+    added_from = (added * size + targets[added])[owner]  # messages of added targets, which no list of senders contains
+    added_to = added[owner] * size + graph.receivers.other[entry]
+    keys = wanted
+    for _ in range(hops + degrees):
+        inner = keys
+        entry, owner = expand(sources.start[inner % size], sources.count[inner % size])
+        sender = inner[owner] // size * size + sources.other[entry]
+        _, absent = lookup(removed, sender)
+        present = (~absent).nonzero().squeeze(1)
+        sender, receiver = sender[present], inner[owner[present]]
+        keys = distinct(torch.cat([inner, sender]))
+    # the net needs no more messages than those of the last round: those into the outermost senders change nothing
+    _, seen = lookup(inner, added_to)
+    looped = inner[graph.loops[inner % size] > 0]
+    sender = torch.cat([sender, added_from[seen], looped])
+    receiver = torch.cat([receiver, added_to[seen], looped])
+    receiver, order = receiver.sort(stable=True)
+    number, pair = graph.copies.between(sender[order] % size % graph.size, receiver % size % graph.size)
+    sender, receiver = sender[order][pair], receiver[pair]  # duplicates stay
+    return Nets(
+        target=keys // size,
+        node=keys % size,
+        edges=torch.stack([torch.searchsorted(keys, sender), torch.searchsorted(keys, receiver)]),
+        edge_target=receiver // size,
+        edge_number=number,
+    )

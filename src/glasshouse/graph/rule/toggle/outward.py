@@ -1,0 +1,58 @@
+"""Toggles of a chain of layers, ball by ball: rows that turn out not to change are not followed further."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.toggle.front import Front, growth_costs
+from glasshouse.graph.rule.toggle.layers.base import Kept
+from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
+from glasshouse.graph.rule.toggle.segments import slices_within
+from glasshouse.graph.rule.toggle.signals import Ends
+from glasshouse.graph.rule.toggle.stages import LayerStep
+
+__all__ = ["toggle_outward"]
+
+
+def toggle_outward(
+    steps: Sequence[tuple[LayerStep, Kept]],
+    graph: MaskedGraph,
+    front: Front,
+    ends: Ends,
+    *,
+    limit: int,
+    values: Tensor | None = None,
+) -> Tensor:
+    """S of the front's targets, [targets, models].
+
+    Each ball is drawn, and the work split to fit into memory, only when the changed rows are known.
+
+    Args:
+        steps: the remaining layers and their states.
+        graph: the union of masks.
+        front: targets, and the rows around them that have changed so far.
+        ends: what turns logits into signals.
+        limit: bytes that temporary arrays may take.
+        values: new inputs of these rows [rows, models, width]; None if the inputs do not change.
+    """
+    (step, kept), *rest = steps
+    models = ends.kept_loss.shape[1]
+    logits = 0 if rest else models * ends.classes
+    costs = growth_costs(graph, front, step.layer, shared=values is None, logits=logits)
+    signals = []
+    for part in slices_within(costs, limit):
+        some, rows = front.part(part, len(graph.members))
+        rings = some.grown(graph)
+        changed, alive = kept.toggle(None if values is None else values[rows], rings, inner=0, outer=1)
+        if not rest:
+            signals.append(ends.signals(step.after(changed).expand(-1, models, -1), rings, outer=1))
+            continue
+        ball = rings.balls[1]
+        if alive is not None and not any(later.layer.counts_senders for later, _ in rest):
+            ball, changed = ball.only(alive), changed[alive]
+        onward = Front(targets=some.targets, removes=some.removes, ball=ball)
+        signals.append(toggle_outward(rest, graph, onward, ends, limit=limit, values=step.after(changed)))
+    return torch.cat(signals)

@@ -1,0 +1,137 @@
+"""Weights and features of edges: every model gets those of exactly the edges that it is asked about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
+
+from glasshouse.graph import toggle_losses
+from glasshouse.graph.models.asking import manners_of
+from glasshouse.losses import tensor_losses
+from tests.graph.test_zoo import made
+from tests.graph.weighted_zoo import CLASSES, FEATURES, KINDS, WEIGHTED_ZOO, Animal
+
+NODES = 20
+
+
+def graph(values: tuple[str, ...], seed: int, *, directed: bool) -> Data:
+    """Random edges with two self-loops and repeated edges; no two edges have the same values."""
+    source = torch.Generator().manual_seed(seed)
+    edges = torch.randint(NODES, (2, 24), generator=source)
+    edges = torch.cat([edges, torch.tensor([[3, 8], [3, 8]]), edges[:, :5]], dim=1)
+    if not directed:
+        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    count = edges.shape[1]
+    data = Data(
+        x=torch.randn(NODES, FEATURES, generator=source, dtype=torch.float64),
+        edge_index=edges,
+        y=torch.randint(CLASSES, (NODES,), generator=source),
+    )
+    if "edge_weight" in values:
+        data.edge_weight = 0.2 + 2 * torch.rand(count, generator=source, dtype=torch.float64)
+    if "edge_attr" in values:
+        data.edge_attr = torch.randn(count, 4, generator=source, dtype=torch.float64)
+    if "kinds" in values:
+        data.edge_attr = torch.randint(KINDS, (count,), generator=source)
+    return data
+
+
+def by_hand(animal: Animal, model: Any, data: Data, present: Tensor) -> Tensor:
+    """Losses [n] on the induced graph by PyTorch Geometric's own `subgraph`; 0 for absent nodes."""
+    edges, _, kept = subgraph(present, data.edge_index, relabel_nodes=True, num_nodes=NODES, return_edge_mask=True)
+    values = {name: data[name][kept] for name in ("edge_weight", "edge_attr") if name in data}
+    answer = animal.call(model, Data(x=data.x[present], edge_index=edges, **values)).detach()
+    found = torch.zeros(NODES, dtype=torch.float64)
+    found[present] = tensor_losses(answer, data.y[present])
+    return found
+
+
+def rule_as_written(animal: Animal, model: Any, data: Data, mask: Tensor, node: int) -> float:
+    """Eq. (6), with nothing of Glasshouse's engines."""
+    inside, outside = mask.clone(), mask.clone()
+    inside[node], outside[node] = True, False
+    loss_in, loss_out = (by_hand(animal, model, data, present) for present in (inside, outside))
+    near, links = {node}, data.edge_index[:, inside[data.edge_index].all(0)].T.tolist()
+    for _ in range(NODES if animal.hops is None else animal.hops):
+        near |= {b for a, b in links if a in near}
+    summed = [u for u in range(NODES) if u != node and outside[u] and (animal.hops is None or u in near)]
+    return float(loss_in[node] + (loss_in - loss_out)[summed].sum())
+
+
+@pytest.mark.parametrize("directed", [False, True], ids=["both ways", "one way"])
+@pytest.mark.parametrize("name", WEIGHTED_ZOO)
+def test_signals_use_the_values_of_exactly_the_present_edges(name: str, directed: bool) -> None:
+    animal = WEIGHTED_ZOO[name]
+    data = graph(animal.values, len(name), directed=directed)
+    model = made(animal.make, 1, torch.float64)
+    masks, nodes = (
+        torch.rand(2, NODES, generator=torch.Generator().manual_seed(5)) < 0.6,
+        torch.tensor([0, 3, 7, 8, 15]),
+    )
+    wanted = [[rule_as_written(animal, model, data, mask, node) for node in nodes.tolist()] for mask in masks]
+    for engine in ("auto", "reference"):
+        found = toggle_losses([model], data, masks, nodes, engine=engine)[0]
+        torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
+    manners = manners_of(model)
+    assert manners.everywhere if animal.hops is None else manners.hops == animal.hops
+
+
+def test_values_matter_to_the_models_that_take_them() -> None:
+    """Otherwise the comparison above could not fail."""
+    mask, nodes = torch.ones(1, NODES, dtype=torch.bool), torch.arange(NODES)
+    for name, animal in WEIGHTED_ZOO.items():
+        data = graph(animal.values, 1, directed=False)
+        model = made(animal.make, 1, torch.float64)
+        other = data.clone()
+        for key in ("edge_weight", "edge_attr"):
+            if key in data:
+                other[key] = data[key].flip(0)
+        apart = (toggle_losses([model], data, mask, nodes) - toggle_losses([model], other, mask, nodes)).abs().max()
+        assert (float(apart) > 0.01) != ("takes no values" in name), name
+
+
+def test_a_model_may_be_asked_on_graphs_with_and_without_values_in_turn() -> None:
+    animal = WEIGHTED_ZOO["two GCNConv with weights"]
+    data = graph(("edge_weight",), 1, directed=False)
+    plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    ones = data.clone()
+    ones.edge_weight = torch.ones(data.num_edges)
+    model = made(animal.make, 1, torch.float64)
+    mask, nodes = torch.ones(1, NODES, dtype=torch.bool), torch.arange(4)
+    first, weighted, again, equal = (toggle_losses([model], one, mask, nodes) for one in (plain, data, plain, ones))
+    torch.testing.assert_close(first, again, atol=0, rtol=0)
+    torch.testing.assert_close(first, equal, atol=1e-9, rtol=0)  # a GCN takes a missing weight as 1
+    assert not torch.allclose(first, weighted)
+    assert manners_of(model).notes == ("The model is given the graph's edge_weight as its argument edge_weight.",)
+
+
+def test_our_own_network_does_not_use_values_and_the_notes_say_so() -> None:
+    from glasshouse.graph import build_gnn
+
+    data = graph(("edge_weight", "edge_attr"), 2, directed=False)
+    data.x = data.x.float()
+    model = build_gnn("gcn", features=FEATURES, hidden=4, classes=CLASSES)
+    mask, nodes = torch.ones(1, NODES, dtype=torch.bool), torch.arange(4)
+    with_values = toggle_losses([model], data, mask, nodes)
+    assert manners_of(model).notes == (
+        "The graph has edge_weight, which the model does not use.",
+        "The graph has edge_attr, which the model does not use.",
+    )
+    without = toggle_losses([model], Data(x=data.x, edge_index=data.edge_index, y=data.y), mask, nodes)
+    torch.testing.assert_close(with_values, without, atol=0, rtol=0)
+    assert manners_of(model).notes == ()
+
+
+def test_several_nets_in_one_query_keep_their_values_apart() -> None:
+    """Little memory makes one query per net; the numbers stay the same."""
+    animal = WEIGHTED_ZOO["two GCNConv with weights"]
+    data = graph(("edge_weight",), 4, directed=True)
+    model: nn.Module = made(animal.make, 1, torch.float64)
+    masks, nodes = torch.rand(2, NODES, generator=torch.Generator().manual_seed(1)) < 0.7, torch.arange(NODES)
+    roomy, tight = (toggle_losses([model], data, masks, nodes, memory=memory) for memory in (None, 1))
+    torch.testing.assert_close(roomy, tight, atol=1e-9, rtol=0)
