@@ -26,7 +26,8 @@ def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Mapping[str, Tenso
         >>> from glasshouse.graph.data.induced import InducedGraph
         >>> one = InducedGraph(torch.eye(2), torch.empty(2, 0).long(), torch.tensor([0, 1]))
         >>> hidden = torch.cat([torch.tensor([[[1.0], [3.0]]]), torch.zeros(1, 62, 1)], dim=1)
-        >>> batch_norm(hidden, nn.BatchNorm1d(1, affine=False), {}, BatchedGraph.of([one]))[0, :2].round().tolist()
+        >>> norm = nn.BatchNorm1d(1, affine=False, track_running_stats=False)
+        >>> batch_norm(hidden, norm, {}, BatchedGraph.of([one]))[0, :2].round().tolist()
         [[-1.0], [1.0]]
     """
     mean, variance = weights.get("running_mean"), weights.get("running_var")
