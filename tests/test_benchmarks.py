@@ -50,6 +50,9 @@ def test_models_trained_together_cost_a_fraction(real_data: Path, monkeypatch: p
     graph = together.load_graph("cora")
     short = replace(together.CORA, epochs=40, device="cpu"), replace(together.PERCEPTRON, epochs=5, device="cpu")
     assert together.compare(short[0], graph, models=4, threads=1, repeats=1)["work_ratio"] > 3
+    for make in (together.Plain, together.Residual):
+        user = together.users(make, graph, epochs=20, device="cpu")
+        assert together.compare(user, graph, models=4, threads=1, repeats=1)["work_ratio"] > 2
     assert together.compare(short[1], together.digits(), models=32, threads=1, repeats=1)["work_ratio"] > 1.5
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import stack_module_state
 
-__all__ = ["ModuleBatch", "optimizer_obstacle", "say_once", "split", "spread"]
+__all__ = ["ModuleBatch", "one_thread_per_operation", "optimizer_obstacle", "say_once", "split", "spread"]
 
 Result = TypeVar("Result")
 
@@ -151,7 +151,7 @@ def spread(
         workers = min(workers or torch.get_num_threads(), len(groups))
         # each worker must set it too: OpenMP counts threads for each calling thread, and would start as many again
         pool = ThreadPoolExecutor(max(1, workers), initializer=torch.set_num_threads, initargs=(1,))
-        with _one_thread_per_operation(), pool:
+        with one_thread_per_operation(), pool:
             found = list(pool.map(work, groups))
     else:
         found = [work(group) for group in groups]
@@ -160,7 +160,14 @@ def spread(
 
 
 @contextlib.contextmanager
-def _one_thread_per_operation() -> Iterator[None]:
+def one_thread_per_operation() -> Iterator[None]:
+    """Torch uses one thread within; afterwards as many as before.
+
+    Example:
+        >>> with one_thread_per_operation():
+        ...     torch.get_num_threads()
+        1
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

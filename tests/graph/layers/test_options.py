@@ -8,7 +8,7 @@ from glasshouse.graph.models.layer_types import LAYER_TYPES
 
 
 class _Other(nn.Sequential):
-    """Its forward pass may be anything."""
+    """A subclass, whose forward pass may be anything."""
 
 
 @pytest.mark.parametrize(
@@ -16,16 +16,17 @@ class _Other(nn.Sequential):
     [
         (GCNConv(3, 2), True, True),
         (GCNConv(3, 2, improved=True), False, True),
-        (GCNConv(3, 2, normalize=False), False, False),
+        (GCNConv(3, 2, normalize=False), False, True),
         (SGConv(3, 2, K=2, cached=True), False, True),
         (SAGEConv(3, 2, aggr="max"), True, True),
-        (SAGEConv(3, 2, root_weight=False), True, False),
-        (SAGEConv(3, 2, normalize=True), False, False),
+        (SAGEConv(3, 2, root_weight=False), True, True),
+        (SAGEConv(3, 2, normalize=True), False, True),
         (GINConv(nn.Sequential(nn.Linear(3, 2), nn.ReLU())), True, True),
-        (GINConv(nn.Sequential()), False, False),
-        (GINConv(_Other(nn.Linear(3, 2))), False, False),
+        (GINConv(nn.Sequential()), False, True),
+        (GINConv(_Other(nn.Linear(3, 2))), False, True),
+        (GINConv(nn.Linear(3, 2), aggr="max"), False, False),
         (GATConv(3, 2), True, True),
-        (GATConv(3, 2, dropout=0.5), True, False),
+        (GATConv(3, 2, dropout=0.5), True, True),
         (GATConv(3, 2, aggr="max"), False, False),
         (GATConv(3, 2, edge_dim=1), False, False),
     ],

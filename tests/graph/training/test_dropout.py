@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
-from glasshouse.graph.training.dropout import drop
+from glasshouse.graph.training.dropout import DrawnBy, drop, drop_parts, share_dropped
 
 
 def generators(*seeds: int) -> list[torch.Generator]:
@@ -31,3 +32,31 @@ def test_without_a_share_nothing_is_drawn() -> None:
     hidden = torch.randn(1, 4)
     assert drop(hidden, 0.0, random) is hidden
     assert torch.equal(random[0].get_state(), before)
+
+
+def test_parts_of_any_size_are_dropped_as_each_on_its_own() -> None:
+    values, counts = torch.rand(9, 2, generator=torch.Generator().manual_seed(0)), [4, 0, 5]
+    found = drop_parts(values, counts, 0.5, generators(0, 1, 2)).split(counts)
+    for part, own, generator in zip(found, values.split(counts), generators(0, 1, 2), strict=True):
+        assert torch.equal(part, drop(own[None], 0.5, [generator])[0])
+
+
+def test_dropout_of_modules_layers_and_functions_draws_from_the_models_own_stream() -> None:
+    x = torch.ones(50, 3)
+    calls = (nn.Dropout(0.3), lambda x: nn.functional.dropout(x, p=0.3), lambda x: torch.dropout(x, 0.3, True))
+    torch.manual_seed(0)
+    before = torch.get_rng_state()
+    for call in calls:
+        (generator,) = generators(4)
+        with DrawnBy(generator):
+            found = call(x)
+        assert torch.equal(found, drop(x[None], 0.3, generators(4))[0])
+        with DrawnBy(None):
+            assert torch.equal(call(x), x)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_share_is_read_from_any_way_to_write_the_call() -> None:
+    assert share_dropped(nn.functional.dropout, (None, 0.2, False), {}) == 0
+    assert share_dropped(nn.functional.dropout, (None,), {"p": 0.2}) == 0.2
+    assert share_dropped(nn.functional.alpha_dropout, (None, 0.2), {}) is None

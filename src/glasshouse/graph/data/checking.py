@@ -92,7 +92,10 @@ def _feature_faults(x: Tensor, nodes: ArrayLike | None, place: str) -> list[str]
         return [f"{place}x: is sparse; give a dense matrix, such as data.x.to_dense()."]
     if x.ndim != 2:
         return [f"{place}x: has shape {tuple(x.shape)}; give one row per node, [n, features]."]
-    bad = ~torch.isfinite(x.float()).all(dim=1).cpu().numpy()  # models work in float32, where 1e300 is infinite
+    values = x.float()  # models work in float32, where 1e300 is infinite
+    if bool(torch.isfinite(values.sum())):  # then so is each of them; this is checked for each model's members
+        return []
+    bad = ~torch.isfinite(values).all(dim=1).cpu().numpy()
     if nodes is not None and np.shape(nodes) == bad.shape:
         bad &= np.asarray(nodes, dtype=np.bool_)
     if bad.any():

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv
-from torch_geometric.utils import add_self_loops, remove_self_loops, softmax
 
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.attention import Attention
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.training.batched.attention import attended, attention_edges
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased
 from glasshouse.graph.training.sparse import SparseMatrix
@@ -35,33 +35,28 @@ def _toggled(layers: Sequence[GATConv], build: Builder, x: Slot) -> Slot:
 
 
 def _batched(layer: GATConv, graph: BatchedGraph) -> Layer:
-    edges, _ = remove_self_loops(graph.edge_index)
-    source, target = add_self_loops(edges, num_nodes=graph.nodes)[0] if layer.add_self_loops else graph.edge_index
+    edges = attention_edges(graph, loops=layer.add_self_loops)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         hidden = graph.linear(x, weights["lin.weight"]).unflatten(2, (layer.heads, layer.out_channels))
         senders, receivers = ((hidden * weights[name]).sum(-1).flatten(0, 1) for name in ("att_src", "att_dst"))
-        fit = nn.functional.leaky_relu(senders[source] + receivers[target], layer.negative_slope)  # [E, heads]
-        share = softmax(fit, target, num_nodes=graph.nodes)
-        flat = hidden.flatten(0, 1)  # [K m, heads, out]
-        sums = torch.zeros_like(flat).index_add(0, target, share[:, :, None] * flat[source])
-        sums = graph.by_graph(sums)
-        return biased(sums.flatten(2) if layer.concat else sums.mean(2), weights.get("bias"))
+        fit = nn.functional.leaky_relu(senders[edges.source] + receivers[edges.target], layer.negative_slope)
+        sums = attended(graph, edges, fit, hidden, dropout=layer.dropout)
+        sums = sums.flatten(2) if layer.concat else sums.mean(2)
+        if layer.res is not None:
+            sums = sums + graph.linear(x, weights["res.weight"])
+        return biased(sums, weights.get("bias"))
 
     return step
 
 
 def _plain(layer: GATConv) -> bool:
-    """One linear map for both ends, no edge values, and only attention."""
-    return layer.aggr == "add" and layer.lin is not None and layer.lin_edge is None and layer.res is None
+    """One linear map for both ends, and no edge values."""
+    return layer.aggr == "add" and layer.lin is not None and layer.lin_edge is None
 
 
 def _can_toggle(layer: GATConv) -> bool:
-    return _plain(layer) and bool(layer.add_self_loops)
-
-
-def _can_batch(layer: GATConv) -> bool:
-    return _plain(layer) and layer.dropout == 0
+    return _plain(layer) and layer.res is None and bool(layer.add_self_loops)
 
 
 register_layer_type(
@@ -69,7 +64,7 @@ register_layer_type(
         convolution=GATConv,
         can_toggle=_can_toggle,
         toggled=_toggled,
-        can_batch=_can_batch,
+        can_batch=_plain,
         batched=_batched,
     )
 )

@@ -12,7 +12,7 @@ from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised
+from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised, summed
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
@@ -24,8 +24,11 @@ def _toggled(layers: Sequence[GCNConv], build: Builder, x: Slot) -> Slot:
     return build.message(Summed.of(weight=weight, bias=bias, normalisation="symmetric"), x)
 
 
-def _batched(layer: GCNConv, graph: BatchedGraph) -> Layer:
-    matrix = normalised(graph, improved=layer.improved, loops=layer.add_self_loops)
+def _batched(layer: GCNConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    if layer.normalize:
+        matrix = normalised(graph, edge_weight, improved=layer.improved, loops=layer.add_self_loops)
+    else:
+        matrix = summed(graph, edge_weight)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         return biased(graph.spread(matrix, graph.linear(x, weights["lin.weight"])), weights.get("bias"))
@@ -38,7 +41,8 @@ register_layer_type(
         convolution=GCNConv,
         can_toggle=lambda c: c.normalize and c.add_self_loops and not c.improved and not c.cached and c.aggr == "add",
         toggled=_toggled,
-        can_batch=lambda c: c.normalize and c.aggr == "add",
+        can_batch=lambda c: c.aggr == "add",
         batched=_batched,
+        batched_arguments=("edge_weight",),
     )
 )

@@ -14,7 +14,9 @@ from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased
+from glasshouse.graph.training.batched.layers import Layer, Weights, summed
+from glasshouse.graph.training.batched.perceptron import batched_perceptron, has_rows
+from glasshouse.graph.training.batched.rows import Deferred
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
@@ -24,11 +26,6 @@ def _sums(layer: GINConv) -> bool:
     """Whether it sums, and its perceptron starts with a linear map."""
     parts = list(layer.nn.children())
     return layer.aggr == "add" and type(layer.nn) is nn.Sequential and bool(parts) and type(parts[0]) is nn.Linear
-
-
-def _known(layer: GINConv) -> bool:
-    """Whether its perceptron has only linear maps and ReLUs too."""
-    return _sums(layer) and all(type(part) in (nn.Linear, nn.ReLU) for part in layer.nn.children())
 
 
 def _toggled(layers: Sequence[GINConv], build: Builder, x: Slot) -> Slot:
@@ -43,24 +40,24 @@ def _toggled(layers: Sequence[GINConv], build: Builder, x: Slot) -> Slot:
 
 
 def _batched(layer: GINConv, graph: BatchedGraph) -> Layer:
-    ones = torch.ones(graph.edge_index.shape[1], device=graph.edge_index.device)
-    sums = SparseMatrix.of_edges(graph.edge_index, ones, nodes=graph.nodes)  # the adjacency matrices, [K m, K m]
-    (first, _), *rest = layer.nn.named_children()
+    sums = summed(graph)
+    perceptron = batched_perceptron(layer.nn, graph, name="nn")
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
-        own = graph.linear(x, weights[f"nn.{first}.weight"])
-        own = (1 + weights["eps"][:, :, None]) * own + graph.spread(sums, own)
-        hidden = biased(own, weights.get(f"nn.{first}.bias"))
-        for name, module in rest:
-            if isinstance(module, nn.ReLU):
-                hidden = torch.relu(hidden)
-            else:
-                hidden = biased(graph.linear(hidden, weights[f"nn.{name}.weight"]), weights.get(f"nn.{name}.bias"))
-        return hidden
+        def added(rows: Tensor) -> Tensor:
+            return (1 + weights["eps"][:, :, None]) * rows + graph.spread(sums, rows)
+
+        # a linear map, which most perceptrons start with, can be swapped with the sum
+        sent = Deferred(linear=lambda weight: added(graph.linear(x, weight)), rows=lambda: added(graph.dense(x)))
+        return perceptron(sent, weights)
 
     return step
 
 
+def _can_batch(layer: GINConv) -> bool:
+    return layer.aggr == "add" and has_rows(layer.nn)
+
+
 register_layer_type(
-    LayerType(convolution=GINConv, can_toggle=_sums, toggled=_toggled, can_batch=_known, batched=_batched)
+    LayerType(convolution=GINConv, can_toggle=_sums, toggled=_toggled, can_batch=_can_batch, batched=_batched)
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import scatter
 
@@ -15,7 +15,7 @@ from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 from glasshouse.graph.training.batched.graphs import BatchedGraph, side_by_side
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased
+from glasshouse.graph.training.batched.layers import Layer, Weights, biased, largest, summed
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
@@ -31,49 +31,41 @@ def _toggled(layers: Sequence[SAGEConv], build: Builder, x: Slot) -> Slot:
 
 
 def _batched(layer: SAGEConv, graph: BatchedGraph) -> Layer:
-    """Neighbours first, as in PyG: a maximum cannot be swapped with the map; that of the features is taken once."""
-    means = _means(graph) if layer.aggr == "mean" else None
-    over_features: list[SparseMatrix | Tensor] = []
+    matrix = summed(graph, mean=layer.aggr == "mean") if layer.aggr != "max" else None
 
-    def of_neighbours(x: SparseMatrix | Tensor) -> SparseMatrix | Tensor:
+    def received(x: SparseMatrix | Tensor, weight: Tensor) -> Tensor:
+        """Neighbours first, as in PyG: a maximum cannot be swapped with the map. That of the features is taken once."""
         if x is graph.x:
-            if not over_features:
-                over_features.append(_features_of_neighbours(graph, means))
-            return over_features[0]
-        assert isinstance(x, Tensor)  # noqa: S101  # only the features are sparse
-        return graph.spread(means, x) if means else _largest(x, graph)
+            kept = graph.kept(("of neighbours", layer.aggr), lambda: _features_of_neighbours(graph, matrix, layer.aggr))
+            return graph.linear(kept, weight)
+        if matrix is not None and isinstance(x, SparseMatrix):
+            return graph.spread(matrix, graph.linear(x, weight))
+        x = graph.dense(x)
+        return graph.linear(graph.spread(matrix, x) if matrix else largest(x, graph), weight)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
-        left = biased(graph.linear(of_neighbours(x), weights["lin_l.weight"]), weights.get("lin_l.bias"))
-        return left + graph.linear(x, weights["lin_r.weight"])
+        sent = x
+        if layer.project:
+            sent = torch.relu(biased(graph.linear(x, weights["lin.weight"]), weights.get("lin.bias")))
+        out = biased(received(sent, weights["lin_l.weight"]), weights.get("lin_l.bias"))
+        if layer.root_weight:
+            out = out + graph.linear(x, weights["lin_r.weight"])
+        return nn.functional.normalize(out, dim=-1) if layer.normalize else out
 
     return step
 
 
-def _means(graph: BatchedGraph) -> SparseMatrix:
-    """The adjacency matrices with rows that add up to one, [K m, K m]."""
-    target = graph.edge_index[1]
-    share = 1 / torch.bincount(target, minlength=graph.nodes).clamp(min=1).float()
-    return SparseMatrix.of_edges(graph.edge_index, share[target], nodes=graph.nodes)
-
-
-def _largest(hidden: Tensor, graph: BatchedGraph) -> Tensor:
-    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG."""
-    source, target = graph.edge_index
-    largest: Tensor = scatter(hidden.flatten(0, 1)[source], target, dim=0, dim_size=graph.nodes, reduce="max")
-    return graph.by_graph(largest)
-
-
-def _features_of_neighbours(graph: BatchedGraph, means: SparseMatrix | None) -> SparseMatrix | Tensor:
-    """The mean or maximum of the neighbours' features, in the layout of the features."""
+def _features_of_neighbours(graph: BatchedGraph, matrix: SparseMatrix | None, aggr: str) -> SparseMatrix | Tensor:
+    """The mean, sum or maximum of the neighbours' features, in the layout of the features."""
     if isinstance(graph.x, Tensor):
-        return graph.spread(means, graph.x) if means else _largest(graph.x, graph)
+        return graph.spread(matrix, graph.x) if matrix else largest(graph.x, graph)
     found = []
     for k in range(graph.count):  # one graph at a time: the dense features of all might not fit
         within = (graph.edge_index[1] // graph.size) == k
         source, target = graph.edge_index[:, within] - k * graph.size
         values = graph.features_of(k)[source]
-        found.append(scatter(values, target, dim=0, dim_size=graph.size, reduce="mean" if means else "max"))
+        reduce = "sum" if aggr == "add" else aggr
+        found.append(scatter(values, target, dim=0, dim_size=graph.size, reduce=reduce))
     return side_by_side(found, graph.size, sparse=True)
 
 
@@ -82,7 +74,7 @@ register_layer_type(
         convolution=SAGEConv,
         can_toggle=lambda c: c.aggr in ("max", "mean") and not c.normalize and not c.project,
         toggled=_toggled,
-        can_batch=lambda c: c.aggr in ("mean", "max") and c.root_weight and not (c.normalize or c.project),
+        can_batch=lambda c: c.aggr in ("mean", "max", "add", "sum"),
         batched=_batched,
     )
 )

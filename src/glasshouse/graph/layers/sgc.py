@@ -40,8 +40,8 @@ def _toggled(layers: Sequence[SGConv], build: Builder, x: Slot) -> Slot:
     return x
 
 
-def _batched(layer: SGConv, graph: BatchedGraph) -> Layer:
-    matrix = normalised(graph, loops=layer.add_self_loops)
+def _batched(layer: SGConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    matrix = normalised(graph, edge_weight, loops=layer.add_self_loops)
 
     def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
         hidden = graph.linear(x, weights["lin.weight"])
@@ -59,5 +59,6 @@ register_layer_type(
         toggled=_toggled,
         can_batch=lambda c: c.aggr == "add",
         batched=_batched,
+        batched_arguments=("edge_weight",),
     )
 )

@@ -39,6 +39,8 @@ class LayerType:
         can_batch: whether batched training understands a layer's options.
         batched: a layer on the graphs of K models (`glasshouse.graph.training.batched.graphs.BatchedGraph`), as
             `glasshouse.graph.training.batched.layers.Layer`.
+        batched_arguments: names of parameters with one number per edge that ``batched`` understands; it gets those of
+            all graphs by name, [edges].
 
     Example:
         >>> from torch_geometric.nn import GraphConv
@@ -51,7 +53,8 @@ class LayerType:
     toggled: Callable[..., Any] = _refuse
     arguments: tuple[str, ...] = ()
     can_batch: Callable[[Any], bool] = _never
-    batched: Callable[[Any, Any], Any] = _refuse
+    batched: Callable[..., Any] = _refuse
+    batched_arguments: tuple[str, ...] = ()
 
     def understands(self, layer: Any, given: Mapping[str, Any]) -> bool:
         """Whether a layer that is called with these arguments can be toggled in the form of its type."""

@@ -42,6 +42,19 @@ class SparseMatrix:
         matrix = scipy.sparse.coo_matrix((values, (target, source)), shape=(nodes, nodes))
         return cls.of(matrix, device=edge_index.device)
 
+    @functools.cached_property
+    def _order(self) -> Tensor:
+        """[non-zeros]: which value of ``rows`` each value of ``columns`` is."""
+        numbers = np.arange(len(self.rows.values()))
+        parts = (numbers, self.rows.col_indices().cpu().numpy(), self.rows.crow_indices().cpu().numpy())
+        turned = scipy.sparse.csr_matrix(parts, shape=tuple(self.rows.shape)).T.tocsr()
+        turned.sort_indices()
+        return torch.from_numpy(turned.data).to(self.rows.device)
+
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """The same places with other values [non-zeros], by rows; gradients do not reach them."""
+        return SparseMatrix(_like(self.rows, values), _like(self.columns, values[self._order]))
+
     def __matmul__(self, dense: Tensor) -> Tensor:
         """[n, c] from [m, c]; gradients reach ``dense``."""
         product: Tensor = _Product.apply(self.rows, self.columns, dense)  # type: ignore[no-untyped-call]
@@ -59,6 +72,10 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(context: Any, *gradients: Tensor) -> tuple[None, None, Tensor]:
         return None, None, _product(context.columns, gradients[0].contiguous())
+
+
+def _like(matrix: Tensor, values: Tensor) -> Tensor:
+    return torch.sparse_csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, size=matrix.shape)
 
 
 def _product(matrix: Tensor, dense: Tensor) -> Tensor:

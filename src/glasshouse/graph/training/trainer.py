@@ -182,7 +182,8 @@ class GNNTrainer:
         """Like one call per row of ``members`` [K, n] with its seed, in a fraction of the time.
 
         Without dropout the models are those of single calls up to rounding; with it, they draw other random numbers.
-        Architectures or optimizers that cannot be batched are trained one at a time; the log ``glasshouse`` says why.
+        Modules of your own are traced, and tried for one step. Modules or optimizers that cannot be batched are trained
+        one at a time; the log ``glasshouse`` says why.
         """
         masks = as_members(members, (len(seeds), int(data.num_nodes)), place="members")
         return train_batched(self, data, masks, seeds)

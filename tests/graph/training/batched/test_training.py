@@ -10,8 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812 (as users write it)
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, GraphConv
+from torch_geometric.nn import GATConv, GCNConv, LEConv
 
 from glasshouse.errors import InputError
 from glasshouse.graph.data.synthetic import citation_graph
@@ -38,7 +39,7 @@ def one_at_a_time(trainer: GNNTrainer, data: Data) -> list[nn.Module]:
 
 
 def assert_same_as_one_at_a_time(trainer: GNNTrainer, data: Data) -> None:
-    assert batching_obstacle(trainer, data) is None
+    assert batching_obstacle(trainer, data, MEMBERS) is None
     batched, alone = trainer.train_many(data, MEMBERS, SEEDS), one_at_a_time(trainer, data)
     for ours, theirs in zip(states(batched), states(alone), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=0)
@@ -134,12 +135,48 @@ class _Own(nn.Module):
         return self.layer(x, edge_index)  # type: ignore[no-any-return]
 
 
+class _Mean(_Own):
+    """It looks at the mean over all nodes, which nodes that fill a graph up would change."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x = self.layer(x, edge_index)
+        return x - x.mean(dim=0)
+
+
+class _Noisy(_Own):
+    """It draws random numbers in its own way, which no seed of a model decides."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return F.alpha_dropout(self.layer(x, edge_index), 0.5, training=self.training)
+
+
+class _Counting(_Own):
+    """It does something else if there are many nodes."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.layer(x, edge_index) if x.sum() > 0 else self.layer(-x, edge_index)  # type: ignore[no-any-return]
+
+
+class _Changing(_Own):
+    """Each one has its own slope."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope = float(torch.rand(()))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return F.leaky_relu(self.layer(x, edge_index), self.slope)
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"model": _Own}, "the model is a _Own of your own"),
-        ({"model": lambda: GNN([GraphConv(400, 3)])}, "the layer GraphConv cannot be trained in one batch"),
-        ({"model": lambda: GNN([GATConv(400, 3, dropout=0.5)])}, "the layer GATConv is used with options"),
+        ({"model": lambda: GNN([LEConv(400, 3)])}, "of GNN, the layer LEConv cannot be trained in one batch"),
+        ({"model": lambda: GNN([GATConv(400, 3, aggr="max")])}, "the layer GATConv is used with options"),
+        ({"model": _Mean}, "of _Mean, the value mean has not one row per node"),
+        ({"model": _Noisy}, "of _Noisy, in a batch, its answers are others"),
+        ({"model": _Counting}, "of _Counting, its forward pass cannot be traced"),
+        ({"model": _Changing}, "the models are not all of one shape"),
         ({"optimizer": torch.optim.Adafactor}, "the optimizer Adafactor mixes entries"),
     ],
 )

@@ -12,12 +12,23 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import scatter
 
 from glasshouse.graph.models.layer_types import LAYER_TYPES
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.sparse import SparseMatrix
 
-__all__ = ["Layer", "Weights", "batched_layer", "biased", "layer_obstacle", "normalised"]
+__all__ = [
+    "Layer",
+    "Weights",
+    "batched_layer",
+    "biased",
+    "largest",
+    "layer_obstacle",
+    "normalised",
+    "summed",
+    "weights_of",
+]
 
 Weights = Mapping[str, Tensor]  # a layer's parameters and buffers by name, each [K, ...]
 Layer = Callable[[SparseMatrix | Tensor, Weights], Tensor]  # features, weights -> [K, m, out]
@@ -30,20 +41,24 @@ def layer_obstacle(layer: nn.Module) -> str | None:
         >>> from torch_geometric.nn import GATConv, GCNConv
         >>> layer_obstacle(GCNConv(4, 2)) is None
         True
-        >>> layer_obstacle(GATConv(4, 2, dropout=0.5))
+        >>> layer_obstacle(GATConv(4, 2, aggr="max"))
         'the layer GATConv is used with options that cannot be trained in one batch'
     """
     name = type(layer).__name__
     if type(layer) not in LAYER_TYPES:
-        known = ", ".join(kind.__name__ for kind in LAYER_TYPES)
-        return f"the layer {name} cannot be trained in one batch ({known} can)"
+        return f"the layer {name} cannot be trained in one batch"
     if not LAYER_TYPES[type(layer)].can_batch(layer) or layer.flow != "source_to_target":
         return f"the layer {name} is used with options that cannot be trained in one batch"
     return None
 
 
-def batched_layer(layer: nn.Module, graph: BatchedGraph) -> Layer:
+def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) -> Layer:
     """The layer for all models of a batch; what is constant in training is computed here, once.
+
+    Args:
+        layer: of one model.
+        graph: the models' graphs.
+        **edge_values: arguments with one number per edge, [E].
 
     Example:
         >>> from torch_geometric.nn import GCNConv
@@ -54,7 +69,7 @@ def batched_layer(layer: nn.Module, graph: BatchedGraph) -> Layer:
         >>> step(graph.x, {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}).shape
         torch.Size([2, 64, 5])
     """
-    return cast("Layer", LAYER_TYPES[type(layer)].batched(layer, graph))
+    return cast("Layer", LAYER_TYPES[type(layer)].batched(layer, graph, **edge_values))
 
 
 def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
@@ -67,7 +82,65 @@ def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
     return hidden if bias is None else hidden + bias[:, None]
 
 
-def normalised(graph: BatchedGraph, *, improved: bool = False, loops: bool) -> SparseMatrix:
-    """Â of all graphs, [K m, K m]: the adjacency matrices with symmetric normalisation, with self-loops or without."""
-    edges, weight = gcn_norm(graph.edge_index, None, graph.nodes, improved, loops, dtype=torch.float32)
-    return SparseMatrix.of_edges(edges, weight, nodes=graph.nodes)
+def weights_of(weights: Weights, path: str) -> Weights:
+    """The weights of one part of a traced model, by their names within that part.
+
+    Example:
+        >>> list(weights_of({"convs.0.bias": torch.ones(2, 1), "convs.1.bias": torch.ones(2, 1)}, "model.convs.1"))
+        ['bias']
+    """
+    prefix = f"{path}.".removeprefix("model.")
+    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+
+
+def normalised(
+    graph: BatchedGraph, weight: Tensor | None = None, *, improved: bool = False, loops: bool
+) -> SparseMatrix:
+    """Â of all graphs, [K m, K m]: the adjacency matrices with symmetric normalisation, with self-loops or without.
+
+    Args:
+        graph: the models' graphs.
+        weight: [E] one number per edge; 1 by default.
+        improved: whether self-loops count twice.
+        loops: whether there are self-loops.
+    """
+
+    def make() -> SparseMatrix:
+        edges, values = gcn_norm(graph.edge_index, weight, graph.nodes, improved, loops, dtype=torch.float32)
+        return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
+
+    return graph.kept(("normalised", weight is None or id(weight), improved, loops), make)
+
+
+def summed(graph: BatchedGraph, weight: Tensor | None = None, *, mean: bool = False) -> SparseMatrix:
+    """The adjacency matrices [K m, K m], which sum over neighbours; with ``mean``, divided by their number.
+
+    Args:
+        graph: the models' graphs.
+        weight: [E] one number per edge; 1 by default.
+        mean: whether rows are divided by the number of neighbours.
+    """
+
+    def make() -> SparseMatrix:
+        target = graph.edge_index[1]
+        share = 1 / torch.bincount(target, minlength=graph.nodes).clamp(min=1).float()
+        values = torch.ones_like(target, dtype=torch.float32) if weight is None else weight
+        return SparseMatrix.of_edges(graph.edge_index, values * share[target] if mean else values, nodes=graph.nodes)
+
+    return graph.kept(("summed", weight is None or id(weight), mean), make)
+
+
+def largest(hidden: Tensor, graph: BatchedGraph, weight: Tensor | None = None) -> Tensor:
+    """The largest of the neighbours' values, [K, m, c]; 0 without neighbours. Ties share the gradient, as in PyG.
+
+    Args:
+        hidden: [K, m, c].
+        graph: the models' graphs.
+        weight: [E] numbers that the values are multiplied with; 1 by default.
+    """
+    source, target = graph.edge_index
+    sent = hidden.flatten(0, 1)[source]
+    if weight is not None:
+        sent = weight[:, None] * sent
+    found: Tensor = scatter(sent, target, dim=0, dim_size=graph.nodes, reduce="max")
+    return graph.by_graph(found)

@@ -1,4 +1,4 @@
-"""Train many GNNs of one architecture in one batch: their weights batched, the members' graphs side by side."""
+"""Train many modules of one architecture in one batch: their weights batched, the members' graphs side by side."""
 
 from __future__ import annotations
 
@@ -6,23 +6,33 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.graph.data.induced import induced
-from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.programs.program import MessageStep, NoProgram
+from glasshouse.graph.training.batched.alike import alike
+from glasshouse.graph.training.batched.checking import Plan, mean_losses, planned
 from glasshouse.graph.training.batched.graphs import BatchedGraph, padded_size
-from glasshouse.graph.training.batched.layers import batched_layer, layer_obstacle
-from glasshouse.graph.training.dropout import drop
+from glasshouse.graph.training.batched.program import BatchedProgram
 from glasshouse.graph.training.setting import Setting
 from glasshouse.randomness import seed_for
-from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
+from glasshouse.training.batching import (
+    ModuleBatch,
+    one_thread_per_operation,
+    optimizer_obstacle,
+    say_once,
+    split,
+    spread,
+)
 
 __all__ = ["batching_obstacle", "train_batched"]
 
 _TOGETHER = 4  # models per batch on a CPU
+_TRIED = 2  # models whose first step is compared
+_UNLABELLED = "members: no member has a label, so there is nothing to train on."
 
 
 class _Trainer(Protocol):
@@ -30,10 +40,6 @@ class _Trainer(Protocol):
 
     @property
     def setting(self) -> Setting: ...
-    @property
-    def hidden(self) -> int: ...
-    @property
-    def layers(self) -> int: ...
     @property
     def epochs(self) -> int: ...
     @property
@@ -44,26 +50,27 @@ class _Trainer(Protocol):
     def __call__(self, data: Data, members: BoolArray, seed: int) -> nn.Module: ...
 
 
-def batching_obstacle(trainer: _Trainer, data: Data) -> str | None:
-    """Why this trainer's models must be trained one at a time, in words, or None.
+def batching_obstacle(trainer: _Trainer, data: Data, members: BoolArray) -> str | None:
+    """Why models of this trainer must be trained one at a time, in words, or None; it tries one step.
+
+    Args:
+        trainer: such as `GNNTrainer`.
+        data: the graph.
+        members: [K, n], as for training.
 
     Example:
+        >>> import numpy as np
         >>> from glasshouse.graph import GNNTrainer
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
-        >>> batching_obstacle(GNNTrainer(), data) is None
+        >>> everybody = np.ones((2, 2), dtype=bool)
+        >>> batching_obstacle(GNNTrainer(), data, everybody) is None
         True
-        >>> batching_obstacle(GNNTrainer(optimizer=torch.optim.LBFGS), data)
+        >>> batching_obstacle(GNNTrainer(optimizer=torch.optim.LBFGS), data, everybody)
         'the optimizer LBFGS mixes entries of the weights, so models would mix'
     """
-    if trainer.setting == "transductive":
-        return "in the transductive setting each of them sees the whole graph"
     with torch.random.fork_rng():
-        model = trainer.untrained(data)
-    if type(model) is not GNN:
-        return f"the model is a {type(model).__name__} of your own, and only its call is known"
-    obstacles = [layer_obstacle(layer) for layer in model.convolutions]
-    obstacles.append(optimizer_obstacle(trainer.optimizer, model.parameters()))
-    return next((obstacle for obstacle in obstacles if obstacle), None)
+        found = _plan(trainer, data, members, [_untrained(trainer, data, seed) for seed in range(len(members))])
+    return found if isinstance(found, str) else None
 
 
 def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
@@ -77,18 +84,21 @@ def train_batched(trainer: _Trainer, data: Data, members: BoolArray, seeds: Sequ
         >>> len(train_batched(GNNTrainer(hidden=8, epochs=2, device="cpu"), data, members, seeds=[0, 1]))
         2
     """
-    obstacle = batching_obstacle(trainer, data)
-    if obstacle:
-        say_once(f"Models are trained one at a time: {obstacle}.")
-        return [trainer(data, who, seed) for who, seed in zip(members, seeds, strict=True)]
-    sizes = [padded_size(int(who.sum())) for who in members]
-    bytes_each = _bytes_each(trainer, data, max(sizes, default=0))
+    if not len(members):
+        return []
     with torch.random.fork_rng():
         fresh = [_untrained(trainer, data, seed) for seed in seeds]
+        with one_thread_per_operation():  # a few steps are too short to share
+            plan = _plan(trainer, data, members, fresh)
+    if isinstance(plan, str):
+        say_once(f"Models are trained one at a time: {plan}.")
+        return [trainer(data, who, seed) for who, seed in zip(members, seeds, strict=True)]
+    sizes = [padded_size(int(who.sum())) for who in members]
+    bytes_each = _bytes_each(plan, fresh[0], data, max(sizes))
 
     def train(group: list[int]) -> list[nn.Module]:
         return _train(
-            trainer, data, members[group], [fresh[index] for index in group], [seeds[index] for index in group]
+            trainer, plan, data, members[group], [fresh[index] for index in group], [seeds[index] for index in group]
         )
 
     return spread(
@@ -101,39 +111,52 @@ def _untrained(trainer: _Trainer, data: Data, seed: int) -> nn.Module:
     return trainer.untrained(data).to(trainer.place)
 
 
-def _bytes_each(trainer: _Trainer, data: Data, size: int) -> int:
+def _plan(trainer: _Trainer, data: Data, members: BoolArray, models: Sequence[nn.Module]) -> Plan | str:
+    """How models are trained together, or why they are not. It is tried on the two graphs that are filled up most."""
+    if trainer.setting == "transductive":
+        return "in the transductive setting each of them sees the whole graph"
+    obstacle = optimizer_obstacle(trainer.optimizer, models[0].parameters())
+    if obstacle:
+        return obstacle
+    if not alike(models):
+        return "the models are not all of one shape"
+    sizes = [int(who.sum()) for who in members]
+    size = padded_size(min(sizes, key=lambda nodes: nodes - padded_size(nodes)))
+    picked = sorted((k for k, nodes in enumerate(sizes) if padded_size(nodes) == size), key=lambda k: sizes[k])[:_TRIED]
+    graphs = [induced(data, members[k], device=trainer.place) for k in picked]
+    if not all(bool((graph.y >= 0).any()) for graph in graphs):
+        raise InputError(_UNLABELLED)
+    try:
+        return planned([models[k] for k in picked], graphs, classes=int(data.y.max()) + 1)
+    except NoProgram as reason:
+        return f"of {type(models[0]).__name__}, {reason}"
+    except Exception as error:  # whatever is wrong with a model, training it alone says it better
+        return f"a step of {type(models[0]).__name__} cannot be tried in a batch ({type(error).__name__})"
+
+
+def _bytes_each(plan: Plan, model: nn.Module, data: Data, size: int) -> int:
     """A generous guess at a model's share of a batch: features, messages, hidden values, weights and their moments."""
-    features, width = int(data.x.shape[1]), max(trainer.hidden, int(data.y.max()) + 1)
     edges = int(data.edge_index.shape[1]) * size // max(1, len(data.x))
-    return 4 * (size * features + 4 * features * width + trainer.layers * width * (8 * size + 4 * edges))
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    per_step = [
+        plan.widths[step.name] * (8 * size + 4 * edges * isinstance(step, MessageStep)) for step in plan.program.steps
+    ]
+    return 4 * (size * int(data.x.shape[1]) + 4 * weights + sum(per_step))
 
 
 def _train(
-    trainer: _Trainer, data: Data, members: BoolArray, models: Sequence[nn.Module], seeds: Sequence[int]
+    trainer: _Trainer, plan: Plan, data: Data, members: BoolArray, models: Sequence[nn.Module], seeds: Sequence[int]
 ) -> list[nn.Module]:
     graphs = [induced(data, who, device=trainer.place) for who in members]
     if not all(bool((graph.y >= 0).any()) for graph in graphs):
-        raise InputError("members: no member has a label, so there is nothing to train on.")
-    graph = BatchedGraph.of(graphs)
-    modules = ModuleBatch(models)
-    (gnn, *_) = models
-    assert isinstance(gnn, GNN)  # noqa: S101  # `batching_obstacle` has checked it
-    layers = [batched_layer(layer, graph) for layer in gnn.convolutions]
-    tensors: dict[str, Tensor] = {**modules.parameters, **modules.buffers}
-    weights = [
-        {name.removeprefix(place): tensor for name, tensor in tensors.items() if name.startswith(place)}
-        for place in (f"convolutions.{index}." for index in range(len(layers)))
-    ]
+        raise InputError(_UNLABELLED)
     random = [torch.Generator(trainer.place).manual_seed(seed_for(seed, "dropout")) for seed in seeds]
+    graph = BatchedGraph.of(graphs, random=random)
+    modules = ModuleBatch(models)
+    step = BatchedProgram(plan.program, modules, graph, apart=plan.apart)
     optimizer = trainer.optimizer(modules.parameters.values())
     for _ in range(trainer.epochs):
         optimizer.zero_grad(set_to_none=True)
-        x = graph.x
-        for layer, own in zip(layers[:-1], weights[:-1], strict=True):
-            x = drop(torch.relu(layer(x, own)), gnn.dropout, random)
-        logits = layers[-1](x, weights[-1]).flatten(0, 1)[graph.labelled]
-        # classes before nodes, [1, C, L]: four times faster on a CPU, which then takes many nodes at once
-        losses = nn.functional.cross_entropy(logits.t()[None], graph.y[None], reduction="none")
-        (losses * graph.weight).sum().backward()  # the models' mean losses: no model's gradient depends on another's
+        mean_losses(step()[step.output], plan.read, graph).backward()
         optimizer.step()
     return modules.unbatch()

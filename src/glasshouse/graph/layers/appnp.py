@@ -1,0 +1,37 @@
+"""APPNP: values spread by personalised PageRank; it has no weights of its own."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch_geometric.nn import APPNP
+
+from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.training.batched.graphs import BatchedGraph
+from glasshouse.graph.training.batched.layers import Layer, Weights, normalised, summed
+from glasshouse.graph.training.sparse import SparseMatrix
+
+__all__: list[str] = []
+
+
+def _batched(layer: APPNP, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    matrix = (
+        normalised(graph, edge_weight, loops=layer.add_self_loops) if layer.normalize else summed(graph, edge_weight)
+    )
+
+    def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
+        start = hidden = graph.dense(x)
+        for _ in range(layer.K):
+            hidden = (1 - layer.alpha) * graph.spread(matrix, hidden) + layer.alpha * start
+        return hidden
+
+    return step
+
+
+register_layer_type(
+    LayerType(
+        convolution=APPNP,
+        can_batch=lambda c: c.aggr == "add" and c.dropout == 0,
+        batched=_batched,
+        batched_arguments=("edge_weight",),
+    )
+)

@@ -1,0 +1,36 @@
+"""TAGConv: one linear map for each number of steps along the edges."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch_geometric.nn import TAGConv
+
+from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.training.batched.graphs import BatchedGraph
+from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised, summed
+from glasshouse.graph.training.sparse import SparseMatrix
+
+__all__: list[str] = []
+
+
+def _batched(layer: TAGConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
+    matrix = normalised(graph, edge_weight, loops=False) if layer.normalize else summed(graph, edge_weight)
+
+    def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
+        """Sum of A^k x W_k by Horner's rule, so that messages are as wide as the result and not as the features."""
+        hidden = graph.linear(x, weights[f"lins.{layer.K}.weight"])
+        for power in reversed(range(layer.K)):
+            hidden = graph.linear(x, weights[f"lins.{power}.weight"]) + graph.spread(matrix, hidden)
+        return biased(hidden, weights.get("bias"))
+
+    return step
+
+
+register_layer_type(
+    LayerType(
+        convolution=TAGConv,
+        can_batch=lambda c: c.aggr == "add",
+        batched=_batched,
+        batched_arguments=("edge_weight",),
+    )
+)

@@ -1,0 +1,86 @@
+"""BatchNorm for several models at once: statistics over each model's own nodes, running statistics per model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glasshouse.graph.training.batched.graphs import BatchedGraph
+
+__all__ = ["batch_norm"]
+
+
+def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Mapping[str, Tensor], graph: BatchedGraph) -> Tensor:
+    """Hidden values [K, m, c], normalised as ``norm`` does for one model; nodes that only fill a graph up do not count.
+
+    Args:
+        hidden: [K, m, c].
+        norm: its options; its own weights are not used.
+        weights: ``weight`` and ``bias`` [K, c] if it has them; its running statistics, which are brought up to date.
+        graph: whose nodes count.
+
+    Example:
+        >>> from glasshouse.graph.data.induced import InducedGraph
+        >>> one = InducedGraph(torch.eye(2), torch.empty(2, 0).long(), torch.tensor([0, 1]))
+        >>> hidden = torch.cat([torch.tensor([[[1.0], [3.0]]]), torch.zeros(1, 62, 1)], dim=1)
+        >>> norm = nn.BatchNorm1d(1, affine=False, track_running_stats=False)
+        >>> batch_norm(hidden, norm, {}, BatchedGraph.of([one]))[0, :2].round().tolist()
+        [[-1.0], [1.0]]
+    """
+    mean, variance = weights.get("running_mean"), weights.get("running_var")
+    size = (len(hidden), hidden.shape[2])
+    weight, bias = weights.get("weight", hidden.new_ones(size)), weights.get("bias", hidden.new_zeros(size))
+    found: Tensor
+    if norm.training or mean is None or variance is None:
+        found, mean, variance = _Normal.apply(hidden, weight, bias, graph.real, norm.eps)  # type: ignore[no-untyped-call]
+        if norm.training and norm.track_running_stats:
+            _keep(mean, variance, norm, weights, graph)
+        return found
+    scale = weight * (variance + norm.eps).rsqrt()
+    return torch.addcmul(bias[:, None], hidden - mean[:, None], scale[:, None])
+
+
+@torch.no_grad()
+def _keep(
+    mean: Tensor, variance: Tensor, norm: nn.BatchNorm1d, weights: Mapping[str, Tensor], graph: BatchedGraph
+) -> None:
+    """Move the running statistics towards those of this step; the variance as of a sample, as torch does."""
+    weights["num_batches_tracked"].add_(1)
+    if norm.momentum is None:  # the mean over all steps
+        rate = 1 / weights["num_batches_tracked"].to(mean.dtype)[:, None]
+    else:
+        rate = mean.new_tensor(norm.momentum)
+    nodes = mean.new_tensor([len(one.x) for one in graph.own])[:, None]
+    weights["running_mean"].lerp_(mean, rate)
+    weights["running_var"].lerp_(variance * nodes / (nodes - 1), rate)
+
+
+class _Normal(torch.autograd.Function):
+    """The values less their mean over some of the rows, scaled; in few passes over memory, which is what it costs."""
+
+    @staticmethod
+    def forward(
+        context: Any, hidden: Tensor, weight: Tensor, bias: Tensor, shares: Tensor, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        mean = torch.bmm(shares, hidden)  # [K, 1, c]
+        centred = hidden - mean
+        variance = torch.bmm(shares, centred.square())
+        root = (variance + eps).rsqrt()
+        scale = root * weight[:, None]
+        context.save_for_backward(centred, shares, root, scale)
+        mean, variance = mean.squeeze(1), variance.squeeze(1)
+        context.mark_non_differentiable(mean, variance)
+        return torch.addcmul(bias[:, None], centred, scale), mean, variance
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        centred, shares, root, scale = context.saved_tensors
+        (gradient, *_) = gradients
+        total = gradient.sum(1, keepdim=True)  # nodes that fill a graph up have no gradient
+        along = (gradient * centred).sum(1, keepdim=True)
+        # through the mean and the variance; only nodes that counted in them get this part
+        through = torch.addcmul(scale * total, centred, scale * along * root.square()).mul_(shares.transpose(1, 2))
+        return torch.addcmul(through.neg_(), gradient, scale), (along * root).squeeze(1), total.squeeze(1), None, None
