@@ -1,3 +1,3 @@
 """One file per layer type: how it is toggled and how it is trained in one pass. Each file registers its type."""
 
-from glasshouse.graph.layers import gat, gcn, gin, sage, sgc  # noqa: F401 (each registers a layer type)
+from glasshouse.graph.layers import gat, gcn, gin, graph_conv, sage, several_steps, sgc  # noqa: F401 (each registers a layer type)

@@ -6,6 +6,7 @@ import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,9 +18,10 @@ from glasshouse.errors import InputError
 from glasshouse.graph.models.arguments import Arguments, bind_arguments
 from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
 from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.models.layer_types import LAYER_TYPES
+from glasshouse.graph.models.layer_types import counted_step
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.programs.checking import checked_program
+from glasshouse.graph.programs.dependence import dependence_of
 from glasshouse.graph.programs.program import NoProgram, Program
 from glasshouse.graph.programs.reach import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
 from glasshouse.graph.programs.tracing import Asked, traced
@@ -38,6 +40,8 @@ class Manners:
     Args:
         hops: L, how many steps along the edges a change can travel to an answer.
         everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
+        both_ways: whether all edges of the graph go both ways, if that decides how a model is asked: one that uses
+            out-degrees is asked about whole graphs if they do not. None for all other models.
         arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
         probabilities: whether it gives probabilities instead of logits.
         program: what it does, as calls that engines can take apart; None for a black box.
@@ -52,6 +56,7 @@ class Manners:
 
     hops: int = _UNKNOWN_HOPS
     everywhere: bool = False
+    both_ways: bool | None = None
     arguments: Arguments = _PLAIN
     probabilities: bool = False
     program: Program | None = None
@@ -89,14 +94,13 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         >>> manners_of(model).hops
         3
     """
-    held = held_values(data)
-    new = [model for model in models if not _is_known(model, held, measured=parts)]
+    held, edges = held_values(data), _Edges(data)
+    new = [model for model in models if not _is_known(model, held, measured=parts, edges=edges)]
     groups: dict[object, list[Model]] = {}
     for model in new:
         groups.setdefault(_shape(model), []).append(model)
     if not groups:
         return
-    both_ways = is_undirected(data.edge_index, num_nodes=len(data.x)) if data.edge_index.numel() else True
     for group in groups.values():
         graph, device = with_edges(data), model_device(group)
         graph = graph if device is None else graph.to(device)
@@ -104,14 +108,16 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
             found = [_tried(model, graph) for model in group]
             if parts:
                 refuse_caches(group)
-                found = _taken_apart(group, found, graph)
+                found = _taken_apart(group, found, graph, edges)
                 found = [
-                    one if one.program else _measured(model, one, graph, both_ways=both_ways, first=model is group[0])
+                    one if one.measured else _measured(model, one, graph, edges, first=model is group[0])
                     for model, one in zip(group, found, strict=True)
                 ]
         hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
+        ways = next((one.both_ways for one in found if one.both_ways is not None), None)
         for model, manners in zip(group, found, strict=True):
-            _remember(model, _with_notes(model, replace(manners, hops=hops, everywhere=everywhere)))
+            manners = replace(manners, hops=hops, everywhere=everywhere, both_ways=ways)
+            _remember(model, _with_notes(model, manners))
 
 
 def asked(model: nn.Module) -> Asked:
@@ -177,7 +183,19 @@ def quiet(models: Sequence[Model]) -> Iterator[None]:
             model.train()
 
 
-def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data) -> list[Manners]:
+class _Edges:
+    """Whether the edges of a graph all go both ways; found once, when it matters."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+    @cached_property
+    def both_ways(self) -> bool:
+        edges = self.data.edge_index
+        return is_undirected(edges, num_nodes=len(self.data.x)) if edges.numel() else True
+
+
+def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data, edges: _Edges) -> list[Manners]:
     """The manners of models of one shape with their programs, or with the reason why there is none.
 
     The first program is tried on a part of the graph; the others need only do the same calls.
@@ -191,10 +209,15 @@ def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data) 
             answers.append(replace(manners, obstacle=str(reason)))
             continue
         hops = max(program.hops, _stated_attribute(model))
-        answers.append(replace(manners, hops=hops, program=program, measured=True))
+        if not program.both_ways:
+            answers.append(replace(manners, hops=hops, program=program, measured=True))
+        elif edges.both_ways:
+            answers.append(replace(manners, hops=hops, program=program, both_ways=True, measured=True))
+        else:
+            answers.append(replace(manners, hops=hops, everywhere=True, both_ways=False, measured=True))
     if any(one.program is None for one in answers):  # models of one shape are asked in one way
         reason = next(one.obstacle for one in answers if one.program is None)
-        answers = [replace(one, program=None, obstacle=reason, measured=False) for one in answers]
+        answers = [replace(one, program=None, obstacle=reason, measured=one.everywhere) for one in answers]
     return answers
 
 
@@ -206,7 +229,7 @@ def _program(model: Model, manners: Manners, data: Data, known: dict[tuple[objec
     signature = traced(model, takes_data=arguments.takes_data, keywords=keywords).signature
     if signature not in known:
         known[signature] = checked_program(
-            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=LAYER_TYPES
+            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=counted_step
         )
     return known[signature]
 
@@ -217,7 +240,7 @@ def _stated_attribute(model: Model) -> int:
     return attribute if isinstance(attribute, int) else 0
 
 
-def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, first: bool) -> Manners:
+def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first: bool) -> Manners:
     """The manners with the reach; the first model of a group is also asked about the graph itself."""
 
     def asked(features: Tensor, edges: Tensor, values: dict[str, Tensor]) -> Tensor:
@@ -232,14 +255,18 @@ def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, fi
             ) from error
 
     values = edge_values(data)
-    found = []
+    found, leaving = [], False
     for place in _typical_edges(values):
 
         def along(features: Tensor, edges: Tensor, place: int = place) -> Tensor:
             count = edges.shape[1]
             return asked(features, edges, {name: v[place].expand(count, *v.shape[1:]) for name, v in values.items()})
 
-        found.append(reach_on_path(along, data.x, both_ways=both_ways, expected=_stated(model)))
+        found.append(reach_on_path(along, data.x, both_ways=ways.both_ways, expected=_stated(model)))
+        if not found[-1].everywhere:
+            depends = dependence_of(along, data.x)
+            leaving = leaving or depends.leaving
+            found.append(ModelReach(0, depends.everywhere or (depends.leaving and not ways.both_ways)))
     reach = ModelReach(max(one.hops for one in found), any(one.everywhere for one in found))
     if first and not reach.everywhere:
         pairs = _pair_numbers(data.edge_index, len(data.x))
@@ -250,7 +277,8 @@ def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, fi
 
         reach = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
     reach = ModelReach(max(reach.hops, _stated_attribute(model)), reach.everywhere)
-    return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
+    both_ways = ways.both_ways if leaving else None
+    return replace(manners, hops=reach.hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
 
 
 def _typical_edges(values: dict[str, Tensor]) -> list[int]:
@@ -324,7 +352,13 @@ def _log(probabilities: Tensor) -> Tensor:
 
 def _with_notes(model: Model, manners: Manners) -> Manners:
     notes = []
-    if manners.everywhere:
+    if manners.everywhere and manners.both_ways is False:
+        notes.append(
+            "The model's answers about a node depend on edges that lead away from it or its neighbours (as with "
+            "out-degrees), and the edges of the graph do not all go both ways, so every toggle asks it about a whole "
+            "graph, and the sum of eq. (6) runs over all members."
+        )
+    elif manners.everywhere:
         notes.append(
             "The model's answers about a node depend on the whole graph (as with GraphNorm, PairNorm or a virtual "
             "node), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all members."
@@ -367,10 +401,12 @@ def _shape(model: Model) -> object:
     return type(model), getattr(model, "__qualname__", None)
 
 
-def _is_known(model: Model, held: HeldValues, *, measured: bool) -> bool:
-    """Whether a model was met on a graph whose edges have such values."""
+def _is_known(model: Model, held: HeldValues, *, measured: bool, edges: _Edges | None = None) -> bool:
+    """Whether a model was met on a graph whose edges have such values, and go both ways if that matters."""
     place, manners = _KNOWN.get(id(model), (None, None))
     if place is None or manners is None or place() is not model or manners.arguments.held != held:
+        return False
+    if edges is not None and manners.both_ways is not None and manners.both_ways != edges.both_ways:
         return False
     return manners.measured or not measured
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
+from glasshouse.graph.programs.dependence import dependence_of
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, filled
 from glasshouse.graph.programs.reach import counted_layers, reach_on_path
 from glasshouse.graph.programs.tracing import Asked, traced
@@ -23,7 +24,6 @@ _EDGES = 512  # of the graph whose nodes the program is tried on
 _ROWS = 24  # rows on which operations are tried
 _CLOSE = {torch.float64: 1e-9}  # of the largest value; differences below are rounding
 _CLOSE_ELSE = 1e-4
-_TRIALS = 8
 
 
 def sample_graph(data: Data, *, seed: int = 0) -> Data:
@@ -54,7 +54,7 @@ def checked_program(
     *,
     takes_data: bool = False,
     keywords: Mapping[str, str] | None = None,
-    counted: Collection[type] = (),
+    counted: Callable[[nn.Module, MessageStep], MessageStep | None] | None = None,
 ) -> Program:
     """The program of a module in evaluation mode, tried on a part of the graph; `NoProgram` says why there is none.
 
@@ -63,7 +63,7 @@ def checked_program(
         data: the graph, on the model's device.
         takes_data: whether it is called with one `Data`.
         keywords: names of its arguments and the edge values that they get.
-        counted: types of layers whose steps are counted; others are measured too.
+        counted: gives the call of a layer with its number of steps if its type is known; other layers are measured.
 
     Example:
         >>> from torch_geometric.nn import GCN, GraphNorm
@@ -92,7 +92,8 @@ def checked_program(
             _check_rows(step, call, values, root)
             steps.append(step)
         else:
-            steps.append(_measured(step, call, values, len(graph.x), counted=type(call) in counted))
+            known = counted(call, step) if counted else None
+            steps.append(_measured(step, call, values, len(graph.x), known=known))
     return replace(program, steps=tuple(steps))
 
 
@@ -135,7 +136,7 @@ def _named(step: RowStep, root: nn.Module) -> str:
 
 
 def _measured(
-    step: MessageStep, layer: nn.Module, values: Mapping[str, Any], count: int, *, counted: bool
+    step: MessageStep, layer: nn.Module, values: Mapping[str, Any], count: int, *, known: MessageStep | None
 ) -> MessageStep:
     """The step with its layer's reach: counted, or measured where that gives more."""
     inputs = [values[name] for name in step.inputs]
@@ -145,20 +146,21 @@ def _measured(
     answer = values[step.name]
     if not isinstance(answer, Tensor) or answer.ndim != 2 or len(answer) != count:
         raise NoProgram(f"its layer {name} does not answer with one row per node")
-    if counted:
-        return replace(step, hops=counted_layers(layer))
+    if known is not None:
+        return known
     ask = functools.partial(_ask, step, layer, [one.shape[1] for one in inputs], values)
     rows = torch.cat([one.detach().to(answer.dtype) for one in inputs], dim=1)
     try:
         reach = reach_on_path(ask, rows, both_ways=True, expected=counted_layers(layer))
-        by_degree = _by_degree(ask, rows)
+        depends = dependence_of(ask, rows)
     except InputError as error:
         raise NoProgram(f"its layer {name} cannot be asked about a part of the graph") from error
     except Exception as error:
         raise NoProgram(f"its layer {name} fails on a small graph ({type(error).__name__})") from error
-    if reach.everywhere:
+    if reach.everywhere or depends.everywhere:
         raise NoProgram(f"its layer {name} looks at the whole graph")
-    return replace(step, hops=max(counted_layers(layer), reach.hops, 1), by_degree=by_degree)
+    hops = max(counted_layers(layer), reach.hops, 1)
+    return replace(step, hops=hops, by_degree=depends.senders or depends.leaving, both_ways=depends.leaving)
 
 
 def _ask(
@@ -174,16 +176,3 @@ def _ask(
     answer: Tensor = layer(*filled(step.args, given), **filled(dict(step.kwargs), given))
     return answer.detach()
 
-
-def _by_degree(ask: Any, rows: Tensor) -> bool:
-    """Whether a message changes when its sender gets another sender: 2 → 1 is added to 1 → 0, and node 0 is asked."""
-    source = torch.Generator().manual_seed(0)
-    few = torch.tensor([[1, 3], [0, 0]], device=rows.device)
-    more = torch.tensor([[1, 3, 2], [0, 0, 1]], device=rows.device)
-    for _ in range(_TRIALS):
-        x = rows[torch.randint(len(rows), (5,), generator=source).to(rows.device)]
-        x = x + x.std() * torch.randn(x.shape, generator=source, dtype=torch.float64).to(x)
-        before, after = ask(x, few), ask(x, more)
-        if float((before - after)[0].abs().max()) > 1e-6 * max(float(before.abs().max()), 1e-12):
-            return True
-    return False

@@ -25,7 +25,7 @@ class Nets:
 
 
 def draw_nets(
-    graph: MaskedGraph, targets: Tensor, removes: Tensor, wanted: Tensor, *, hops: int, degrees: bool = True
+    graph: MaskedGraph, targets: Tensor, removes: Tensor, wanted: Tensor, *, hops: int, degrees: int = 1
 ) -> Nets:
     """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees.
 
@@ -35,7 +35,8 @@ def draw_nets(
         removes: True where the toggle removes the target, bool [targets].
         wanted: sorted keys target * N + node; an added target must be among them.
         hops: steps back.
-        degrees: whether the outermost senders get all their messages, so that their degrees are right.
+        degrees: further steps: with 1 the outermost senders get all their messages, so that their degrees are right;
+            with 2 they also send all their messages, if all edges go both ways.
     """
     size, sources = len(graph.members), graph.sources
     removed = removes.nonzero().squeeze(1) * size + targets[removes]  # sorted keys of absent rows

@@ -1,0 +1,91 @@
+"""Pieces that several layer types are made of: linear maps of rows, sums of neighbours, and sums of values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glasshouse.graph.rule.toggle.layers.base import project
+from glasshouse.graph.rule.toggle.layers.summed import Summed
+from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+
+__all__ = ["added", "gcn_options", "mapped", "shared_weight", "spread"]
+
+
+def mapped(build: Builder, x: Slot, layers: Sequence[nn.Linear]) -> Slot:
+    """Each model's own linear map of every row.
+
+    Example:
+        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
+        >>> mapped(build, build.features(width=3), [nn.Linear(3, 4), nn.Linear(3, 4)]).width
+        4
+    """
+    weight, bias = batched_maps(layers), batched_vectors([layer.bias for layer in layers])
+
+    def apply(rows: Tensor) -> Tensor:
+        made = project(rows, weight)
+        return made if bias is None else made + bias
+
+    return build.rows(apply, x)
+
+
+def spread(build: Builder, x: Slot, **options: Any) -> Slot:
+    """The sums of neighbours' values; options are those of :class:`~glasshouse.graph.rule.toggle.layers.summed.Summed`.
+
+    Example:
+        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
+        >>> spread(build, build.features(width=3), normalisation="mean").shared
+        True
+    """
+    models, item = int(x.sample.shape[1]), x.sample.element_size()
+    layer = Summed(weight=None, root=None, bias=None, models=models, width=x.width, item=item, **options)
+    return build.message(layer, x, shared=x.shared)
+
+
+def added(build: Builder, *values: Slot, factors: Sequence[float] | None = None, bias: Tensor | None = None) -> Slot:
+    """The sum of values, each times its factor, plus a bias [models, width].
+
+    Example:
+        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
+        >>> x = build.features(width=3)
+        >>> added(build, x, x, factors=(1.0, -1.0)).sample.abs().max()
+        tensor(0.)
+    """
+    factors = factors or [1.0] * len(values)
+
+    def apply(*rows: Tensor) -> Tensor:
+        total = sum(row if factor == 1 else factor * row for row, factor in zip(rows, factors, strict=True))
+        return total if bias is None else total + bias  # type: ignore[return-value]
+
+    return build.rows(apply, *values)
+
+
+def gcn_options(*, normalize: bool, loops: bool, improved: bool, edge_weight: Tensor | None) -> dict[str, Any]:
+    """How GCN's normalisation (``torch_geometric.nn.conv.gcn_conv.gcn_norm``) scales messages.
+
+    Example:
+        >>> gcn_options(normalize=False, loops=True, improved=False, edge_weight=None)["normalisation"]
+        'none'
+    """
+    if not normalize:
+        return {"normalisation": "none", "loops": "listed", "edge_weight": edge_weight}
+    return {
+        "normalisation": "symmetric",
+        "loops": "added" if loops else "listed",
+        "edge_weight": edge_weight,
+        "fill": 2.0 if improved else 1.0,
+    }
+
+
+def shared_weight(edge_weight: Tensor | None) -> bool:
+    """Whether there is at most one number per edge, the same for all models, [edges, 1].
+
+    Example:
+        >>> shared_weight(None), shared_weight(torch.ones(7, 1)), shared_weight(torch.ones(7, 3))
+        (True, True, False)
+    """
+    return edge_weight is None or (edge_weight.ndim == 2 and edge_weight.shape[1] == 1)
