@@ -1,3 +1,14 @@
 """One file per layer type: how it is toggled and how it is trained in one pass. Each file registers its type."""
 
-from glasshouse.graph.layers import gat, gcn, gin, graph_conv, sage, several_steps, sgc  # noqa: F401 (each registers a layer type)
+from glasshouse.graph.layers import (  # noqa: F401 (each registers a layer type)
+    gat,
+    gatv2,
+    gcn,
+    gin,
+    gine,
+    graph_conv,
+    sage,
+    several_steps,
+    sgc,
+    transformer,
+)

@@ -45,7 +45,7 @@ def _batched(layer: GCNConv, graph: BatchedGraph) -> Layer:
 register_layer_type(
     LayerType(
         convolution=GCNConv,
-        can_toggle=lambda c: not c.cached and c.aggr == "add",
+        can_toggle=lambda c: not c.cached and c.aggr in ("add", "sum"),
         toggled=_toggled,
         arguments=("edge_weight",),
         can_batch=lambda c: c.normalize and c.aggr == "add",

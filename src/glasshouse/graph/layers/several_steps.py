@@ -100,7 +100,7 @@ for _kind, _toggled in ((TAGConv, _tag), (APPNP, _appnp), (SSGConv, _ssg), (LGCo
     register_layer_type(
         LayerType(
             convolution=_kind,
-            can_toggle=lambda c: c.aggr == "add" and not getattr(c, "cached", False) and getattr(c, "K", 1) > 0,
+            can_toggle=lambda c: c.aggr in ("add", "sum") and not getattr(c, "cached", False) and getattr(c, "K", 1) > 0,
             toggled=_toggled,
             arguments=("edge_weight",),
         )
@@ -109,7 +109,7 @@ for _kind, _toggled in ((TAGConv, _tag), (APPNP, _appnp), (SSGConv, _ssg), (LGCo
 register_layer_type(
     LayerType(
         convolution=ChebConv,
-        can_toggle=lambda c: c.aggr == "add" and c.normalization == "sym",
+        can_toggle=lambda c: c.aggr in ("add", "sum") and c.normalization == "sym",
         toggled=_cheb,
         both_ways=True,
     )

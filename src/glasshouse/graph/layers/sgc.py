@@ -57,7 +57,7 @@ def _batched(layer: SGConv, graph: BatchedGraph) -> Layer:
 register_layer_type(
     LayerType(
         convolution=SGConv,
-        can_toggle=lambda c: not c.cached and c.aggr == "add",
+        can_toggle=lambda c: not c.cached and c.aggr in ("add", "sum"),
         toggled=_toggled,
         arguments=("edge_weight",),
         can_batch=lambda c: c.aggr == "add",

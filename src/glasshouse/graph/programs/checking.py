@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
-from glasshouse.graph.programs.dependence import dependence_of
+from glasshouse.graph.programs.dependence import Dependence, dependence_of
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, filled
 from glasshouse.graph.programs.reach import counted_layers, reach_on_path
 from glasshouse.graph.programs.tracing import Asked, traced
@@ -148,31 +148,51 @@ def _measured(
         raise NoProgram(f"its layer {name} does not answer with one row per node")
     if known is not None:
         return known
-    ask = functools.partial(_ask, step, layer, [one.shape[1] for one in inputs], values)
     rows = torch.cat([one.detach().to(answer.dtype) for one in inputs], dim=1)
+    widths, hops = [one.shape[1] for one in inputs], max(counted_layers(layer), 1)
+    found: list[Dependence] = []
     try:
-        reach = reach_on_path(ask, rows, both_ways=True, expected=counted_layers(layer))
-        depends = dependence_of(ask, rows)
+        for edge in _typical_edges(step, values):
+            ask = functools.partial(_ask, step, layer, widths, edge)
+            reach = reach_on_path(ask, rows, both_ways=True, expected=counted_layers(layer))
+            hops = max(hops, reach.hops)
+            found.append(dependence_of(ask, rows))
+            if reach.everywhere or found[-1].everywhere:
+                raise NoProgram(f"its layer {name} looks at the whole graph")
+    except NoProgram:
+        raise
     except InputError as error:
         raise NoProgram(f"its layer {name} cannot be asked about a part of the graph") from error
     except Exception as error:
         raise NoProgram(f"its layer {name} fails on a small graph ({type(error).__name__})") from error
-    if reach.everywhere or depends.everywhere:
-        raise NoProgram(f"its layer {name} looks at the whole graph")
-    hops = max(counted_layers(layer), reach.hops, 1)
-    return replace(step, hops=hops, by_degree=depends.senders or depends.leaving, both_ways=depends.leaving)
+    leaving = any(one.leaving for one in found)
+    return replace(step, hops=hops, by_degree=leaving or any(one.senders for one in found), both_ways=leaving)
+
+
+def _typical_edges(step: MessageStep, values: Mapping[str, Any]) -> list[dict[str, Tensor]]:
+    """Values that all edges of a made-up graph get: those of the edge with the largest, and of one at random.
+
+    Edges of one graph all get the same, so that its answers do not depend on the order of nodes and edges.
+    """
+    known: dict[str, Tensor] = {name: values[name] for name in step.edges}
+    if not known:
+        return [{}]
+    count = min(len(value) for value in known.values())
+    if count == 0:
+        return [{name: value.new_ones(1, *value.shape[1:])[0] for name, value in known.items()}]
+    sizes = next(iter(known.values()))[:count].double().abs().reshape(count, -1).sum(1)
+    drawn = torch.randint(count, (1,), generator=torch.Generator().manual_seed(0))
+    return [{name: value[place] for name, value in known.items()} for place in (int(sizes.argmax()), int(drawn))]
 
 
 def _ask(
-    step: MessageStep, layer: nn.Module, widths: list[int], values: Mapping[str, Any], x: Tensor, edge_index: Tensor
+    step: MessageStep, layer: nn.Module, widths: list[int], edge: Mapping[str, Tensor], x: Tensor, edge_index: Tensor
 ) -> Tensor:
-    """A layer on any graph; values of edges are taken from those of the sample in turn."""
+    """A layer on any graph whose edges all have the same values."""
     given: dict[str, Any] = dict(zip(step.inputs, x.split(widths, dim=1), strict=True))
     given["edge_index"] = edge_index
-    for name in step.edges:
-        known = values[name]
-        turn = (7 * edge_index[0] + 13 * edge_index[1]) % max(len(known), 1)  # the same edge keeps its value
-        given[name] = known[turn]
+    for name, value in edge.items():
+        given[name] = value.expand(edge_index.shape[1], *value.shape)
     answer: Tensor = layer(*filled(step.args, given), **filled(dict(step.kwargs), given))
     return answer.detach()
 

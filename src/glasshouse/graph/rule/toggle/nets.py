@@ -58,6 +58,9 @@ def draw_nets(
     looped = inner[graph.loops[inner % size] > 0]
     sender = torch.cat([sender, added_from[seen], looped])
     receiver = torch.cat([receiver, added_to[seen], looped])
+    if degrees > 1:  # an edge to a removed target would count among those of its sender
+        _, absent = lookup(removed, receiver)
+        sender, receiver = sender[~absent], receiver[~absent]
     receiver, order = receiver.sort(stable=True)
     number, pair = graph.copies.between(sender[order] % size % graph.size, receiver % size % graph.size)
     sender, receiver = sender[order][pair], receiver[pair]  # duplicates stay

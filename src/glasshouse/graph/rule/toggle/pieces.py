@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from glasshouse.graph.rule.toggle.layers.base import project
+from glasshouse.graph.programs.stacked import stacked_modules
+from glasshouse.graph.rule.toggle.layers.edge_values import EdgeValues
+from glasshouse.graph.rule.toggle.layers.pair_scores import Affine
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
 
-__all__ = ["added", "gcn_options", "mapped", "shared_weight", "spread"]
+__all__ = [
+    "added",
+    "affine",
+    "edge_features",
+    "gcn_options",
+    "loop_fill",
+    "mapped",
+    "perceptron",
+    "shared_weight",
+    "spread",
+]
 
 
 def mapped(build: Builder, x: Slot, layers: Sequence[nn.Linear]) -> Slot:
@@ -24,13 +36,17 @@ def mapped(build: Builder, x: Slot, layers: Sequence[nn.Linear]) -> Slot:
         >>> mapped(build, build.features(width=3), [nn.Linear(3, 4), nn.Linear(3, 4)]).width
         4
     """
-    weight, bias = batched_maps(layers), batched_vectors([layer.bias for layer in layers])
+    return build.rows(affine(layers), x)
 
-    def apply(rows: Tensor) -> Tensor:
-        made = project(rows, weight)
-        return made if bias is None else made + bias
 
-    return build.rows(apply, x)
+def affine(layers: Sequence[nn.Linear]) -> Affine:
+    """The linear maps of all models.
+
+    Example:
+        >>> affine([nn.Linear(3, 4), nn.Linear(3, 4)]).weight.shape
+        torch.Size([2, 3, 4])
+    """
+    return Affine(weight=batched_maps(layers), bias=batched_vectors([layer.bias for layer in layers]))
 
 
 def spread(build: Builder, x: Slot, **options: Any) -> Slot:
@@ -89,3 +105,35 @@ def shared_weight(edge_weight: Tensor | None) -> bool:
         (True, True, False)
     """
     return edge_weight is None or (edge_weight.ndim == 2 and edge_weight.shape[1] == 1)
+
+
+def edge_features(layers: Sequence[nn.Linear], features: Tensor) -> EdgeValues:
+    """Features of edges [edges, models or 1, ...], one number or several per edge, and the maps of all models.
+
+    Example:
+        >>> edge_features([nn.Linear(1, 4)], torch.ones(7, 1)).of(torch.tensor([3])).shape
+        torch.Size([1, 1, 4])
+    """
+    maps = affine(layers)
+    features = features.unsqueeze(2) if features.ndim == 2 else features
+    return EdgeValues(values=features.to(maps.weight.dtype), weight=maps.weight, bias=maps.bias)
+
+
+def loop_fill(layer: Any) -> float | Literal["mean"] | None:
+    """The features of self-loops that an attention layer adds; None if it adds none.
+
+    Example:
+        >>> from torch_geometric.nn import GATConv
+        >>> loop_fill(GATConv(2, 2)), loop_fill(GATConv(2, 2, add_self_loops=False))
+        ('mean', None)
+    """
+    if not layer.add_self_loops:
+        return None
+    return "mean" if layer.fill_value == "mean" else float(layer.fill_value)
+
+
+def perceptron(build: Builder, sums: Slot, x: Slot, layers: Sequence[Any]) -> Slot:
+    """``nn(sums + (1 + eps) x)`` of layers with a perceptron ``nn``, as in GIN."""
+    eps = torch.stack([torch.as_tensor(layer.eps).detach().reshape(1).to(sums.sample) for layer in layers])
+    total = build.rows(lambda sums, x: sums + (1 + eps) * x, sums, x)
+    return build.rows(stacked_modules([layer.nn for layer in layers], total.sample), total)
