@@ -73,7 +73,7 @@ def _scores(layers: Sequence[GATConv], edge_attr: Tensor | None) -> PairScores:
 def _towards(weight: Tensor, vectors: Sequence[Tensor]) -> Tensor:
     """Maps [models, width, heads * channels] followed by products with vectors [1, heads, channels] of each model."""
     vector = torch.cat([one.detach() for one in vectors]).unsqueeze(1)
-    return (weight.unflatten(2, vector.shape[2:]) * vector).sum(-1)
+    return (weight.view(*weight.shape[:2], *vector.shape[2:]) * vector).sum(-1)
 
 
 def _batched(layer: GATConv, graph: BatchedGraph) -> Layer:

@@ -19,9 +19,7 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(
-    layers: Sequence[GCNConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None
-) -> Slot | None:
+def _toggled(layers: Sequence[GCNConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None) -> Slot | None:
     if not shared_weight(edge_weight):
         return None
     layer, edges = layers[0], None if edge_weight is None else edge_weight[:, 0]

@@ -30,7 +30,11 @@ def _starts_linear(layer: GINConv) -> bool:
 
 def _known(layer: GINConv) -> bool:
     """Whether it sums, and its perceptron has only linear maps and ReLUs."""
-    return layer.aggr == "add" and _starts_linear(layer) and all(type(part) in (nn.Linear, nn.ReLU) for part in layer.nn.children())
+    return (
+        layer.aggr == "add"
+        and _starts_linear(layer)
+        and all(type(part) in (nn.Linear, nn.ReLU) for part in layer.nn.children())
+    )
 
 
 def _toggled(layers: Sequence[GINConv], build: Builder, x: Slot) -> Slot:
@@ -75,5 +79,11 @@ def _batched(layer: GINConv, graph: BatchedGraph) -> Layer:
 
 
 register_layer_type(
-    LayerType(convolution=GINConv, can_toggle=lambda c: c.aggr in ("add", "sum"), toggled=_toggled, can_batch=_known, batched=_batched)
+    LayerType(
+        convolution=GINConv,
+        can_toggle=lambda c: c.aggr in ("add", "sum"),
+        toggled=_toggled,
+        can_batch=_known,
+        batched=_batched,
+    )
 )

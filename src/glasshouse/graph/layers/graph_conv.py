@@ -17,9 +17,7 @@ from glasshouse.graph.rule.toggle.pieces import shared_weight
 __all__: list[str] = []
 
 
-def _toggled(
-    layers: Sequence[GraphConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None
-) -> Slot | None:
+def _toggled(layers: Sequence[GraphConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None) -> Slot | None:
     aggr = layers[0].aggr
     if not shared_weight(edge_weight) or (aggr == "max" and edge_weight is not None):
         return None

@@ -80,8 +80,8 @@ def _lg(layers: Sequence[LGConv], build: Builder, x: Slot, *, edge_weight: Tenso
 def _cheb(layers: Sequence[ChebConv], build: Builder, x: Slot) -> Slot:
     """Clenshaw's scheme: ``b_k = x W_k + 2 P b_(k+1) - b_(k+2)``, with ``P = -D^(-1/2) A D^(-1/2)``.
 
-    The largest entry of the Laplacian is 1, so it is scaled by 2 / 2 always. D holds out-degrees, which are degrees where
-    all edges go both ways.
+    The largest entry of the Laplacian is always 1, which PyTorch Geometric scales it by. D holds out-degrees, which are
+    the degrees where all edges go both ways.
     """
     powers = len(layers[0].lins)
     bias = batched_vectors([layer.bias for layer in layers])
@@ -100,7 +100,9 @@ for _kind, _toggled in ((TAGConv, _tag), (APPNP, _appnp), (SSGConv, _ssg), (LGCo
     register_layer_type(
         LayerType(
             convolution=_kind,
-            can_toggle=lambda c: c.aggr in ("add", "sum") and not getattr(c, "cached", False) and getattr(c, "K", 1) > 0,
+            can_toggle=lambda c: (
+                c.aggr in ("add", "sum") and not getattr(c, "cached", False) and getattr(c, "K", 1) > 0
+            ),
             toggled=_toggled,
             arguments=("edge_weight",),
         )

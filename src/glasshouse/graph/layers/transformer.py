@@ -21,12 +21,14 @@ __all__: list[str] = []
 
 def _toggled(layers: Sequence[TransformerConv], build: Builder, x: Slot, *, edge_attr: Tensor | None = None) -> Slot:
     layer = layers[0]
-    used = edge_attr is not None and layer.lin_edge is not None
+    edges = None
+    if edge_attr is not None and layer.lin_edge is not None:
+        edges = edge_features([layer.lin_edge for layer in layers], edge_attr)
     scores = PairScores(
         sender=affine([layer.lin_key for layer in layers]),
         receiver=affine([layer.lin_query for layer in layers]),
         values=affine([layer.lin_value for layer in layers]),
-        edges=edge_features([layer.lin_edge for layer in layers], edge_attr) if used and edge_attr is not None else None,
+        edges=edges,
         edges_sent=True,
         fill=None,
         heads=layer.heads,

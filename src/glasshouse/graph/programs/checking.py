@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
 from glasshouse.graph.programs.dependence import Dependence, dependence_of
-from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, filled
+from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled
 from glasshouse.graph.programs.reach import counted_layers, reach_on_path
 from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.model_outputs import unwrapped
@@ -86,7 +86,8 @@ def checked_program(
         raise NoProgram(f"its program fails on a part of the graph ({type(error).__name__}: {line})") from error
     if not _same(values[program.output], answer):
         raise NoProgram("its program gives other answers than the model itself")
-    steps = []
+    steps: list[Step] = []
+    call: Any
     for step, call in program.calls(root):
         if isinstance(step, RowStep):
             _check_rows(step, call, values, root)
@@ -136,7 +137,7 @@ def _named(step: RowStep, root: nn.Module) -> str:
 
 
 def _measured(
-    step: MessageStep, layer: nn.Module, values: Mapping[str, Any], count: int, *, known: MessageStep | None
+    step: MessageStep, layer: Any, values: Mapping[str, Any], count: int, *, known: MessageStep | None
 ) -> MessageStep:
     """The step with its layer's reach: counted, or measured where that gives more."""
     inputs = [values[name] for name in step.inputs]
@@ -195,4 +196,3 @@ def _ask(
         given[name] = value.expand(edge_index.shape[1], *value.shape)
     answer: Tensor = layer(*filled(step.args, given), **filled(dict(step.kwargs), given))
     return answer.detach()
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.layers.base import project
@@ -24,6 +23,7 @@ class EdgeValues:
         bias: [models, out] or None.
 
     Example:
+        >>> import torch
         >>> EdgeValues(values=torch.ones(7, 1, 2), weight=torch.ones(3, 2, 5)).of(torch.tensor([0, 4])).shape
         torch.Size([2, 3, 5])
     """

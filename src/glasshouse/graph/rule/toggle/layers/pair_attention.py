@@ -54,9 +54,7 @@ class PairAttention:
         parts = self.scores.parts(inputs).each(lambda part: under_every_mask(part, graph))
         above = torch.empty_like(parts.sent)
         highest, below = torch.empty_like(above[..., 0]), torch.empty_like(above[..., 0])
-        kept = KeptPairs(
-            layer=self, graph=graph, parts=parts, highest=highest, below=below, above=above, limit=limit
-        )
+        kept = KeptPairs(layer=self, graph=graph, parts=parts, highest=highest, below=below, above=above, limit=limit)
         sources = graph.sources
         for piece in slices_within((sources.count + 1) * self.cost(shared=False).path, limit):
             rows = torch.arange(piece.start, piece.stop, device=above.device)
@@ -95,9 +93,7 @@ class KeptPairs:
             return None
         return summed_features(edges, self.graph, source, receiver, owner, rows)
 
-    def add_loops(
-        self, softmax: Softmax, own: Parts, node: Tensor, features: Tensor | None, messages: Tensor
-    ) -> None:
+    def add_loops(self, softmax: Softmax, own: Parts, node: Tensor, features: Tensor | None, messages: Tensor) -> None:
         """Add the self-loops of rows to their senders.
 
         Args:
@@ -158,8 +154,7 @@ class KeptPairs:
         new = scores.score(fresh.shown[sender], asked, messages.edges) - highest
         old = scores.score(self.parts.shown[node], asked, messages.edges) - highest
         spoilt[receiver[(new > _HIGHEST).flatten(1).any(1)]] = True
-        arrives, leaves = torch.ones_like(ball.degree_change[:1]).expand(len(source.node)).clone(), None
-        leaves = arrives.clone()
+        arrives, leaves = torch.ones_like(source.degree_change), torch.ones_like(source.degree_change)
         arrives[source.centre] = (~rings.removes).to(arrives.dtype)  # a removed target no longer sends
         leaves[source.centre] = rings.removes.to(leaves.dtype)  # an added one did not send before
         times = 1 if messages.times is None else messages.times
@@ -173,9 +168,7 @@ class KeptPairs:
         above = self.above[ball.node]
         return above + segment_sum(change.flatten(1), start).view_as(above), below, spoilt
 
-    def _sum_afresh(
-        self, fresh: Parts, rings: Rings, inner: int, outer: int, rows: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _sum_afresh(self, fresh: Parts, rings: Rings, inner: int, outer: int, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Numerators and denominators of some rows of the ball from all their senders."""
         ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         scores, sources, node, size = self.layer.scores, self.graph.sources, ball.node[rows], len(self.graph.members)
@@ -188,9 +181,8 @@ class KeptPairs:
         still = (~moved).nonzero().squeeze(1)
         entry, owner = entry[still], owner[still]
         other = sources.other[entry]
-        softmax.add(
-            self.parts.at(other), owner, messages_of(self.graph, scores.edges, other, node[owner], sources.weight[entry])
-        )
+        messages = messages_of(self.graph, scores.edges, other, node[owner], sources.weight[entry])
+        softmax.add(self.parts.at(other), owner, messages)
         features = self.sum_features(other, node[owner], owner, len(rows))
         # changed senders; a removed target is not among them
         here = torch.ones_like(source.node, dtype=torch.bool)
@@ -200,9 +192,8 @@ class KeptPairs:
         entry, owner = entry[sends], owner[sends]
         sender = paths.source[entry]
         other = source.node[sender]
-        softmax.add(
-            fresh.at(sender), owner, messages_of(self.graph, scores.edges, other, node[owner], paths.weight[entry])
-        )
+        messages = messages_of(self.graph, scores.edges, other, node[owner], paths.weight[entry])
+        softmax.add(fresh.at(sender), owner, messages)
         more = self.sum_features(other, node[owner], owner, len(rows))
         features = features + more if features is not None and more is not None else None
         self.add_loops(softmax, own, node, features, self.graph.degree[node] + ball.degree_change[rows])

@@ -69,8 +69,8 @@ class Parts:
 class PairScores:
     """Maps and scores of attention.
 
-    The score of a pair is ``vector · leaky(s + r + e)``, or ``(s + e) · r / sqrt(columns)`` without a vector, where s is
-    what the sender shows, r what the receiver asks for and e what the edge gives.
+    The score of a pair is ``vector · leaky(s + r + e)``, or ``(s + e) · r / sqrt(columns)`` without a vector, where s
+    is what the sender shows, r what the receiver asks for and e what the edge gives.
 
     Args:
         sender: map to s, [models, width, heads * columns].
@@ -130,7 +130,7 @@ class PairScores:
         if edges is not None:
             shown = shown + self._by_head(edges)
         if self.vector is None:
-            return (shown * asked).sum(-1) / shown.shape[-1] ** 0.5
+            return (shown * asked).sum(-1).div(float(shown.shape[-1]) ** 0.5)
         return (torch.nn.functional.leaky_relu(shown + asked, self.slope) * self.vector).sum(-1)
 
     def message(self, sent: Tensor, edges: Tensor | None) -> Tensor:
@@ -144,7 +144,7 @@ class PairScores:
         return rows if self.bias is None else rows + self.bias
 
     def _by_head(self, rows: Tensor) -> Tensor:
-        return rows.unflatten(2, (self.heads, -1))
+        return rows.reshape(*rows.shape[:2], self.heads, -1)
 
 
 class Softmax:
