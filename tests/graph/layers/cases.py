@@ -26,7 +26,7 @@ from torch_geometric.nn import (
     TransformerConv,
 )
 
-__all__ = ["CASES", "TwoLayers", "made_models", "messy_graph"]
+__all__ = ["CASES", "CLASSES", "FEATURES", "HIDDEN", "TwoLayers", "made_models", "messy_graph"]
 
 FEATURES, HIDDEN, CLASSES, EDGE_FEATURES = 4, 5, 3, 2
 
@@ -133,14 +133,16 @@ CASES: dict[str, tuple[Callable[[int, int], Any], str]] = {
 """By name: the layer from its widths, and what edges give it."""
 
 
-def messy_graph(seed: int, *, directed: bool, dtype: torch.dtype = torch.float64) -> Data:
-    """12 nodes, with self-loops (one of them twice), a repeated edge, a hub and a node without edges."""
+def messy_graph(seed: int, *, both_ways: bool, dtype: torch.dtype = torch.float64) -> Data:
+    """12 nodes, with self-loops (one of them twice), a repeated edge, a hub and a node without edges.
+
+    If edges do not all go both ways, those of the hub still do.
+    """
     source = torch.Generator().manual_seed(seed)
     pairs = torch.randint(0, 11, (2, 14), generator=source)
     hub = torch.stack([torch.zeros(4, dtype=torch.long), torch.arange(1, 5)])
     edges = torch.cat([pairs, hub, pairs[:, :2], torch.tensor([[3, 3, 6], [3, 3, 6]])], dim=1)
-    if not directed:
-        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    edges = torch.cat([edges, edges.flip(0) if both_ways else hub.flip(0)], dim=1)
     count = edges.shape[1]
     return Data(
         x=torch.randn(12, FEATURES, generator=source, dtype=dtype),

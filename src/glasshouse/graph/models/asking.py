@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from glasshouse.graph.models.arguments import Arguments, bind_arguments
 from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import counted_step
+from glasshouse.graph.models.manners import UNKNOWN_HOPS, Manners, notes_on
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.programs.checking import checked_program
 from glasshouse.graph.programs.dependence import dependence_of
@@ -29,42 +30,6 @@ from glasshouse.model_outputs import looks_like_probabilities, unwrapped
 
 __all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
 
-_UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
-_PLAIN = Arguments()  # x and edge_index
-
-
-@dataclass(frozen=True, kw_only=True)
-class Manners:
-    """How a model wants to be asked, and what its answers are.
-
-    Args:
-        hops: L, how many steps along the edges a change can travel to an answer.
-        everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
-        both_ways: whether all edges of the graph go both ways, if that decides how a model is asked: one that uses
-            out-degrees is asked about whole graphs if they do not. None for all other models.
-        arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
-        probabilities: whether it gives probabilities instead of logits.
-        program: what it does, as calls that engines can take apart; None for a black box.
-        obstacle: why there is no program, in one line.
-        measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
-        notes: what a reader of the report should know about this.
-
-    Example:
-        >>> manners_of(lambda x, edge_index: x).hops  # a callable that was not measured
-        2
-    """
-
-    hops: int = _UNKNOWN_HOPS
-    everywhere: bool = False
-    both_ways: bool | None = None
-    arguments: Arguments = _PLAIN
-    probabilities: bool = False
-    program: Program | None = None
-    obstacle: str = ""
-    measured: bool = True
-    notes: tuple[str, ...] = ()
-
-
 # by identity, since a callable need not be hashable; an entry goes when its model goes
 _KNOWN: dict[int, tuple[Callable[[], Any], Manners]] = {}
 
@@ -74,7 +39,7 @@ def manners_of(model: Model) -> Manners:
     place, manners = _KNOWN.get(id(model), (None, None))
     if manners is not None and place is not None and place() is model:
         return manners
-    return Manners(hops=_stated(model) or _UNKNOWN_HOPS, measured=False)
+    return Manners(hops=_stated(model) or UNKNOWN_HOPS, measured=False)
 
 
 def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
@@ -117,7 +82,7 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         ways = next((one.both_ways for one in found if one.both_ways is not None), None)
         for model, manners in zip(group, found, strict=True):
             manners = replace(manners, hops=hops, everywhere=everywhere, both_ways=ways)
-            _remember(model, _with_notes(model, manners))
+            _remember(model, replace(manners, notes=notes_on(manners, stated=getattr(model, "hops", None))))
 
 
 def asked(model: nn.Module) -> Asked:
@@ -348,42 +313,6 @@ def _called(model: Any, data: Data, arguments: Arguments) -> Tensor:
 def _log(probabilities: Tensor) -> Tensor:
     """Logits from probabilities; an exact 0 is taken as the machine epsilon of its type."""
     return probabilities.clamp(min=torch.finfo(probabilities.dtype).eps).log()
-
-
-def _with_notes(model: Model, manners: Manners) -> Manners:
-    notes = []
-    if manners.everywhere and manners.both_ways is False:
-        notes.append(
-            "The model's answers about a node depend on edges that lead away from it or its neighbours (as with "
-            "out-degrees), and the edges of the graph do not all go both ways, so every toggle asks it about a whole "
-            "graph, and the sum of eq. (6) runs over all members."
-        )
-    elif manners.everywhere:
-        notes.append(
-            "The model's answers about a node depend on the whole graph (as with GraphNorm, PairNorm or a virtual "
-            "node), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all members."
-        )
-    elif manners.obstacle:
-        notes.append(
-            f"The model is asked as a black box, which is exact but slow: {manners.obstacle}. A module of layers and "
-            f"operations on single nodes would be taken apart."
-        )
-    if not manners.everywhere and isinstance(stated := getattr(model, "hops", None), int) and stated < manners.hops:
-        notes.append(
-            f"The model says hops = {stated}, but its answers change up to {manners.hops} steps away; "
-            f"{manners.hops} is used."
-        )
-    if manners.probabilities:
-        notes.append(
-            "The model answers with probabilities (rows are not negative and sum to 1); they are used as such, not "
-            "as logits."
-        )
-    notes += [f"The graph has {name}, which the model does not use." for name in manners.arguments.unused]
-    notes += [
-        f"The model is given the graph's {name} as its argument {parameter}."
-        for parameter, name in manners.arguments.bound
-    ]
-    return replace(manners, notes=tuple(notes))
 
 
 def _stated(model: Model) -> int:

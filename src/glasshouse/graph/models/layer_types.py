@@ -44,8 +44,8 @@ class LayerType:
             `glasshouse.graph.training.batched.layers.Layer`.
 
     Example:
-        >>> from torch_geometric.nn import GraphConv
-        >>> LayerType(convolution=GraphConv).can_toggle(GraphConv(2, 2))
+        >>> from torch_geometric.nn import ClusterGCNConv
+        >>> LayerType(convolution=ClusterGCNConv).can_toggle(ClusterGCNConv(2, 2))
         False
     """
 
@@ -56,6 +56,11 @@ class LayerType:
     both_ways: bool = False
     can_batch: Callable[[Any], bool] = _never
     batched: Callable[[Any, Any], Any] = _refuse
+
+    @property
+    def trains(self) -> bool:
+        """Whether it has a form for batched training."""
+        return self.batched is not _refuse
 
     def understands(self, layer: Any, given: Mapping[str, Any]) -> bool:
         """Whether a layer that is called with these arguments can be toggled in the form of its type."""
@@ -73,11 +78,11 @@ def register_layer_type(layer_type: LayerType) -> None:
     How far such a layer sees is then counted (`glasshouse.graph.programs.reach.counted_layers`), not measured.
 
     Example:
-        >>> from torch_geometric.nn import GraphConv
-        >>> register_layer_type(LayerType(convolution=GraphConv))
-        >>> GraphConv in LAYER_TYPES
+        >>> from torch_geometric.nn import ClusterGCNConv
+        >>> register_layer_type(LayerType(convolution=ClusterGCNConv))
+        >>> ClusterGCNConv in LAYER_TYPES
         True
-        >>> _ = LAYER_TYPES.pop(GraphConv)
+        >>> _ = LAYER_TYPES.pop(ClusterGCNConv)
     """
     LAYER_TYPES[layer_type.convolution] = layer_type
 
@@ -103,9 +108,10 @@ def counted_step(layer: nn.Module, step: MessageStep) -> MessageStep | None:
     """A call of a layer whose type is known, with its number of steps; None for a layer that has to be measured.
 
     Example:
-        >>> from torch_geometric.nn import GraphConv
+        >>> from torch_geometric.nn import ClusterGCNConv
         >>> from glasshouse.graph.programs.tracing import traced
-        >>> counted_step(GraphConv(3, 2), traced(GraphConv(3, 2)).messages[0]) is None  # if nothing is registered
+        >>> layer = ClusterGCNConv(3, 2)
+        >>> counted_step(layer, traced(layer).messages[0]) is None  # its type is not registered
         True
     """
     kind = LAYER_TYPES.get(type(layer))

@@ -129,7 +129,7 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> meet(models, data.x, data.edge_index)
+        >>> meet(models, data)
         >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         >>> [type(one).__name__ for one in lower(models, question)]
         ['MessageOperation', 'RowOperation', 'MessageOperation']

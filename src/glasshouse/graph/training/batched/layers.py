@@ -34,8 +34,9 @@ def layer_obstacle(layer: nn.Module) -> str | None:
         'the layer GATConv is used with options that cannot be trained in one batch'
     """
     name = type(layer).__name__
-    if type(layer) not in LAYER_TYPES:
-        known = ", ".join(kind.__name__ for kind in LAYER_TYPES)
+    trained = [kind for kind, one in LAYER_TYPES.items() if one.trains]
+    if type(layer) not in trained:
+        known = ", ".join(kind.__name__ for kind in trained)
         return f"the layer {name} cannot be trained in one batch ({known} can)"
     if not LAYER_TYPES[type(layer)].can_batch(layer) or layer.flow != "source_to_target":
         return f"the layer {name} is used with options that cannot be trained in one batch"

@@ -86,7 +86,7 @@ class KeptEdgeSum:
         messages = messages_of(self.graph, self.layer.edges, sender, rows[owner], None)
         assert messages.edges is not None  # noqa: S101  # there are values of edges
         made = self.layer.message(table[messages.spread(place)], messages.edges)
-        made = made.expand(-1, self.layer.models, -1).reshape(len(made), -1)
+        made = made.expand(-1, self.layer.models, -1).flatten(1)
         start = starts_of(messages.spread(owner), len(rows))
         return segment_sum(made, start).view(len(rows), self.layer.models, self.layer.width)
 

@@ -144,7 +144,7 @@ class PairScores:
         return rows if self.bias is None else rows + self.bias
 
     def _by_head(self, rows: Tensor) -> Tensor:
-        return rows.reshape(*rows.shape[:2], self.heads, -1)
+        return rows.reshape(*rows.shape[:2], self.heads, rows.shape[2] // self.heads)
 
 
 class Softmax:
