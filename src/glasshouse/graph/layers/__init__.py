@@ -7,9 +7,12 @@ from glasshouse.graph.layers import (  # noqa: F401 (each registers a layer type
     gatv2,
     gcn,
     gin,
+    gine,
     graph_conv,
+    lg,
     sage,
     sgc,
+    ssg,
     tag,
     transformer,
 )

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 from torch_geometric.nn import APPNP
 
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import added, spread, spread_options
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, normalised, summed
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
+
+
+def _toggled(layers: Sequence[APPNP], build: Builder, x: Slot, *, edge_weight: Tensor | None = None) -> Slot | None:
+    options = spread_options(layers[0], edge_weight)
+    if options is None:
+        return None
+    made, alpha = x, layers[0].alpha
+    for _ in range(layers[0].K):
+        made = added(build, spread(build, made, **options), x, factors=(1 - alpha, alpha))
+    return made
 
 
 def _batched(layer: APPNP, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
@@ -30,6 +44,9 @@ def _batched(layer: APPNP, graph: BatchedGraph, *, edge_weight: Tensor | None = 
 register_layer_type(
     LayerType(
         convolution=APPNP,
+        can_toggle=lambda c: c.aggr in ("add", "sum") and not c.cached and c.K > 0,
+        toggled=_toggled,
+        arguments=("edge_weight",),
         can_batch=lambda c: c.aggr == "add" and c.dropout == 0,
         batched=_batched,
         batched_arguments=("edge_weight",),

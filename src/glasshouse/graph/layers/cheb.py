@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch_geometric.nn import ChebConv
 
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.rule.toggle.layers.weights import batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import added, mapped, spread
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
+
+
+def _toggled(layers: Sequence[ChebConv], build: Builder, x: Slot) -> Slot:
+    """Clenshaw's scheme: ``b_k = x W_k + 2 P b_(k+1) - b_(k+2)``, with ``P = -D^(-1/2) A D^(-1/2)``.
+
+    The largest entry of the Laplacian is always 1, which PyTorch Geometric scales it by. D holds out-degrees, which are
+    the degrees where all edges go both ways.
+    """
+    powers = len(layers[0].lins)
+    bias = batched_vectors([layer.bias for layer in layers])
+    before, made = None, mapped(build, x, [layer.lins[powers - 1] for layer in layers])
+    for power in reversed(range(powers - 1)):
+        own = mapped(build, x, [layer.lins[power] for layer in layers])
+        sums = spread(build, made, normalisation="symmetric", loops="dropped")
+        parts, factors = [sums, own], [-1.0 if power == 0 else -2.0, 1.0]
+        if before is not None:
+            parts, factors = [*parts, before], [*factors, -1.0]
+        before, made = made, added(build, *parts, factors=factors, bias=bias if power == 0 else None)
+    return made if powers > 1 or bias is None else added(build, made, bias=bias)
 
 
 def _batched(layer: ChebConv, graph: BatchedGraph) -> Layer:
@@ -41,4 +65,13 @@ def _laplacian(layer: ChebConv, graph: BatchedGraph) -> SparseMatrix:
     return SparseMatrix.of_edges(torch.cat(edges, dim=1), torch.cat(weight), nodes=graph.nodes)
 
 
-register_layer_type(LayerType(convolution=ChebConv, can_batch=lambda c: c.aggr == "add", batched=_batched))
+register_layer_type(
+    LayerType(
+        convolution=ChebConv,
+        can_toggle=lambda c: c.aggr in ("add", "sum") and c.normalization == "sym",
+        toggled=_toggled,
+        both_ways=True,
+        can_batch=lambda c: c.aggr == "add",
+        batched=_batched,
+    )
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +11,11 @@ from torch_geometric.nn import GATConv
 
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.attention import Attention
+from glasshouse.graph.rule.toggle.layers.pair_attention import PairAttention
+from glasshouse.graph.rule.toggle.layers.pair_scores import Affine, PairScores
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import added, edge_features, loop_fill, mapped
 from glasshouse.graph.training.batched.attention import attended, attention_edges
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased
@@ -20,7 +24,16 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(layers: Sequence[GATConv], build: Builder, x: Slot) -> Slot:
+def _toggled(layers: Sequence[GATConv], build: Builder, x: Slot, *, edge_attr: Tensor | None = None) -> Slot:
+    layer = layers[0]
+    if not layer.add_self_loops or (edge_attr is not None and layer.lin_edge is not None):
+        made = build.message(PairAttention(scores=_scores(layers, edge_attr)), x)
+    else:
+        made = _plain_attention(layers, build, x)
+    return made if layer.res is None else added(build, made, mapped(build, x, [layer.res for layer in layers]))
+
+
+def _plain_attention(layers: Sequence[GATConv], build: Builder, x: Slot) -> Slot:
     return build.message(
         Attention(
             weight=batched_maps([layer.lin for layer in layers]),
@@ -32,6 +45,35 @@ def _toggled(layers: Sequence[GATConv], build: Builder, x: Slot) -> Slot:
         ),
         x,
     )
+
+
+def _scores(layers: Sequence[GATConv], edge_attr: Tensor | None) -> PairScores:
+    """GAT's scores are sums of one number per end and edge, so that only these are made for each pair."""
+    layer = layers[0]
+    weight = batched_maps([layer.lin for layer in layers])
+    edges = None
+    if edge_attr is not None and layer.lin_edge is not None:
+        features = edge_features([layer.lin_edge for layer in layers], edge_attr)
+        narrow = _towards(batched_maps([layer.lin_edge for layer in layers]), [layer.att_edge for layer in layers])
+        edges = replace(features, weight=narrow)
+    return PairScores(
+        sender=Affine(weight=_towards(weight, [layer.att_src for layer in layers]), bias=None),
+        receiver=Affine(weight=_towards(weight, [layer.att_dst for layer in layers]), bias=None),
+        values=Affine(weight=weight, bias=None),
+        vector=weight.new_ones(len(layers), layer.heads, 1),
+        edges=edges,
+        fill=loop_fill(layer),
+        heads=layer.heads,
+        slope=float(layer.negative_slope),
+        concat=bool(layer.concat),
+        bias=batched_vectors([layer.bias for layer in layers]),
+    )
+
+
+def _towards(weight: Tensor, vectors: Sequence[Tensor]) -> Tensor:
+    """Maps [models, width, heads * channels] followed by products with vectors [1, heads, channels] of each model."""
+    vector = torch.cat([one.detach() for one in vectors]).unsqueeze(1)
+    return (weight.view(*weight.shape[:2], *vector.shape[2:]) * vector).sum(-1)
 
 
 def _batched(layer: GATConv, graph: BatchedGraph) -> Layer:
@@ -56,7 +98,8 @@ def _plain(layer: GATConv) -> bool:
 
 
 def _can_toggle(layer: GATConv) -> bool:
-    return _plain(layer) and layer.res is None and bool(layer.add_self_loops)
+    filled = not layer.add_self_loops or layer.fill_value == "mean" or isinstance(layer.fill_value, float | int)
+    return layer.aggr in ("add", "sum") and layer.lin is not None and (layer.lin_edge is None or filled)
 
 
 register_layer_type(
@@ -64,6 +107,7 @@ register_layer_type(
         convolution=GATConv,
         can_toggle=_can_toggle,
         toggled=_toggled,
+        arguments=("edge_attr",),
         can_batch=_plain,
         batched=_batched,
     )

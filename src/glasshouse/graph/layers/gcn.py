@@ -11,6 +11,7 @@ from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import gcn_options, shared_weight
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised, summed
 from glasshouse.graph.training.sparse import SparseMatrix
@@ -18,10 +19,16 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(layers: Sequence[GCNConv], build: Builder, x: Slot) -> Slot:
+def _toggled(layers: Sequence[GCNConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None) -> Slot | None:
+    if not shared_weight(edge_weight):
+        return None
+    layer, edges = layers[0], None if edge_weight is None else edge_weight[:, 0]
+    options = gcn_options(
+        normalize=layer.normalize, loops=layer.add_self_loops, improved=layer.improved, edge_weight=edges
+    )
     weight = batched_maps([layer.lin for layer in layers])
     bias = batched_vectors([layer.bias for layer in layers])
-    return build.message(Summed.of(weight=weight, bias=bias, normalisation="symmetric"), x)
+    return build.message(Summed.of(weight=weight, bias=bias, **options), x)
 
 
 def _batched(layer: GCNConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
@@ -39,8 +46,9 @@ def _batched(layer: GCNConv, graph: BatchedGraph, *, edge_weight: Tensor | None 
 register_layer_type(
     LayerType(
         convolution=GCNConv,
-        can_toggle=lambda c: c.normalize and c.add_self_loops and not c.improved and not c.cached and c.aggr == "add",
+        can_toggle=lambda c: not c.cached and c.aggr in ("add", "sum"),
         toggled=_toggled,
+        arguments=("edge_weight",),
         can_batch=lambda c: c.aggr == "add",
         batched=_batched,
         batched_arguments=("edge_weight",),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv
+from torch_geometric.nn import MLP, GINConv
 
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.programs.stacked import stacked_modules
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import perceptron, spread
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, summed
 from glasshouse.graph.training.batched.perceptron import batched_perceptron, has_rows
@@ -22,21 +24,32 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _sums(layer: GINConv) -> bool:
-    """Whether it sums, and its perceptron starts with a linear map."""
+def _starts_linear(layer: GINConv) -> bool:
+    """Whether its perceptron is a sequence that starts with a linear map."""
     parts = list(layer.nn.children())
-    return layer.aggr == "add" and type(layer.nn) is nn.Sequential and bool(parts) and type(parts[0]) is nn.Linear
+    return type(layer.nn) is nn.Sequential and bool(parts) and type(parts[0]) is nn.Linear
 
 
 def _toggled(layers: Sequence[GINConv], build: Builder, x: Slot) -> Slot:
     """The first linear map commutes with the sum; the steps after it are applied to each finished row."""
-    weight = batched_maps([layer.nn[0] for layer in layers])
-    bias = batched_vectors([layer.nn[0].bias for layer in layers])
+    if type(layers[0].nn) is MLP and len(layers[0].nn.lins):
+        maps, rest = [layer.nn.lins[0] for layer in layers], [_after_first(layer.nn) for layer in layers]
+    elif _starts_linear(layers[0]):
+        maps, rest = [layer.nn[0] for layer in layers], [layer.nn[1:] for layer in layers]
+    else:
+        return perceptron(build, spread(build, x, normalisation="none"), x, layers)
+    weight, bias = batched_maps(maps), batched_vectors([one.bias for one in maps])
     eps = torch.stack([torch.as_tensor(layer.eps).detach().reshape(()).to(weight) for layer in layers])
     root = weight * (1 + eps).view(-1, 1, 1)
     sums = build.message(Summed.of(weight=weight, bias=bias, root=root, normalisation="none"), x)
-    rest = [layer.nn[1:] for layer in layers]
-    return build.rows(stacked_modules(rest, sums.sample), sums) if len(rest[0]) else sums
+    return build.rows(stacked_modules(rest, sums.sample), sums) if len(list(rest[0].children())) else sums
+
+
+def _after_first(perceptron: MLP) -> MLP:
+    """PyG's perceptron without its first linear map."""
+    rest = copy.deepcopy(perceptron)
+    rest.lins[0] = nn.Identity()
+    return rest
 
 
 def _batched(layer: GINConv, graph: BatchedGraph) -> Layer:
@@ -59,5 +72,11 @@ def _can_batch(layer: GINConv) -> bool:
 
 
 register_layer_type(
-    LayerType(convolution=GINConv, can_toggle=_sums, toggled=_toggled, can_batch=_can_batch, batched=_batched)
+    LayerType(
+        convolution=GINConv,
+        can_toggle=lambda c: c.aggr in ("add", "sum"),
+        toggled=_toggled,
+        can_batch=_can_batch,
+        batched=_batched,
+    )
 )

@@ -1,16 +1,37 @@
-"""GraphConv: the neighbours' sum, mean or maximum, plus a node's own values."""
+"""GraphConv: the neighbours' weighted sum, mean or maximum, plus a node's own values."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from torch import Tensor
 from torch_geometric.nn import GraphConv
 
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.rule.toggle.layers.maximum import Maximum
+from glasshouse.graph.rule.toggle.layers.summed import Summed
+from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import shared_weight
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, largest, summed
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
+
+
+def _toggled(layers: Sequence[GraphConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None) -> Slot | None:
+    aggr = layers[0].aggr
+    if not shared_weight(edge_weight) or (aggr == "max" and edge_weight is not None):
+        return None
+    edges = None if edge_weight is None else edge_weight[:, 0]
+    weight = batched_maps([layer.lin_rel for layer in layers])
+    root = batched_maps([layer.lin_root for layer in layers])
+    bias = batched_vectors([layer.lin_rel.bias for layer in layers])
+    if aggr == "max":
+        return build.message(Maximum(weight=weight, root=root, bias=bias), x)
+    how = "mean" if aggr == "mean" else "none"
+    return build.message(Summed.of(weight=weight, bias=bias, root=root, normalisation=how, edge_weight=edges), x)
 
 
 def _batched(layer: GraphConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
@@ -29,6 +50,9 @@ def _batched(layer: GraphConv, graph: BatchedGraph, *, edge_weight: Tensor | Non
 register_layer_type(
     LayerType(
         convolution=GraphConv,
+        can_toggle=lambda c: c.aggr in ("add", "sum", "mean", "max"),
+        toggled=_toggled,
+        arguments=("edge_weight",),
         can_batch=lambda c: c.aggr in ("add", "sum", "mean", "max"),
         batched=_batched,
         batched_arguments=("edge_weight",),

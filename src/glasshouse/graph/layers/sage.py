@@ -14,6 +14,7 @@ from glasshouse.graph.rule.toggle.layers.maximum import Maximum
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import added, mapped
 from glasshouse.graph.training.batched.graphs import BatchedGraph, side_by_side
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, largest, summed
 from glasshouse.graph.training.sparse import SparseMatrix
@@ -22,12 +23,24 @@ __all__: list[str] = []
 
 
 def _toggled(layers: Sequence[SAGEConv], build: Builder, x: Slot) -> Slot:
+    layer, senders = layers[0], x
     weight = batched_maps([layer.lin_l for layer in layers])
-    root = batched_maps([layer.lin_r for layer in layers]) if layers[0].root_weight else None
     bias = batched_vectors([layer.lin_l.bias for layer in layers])
-    if layers[0].aggr == "max":
-        return build.message(Maximum(weight=weight, root=root, bias=bias), x)
-    return build.message(Summed.of(weight=weight, bias=bias, root=root, normalisation="mean"), x)
+    root = batched_maps([layer.lin_r for layer in layers]) if layer.root_weight and not layer.project else None
+    if layer.project:  # only what senders send is mapped first
+        senders = build.rows(torch.relu, mapped(build, x, [layer.lin for layer in layers]))
+    if layer.aggr == "max":
+        made = build.message(Maximum(weight=weight, root=root, bias=bias), senders)
+    else:
+        how = "mean" if layer.aggr == "mean" else "none"
+        made = build.message(Summed.of(weight=weight, bias=bias, root=root, normalisation=how), senders)
+    if layer.project and layer.root_weight:
+        made = added(build, made, mapped(build, x, [layer.lin_r for layer in layers]))
+    return build.rows(_unit, made) if layer.normalize else made
+
+
+def _unit(rows: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(rows, p=2.0, dim=-1)
 
 
 def _batched(layer: SAGEConv, graph: BatchedGraph) -> Layer:
@@ -72,7 +85,7 @@ def _features_of_neighbours(graph: BatchedGraph, matrix: SparseMatrix | None, ag
 register_layer_type(
     LayerType(
         convolution=SAGEConv,
-        can_toggle=lambda c: c.aggr in ("max", "mean") and not c.normalize and not c.project,
+        can_toggle=lambda c: c.aggr in ("max", "mean", "add", "sum"),
         toggled=_toggled,
         can_batch=lambda c: c.aggr in ("mean", "max", "add", "sum"),
         batched=_batched,

@@ -11,6 +11,7 @@ from glasshouse.graph.models.layer_types import LayerType, register_layer_type
 from glasshouse.graph.rule.toggle.layers.summed import Summed
 from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
 from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import gcn_options, shared_weight
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised
 from glasshouse.graph.training.sparse import SparseMatrix
@@ -18,25 +19,26 @@ from glasshouse.graph.training.sparse import SparseMatrix
 __all__: list[str] = []
 
 
-def _toggled(layers: Sequence[SGConv], build: Builder, x: Slot) -> Slot:
+def _toggled(layers: Sequence[SGConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None) -> Slot | None:
     """Averaging and the linear map commute: map first, so that the K averages have one column per class only."""
+    if not shared_weight(edge_weight):
+        return None
+    layer, edges = layers[0], None if edge_weight is None else edge_weight[:, 0]
+    options = gcn_options(normalize=True, loops=layer.add_self_loops, improved=False, edge_weight=edges)
     weight = batched_maps([layer.lin for layer in layers])
     bias = batched_vectors([layer.lin.bias for layer in layers])
-    first = Summed.of(weight=weight, bias=bias if layers[0].K == 1 else None, normalisation="symmetric")
-    rest = [
-        Summed(
+    x = build.message(Summed.of(weight=weight, bias=bias if layer.K == 1 else None, **options), x)
+    for step in range(2, layer.K + 1):
+        last = Summed(
             weight=None,
             root=None,
-            bias=bias if step == layers[0].K else None,
-            normalisation="symmetric",
-            models=first.models,
-            width=first.width,
-            item=first.item,
+            bias=bias if step == layer.K else None,
+            models=len(layers),
+            width=x.width,
+            item=weight.element_size(),
+            **options,
         )
-        for step in range(2, layers[0].K + 1)
-    ]
-    for step in (first, *rest):
-        x = build.message(step, x)
+        x = build.message(last, x)
     return x
 
 
@@ -55,8 +57,9 @@ def _batched(layer: SGConv, graph: BatchedGraph, *, edge_weight: Tensor | None =
 register_layer_type(
     LayerType(
         convolution=SGConv,
-        can_toggle=lambda c: c.add_self_loops and not c.cached and c.aggr == "add",
+        can_toggle=lambda c: not c.cached and c.aggr in ("add", "sum"),
         toggled=_toggled,
+        arguments=("edge_weight",),
         can_batch=lambda c: c.aggr == "add",
         batched=_batched,
         batched_arguments=("edge_weight",),

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 from torch_geometric.nn import TAGConv
 
 from glasshouse.graph.models.layer_types import LayerType, register_layer_type
+from glasshouse.graph.rule.toggle.layers.weights import batched_vectors
+from glasshouse.graph.rule.toggle.lowering import Builder, Slot
+from glasshouse.graph.rule.toggle.pieces import added, mapped, spread, spread_options
 from glasshouse.graph.training.batched.graphs import BatchedGraph
 from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised, summed
 from glasshouse.graph.training.sparse import SparseMatrix
 
 __all__: list[str] = []
+
+
+def _toggled(layers: Sequence[TAGConv], build: Builder, x: Slot, *, edge_weight: Tensor | None = None) -> Slot | None:
+    """``x W0 + A (x W1 + A (x W2 + ...)) + bias``."""
+    options = spread_options(layers[0], edge_weight)
+    if options is None:
+        return None
+    powers = len(layers[0].lins)
+    bias = batched_vectors([layer.bias for layer in layers])
+    made = mapped(build, x, [layer.lins[powers - 1] for layer in layers])
+    for power in reversed(range(powers - 1)):
+        own = mapped(build, x, [layer.lins[power] for layer in layers])
+        made = added(build, spread(build, made, **options), own, bias=bias if power == 0 else None)
+    return made
 
 
 def _batched(layer: TAGConv, graph: BatchedGraph, *, edge_weight: Tensor | None = None) -> Layer:
@@ -29,6 +48,9 @@ def _batched(layer: TAGConv, graph: BatchedGraph, *, edge_weight: Tensor | None 
 register_layer_type(
     LayerType(
         convolution=TAGConv,
+        can_toggle=lambda c: c.aggr in ("add", "sum"),
+        toggled=_toggled,
+        arguments=("edge_weight",),
         can_batch=lambda c: c.aggr == "add",
         batched=_batched,
         batched_arguments=("edge_weight",),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -18,7 +19,8 @@ from glasshouse.graph.models.arguments import Arguments, bind_arguments
 from glasshouse.graph.models.calling import answer_of, first_line, try_call
 from glasshouse.graph.models.edge_values import HeldValues, held_values, with_edges
 from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.models.layer_types import LAYER_TYPES
+from glasshouse.graph.models.layer_types import counted_step
+from glasshouse.graph.models.manners import UNKNOWN_HOPS, Manners, notes_on
 from glasshouse.graph.models.measuring import measured_reach
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.programs.checking import checked_program
@@ -29,39 +31,6 @@ from glasshouse.model_outputs import looks_like_probabilities
 
 __all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
 
-_UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
-_PLAIN = Arguments()  # x and edge_index
-
-
-@dataclass(frozen=True, kw_only=True)
-class Manners:
-    """How a model wants to be asked, and what its answers are.
-
-    Args:
-        hops: L, how many steps along the edges a change can travel to an answer.
-        everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
-        arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
-        probabilities: whether it gives probabilities instead of logits.
-        program: what it does, as calls that engines can take apart; None for a black box.
-        obstacle: why there is no program, in one line.
-        measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
-        notes: what a reader of the report should know about this.
-
-    Example:
-        >>> manners_of(lambda x, edge_index: x).hops  # a callable that was not measured
-        2
-    """
-
-    hops: int = _UNKNOWN_HOPS
-    everywhere: bool = False
-    arguments: Arguments = _PLAIN
-    probabilities: bool = False
-    program: Program | None = None
-    obstacle: str = ""
-    measured: bool = True
-    notes: tuple[str, ...] = ()
-
-
 # by identity, since a callable need not be hashable; an entry goes when its model goes
 _KNOWN: dict[int, tuple[Callable[[], Any], Manners]] = {}
 
@@ -71,7 +40,7 @@ def manners_of(model: Model) -> Manners:
     place, manners = _KNOWN.get(id(model), (None, None))
     if manners is not None and place is not None and place() is model:
         return manners
-    return Manners(hops=_stated(model) or _UNKNOWN_HOPS, measured=False)
+    return Manners(hops=_stated(model) or UNKNOWN_HOPS, measured=False)
 
 
 def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
@@ -91,14 +60,13 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         >>> manners_of(model).hops
         3
     """
-    held = held_values(data)
+    held, edges = held_values(data), _Edges(data)
     groups: dict[object, list[Model]] = {}
     for model in models:
-        if not _is_known(model, held, measured=parts):
+        if not _is_known(model, held, measured=parts, edges=edges):
             groups.setdefault(_shape(model), []).append(model)
     if not groups:
         return
-    both_ways = is_undirected(data.edge_index, num_nodes=len(data.x)) if data.edge_index.numel() else True
     for group in groups.values():
         graph, device = with_edges(data), model_device(group)
         graph = graph if device is None else graph.to(device)
@@ -106,14 +74,16 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
             found = [_tried(model, graph) for model in group]
             if parts:
                 refuse_caches(group)
-                found = _taken_apart(group, found, graph)
+                found = _taken_apart(group, found, graph, edges)
                 found = [
-                    one if one.program else _measured(model, one, graph, both_ways=both_ways, first=model is group[0])
+                    one if one.measured else _measured(model, one, graph, edges, first=model is group[0])
                     for model, one in zip(group, found, strict=True)
                 ]
         hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
+        ways = next((one.both_ways for one in found if one.both_ways is not None), None)
         for model, manners in zip(group, found, strict=True):
-            _remember(model, _with_notes(model, replace(manners, hops=hops, everywhere=everywhere)))
+            manners = replace(manners, hops=hops, everywhere=everywhere, both_ways=ways)
+            _remember(model, replace(manners, notes=notes_on(manners, stated=getattr(model, "hops", None))))
 
 
 def asked(model: Any) -> Asked:
@@ -184,7 +154,19 @@ def quiet(models: Sequence[Model]) -> Iterator[None]:
             model.train()
 
 
-def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data) -> list[Manners]:
+class _Edges:
+    """Whether the edges of a graph all go both ways; found once, when it matters."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+    @cached_property
+    def both_ways(self) -> bool:
+        edges = self.data.edge_index
+        return is_undirected(edges, num_nodes=len(self.data.x)) if edges.numel() else True
+
+
+def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data, edges: _Edges) -> list[Manners]:
     """The manners of models of one shape with their programs, or with the reason why there is none.
 
     The first program is tried on a part of the graph; the others need only do the same calls.
@@ -198,10 +180,15 @@ def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data) 
             answers.append(replace(manners, obstacle=str(reason)))
             continue
         hops = max(program.hops, _stated_attribute(model))
-        answers.append(replace(manners, hops=hops, program=program, measured=True))
+        if not program.both_ways:
+            answers.append(replace(manners, hops=hops, program=program, measured=True))
+        elif edges.both_ways:
+            answers.append(replace(manners, hops=hops, program=program, both_ways=True, measured=True))
+        else:
+            answers.append(replace(manners, hops=hops, everywhere=True, both_ways=False, measured=True))
     if any(one.program is None for one in answers):  # models of one shape are asked in one way
         why = next(one.obstacle for one in answers if one.program is None)
-        answers = [replace(one, program=None, obstacle=why, measured=False) for one in answers]
+        answers = [replace(one, program=None, obstacle=why, measured=one.everywhere) for one in answers]
     return answers
 
 
@@ -213,7 +200,7 @@ def _program(model: Model, manners: Manners, data: Data, known: dict[tuple[objec
     signature = traced(model, takes_data=arguments.takes_data, keywords=keywords).signature
     if signature not in known:
         known[signature] = checked_program(
-            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=LAYER_TYPES
+            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=counted_step
         )
     return known[signature]
 
@@ -224,7 +211,7 @@ def _stated_attribute(model: Model) -> int:
     return attribute if isinstance(attribute, int) else 0
 
 
-def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, first: bool) -> Manners:
+def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first: bool) -> Manners:
     """The manners with the reach; the first model of a group is also asked about the graph itself."""
 
     def ask(graph: Data) -> Tensor:
@@ -238,9 +225,9 @@ def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, fi
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    reach = measured_reach(ask, data, both_ways=both_ways, expected=_stated(model), on_graph=first)
-    hops = max(reach.hops, _stated_attribute(model))
-    return replace(manners, hops=hops, everywhere=reach.everywhere, measured=True)
+    reach, leaving = measured_reach(ask, data, both_ways=ways.both_ways, expected=_stated(model), on_graph=first)
+    hops, both_ways = max(reach.hops, _stated_attribute(model)), ways.both_ways if leaving else None
+    return replace(manners, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
 
 
 def _tried(model: Model, data: Data) -> Manners:
@@ -255,36 +242,6 @@ def _tried(model: Model, data: Data) -> Manners:
 def _log(probabilities: Tensor) -> Tensor:
     """Logits from probabilities; an exact 0 is taken as the machine epsilon of its type."""
     return probabilities.clamp(min=torch.finfo(probabilities.dtype).eps).log()
-
-
-def _with_notes(model: Model, manners: Manners) -> Manners:
-    notes = []
-    if manners.everywhere:
-        notes.append(
-            "The model's answers about a node depend on the whole graph (as with GraphNorm, PairNorm or a virtual "
-            "node), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all members."
-        )
-    elif manners.obstacle:
-        notes.append(
-            f"The model is asked as a black box, which is exact but slow: {manners.obstacle}. A module of layers and "
-            f"operations on single nodes would be taken apart."
-        )
-    if not manners.everywhere and isinstance(stated := getattr(model, "hops", None), int) and stated < manners.hops:
-        notes.append(
-            f"The model says hops = {stated}, but its answers change up to {manners.hops} steps away; "
-            f"{manners.hops} is used."
-        )
-    if manners.probabilities:
-        notes.append(
-            "The model answers with probabilities (rows are not negative and sum to 1); they are used as such, not "
-            "as logits."
-        )
-    notes += [f"The graph has {name}, which the model does not use." for name in manners.arguments.unused]
-    notes += [
-        f"The model is given the graph's {name} as its argument {parameter}."
-        for parameter, name in manners.arguments.bound
-    ]
-    return replace(manners, notes=tuple(notes))
 
 
 def _stated(model: Model) -> int:
@@ -302,10 +259,12 @@ def _shape(model: Model) -> object:
     return type(model), getattr(model, "__qualname__", None)
 
 
-def _is_known(model: Model, held: HeldValues, *, measured: bool) -> bool:
-    """Whether a model was met on a graph whose edges have such values."""
+def _is_known(model: Model, held: HeldValues, *, measured: bool, edges: _Edges | None = None) -> bool:
+    """Whether a model was met on a graph whose edges have such values, and go both ways if that matters."""
     place, manners = _KNOWN.get(id(model), (None, None))
     if place is None or manners is None or place() is not model or manners.arguments.held != held:
+        return False
+    if edges is not None and manners.both_ways is not None and manners.both_ways != edges.both_ways:
         return False
     return manners.measured or not measured
 

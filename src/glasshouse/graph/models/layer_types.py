@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
 
 from glasshouse.graph.programs.program import MessageStep, Value
+from glasshouse.graph.programs.reach import counted_layers
 
-__all__ = ["LAYER_TYPES", "LayerType", "arguments_of", "register_layer_type"]
+__all__ = ["LAYER_TYPES", "LayerType", "arguments_of", "counted_step", "register_layer_type"]
 
 
 def _never(layer: Any) -> bool:
@@ -33,9 +34,11 @@ class LayerType:
         convolution: the class itself; subclasses are not included, since they may compute something else.
         can_toggle: whether the toggle engine understands a layer's options.
         toggled: adds the same layer of K models to a `glasshouse.graph.rule.toggle.lowering.Builder`: called with the
-            layers, the builder and the value that the layer reads, it returns the value that the layer makes.
+            layers, the builder and the value that the layer reads, it returns the value that the layer makes, or None
+            if it does not understand the edge values; the layer itself is then asked.
         arguments: names of parameters with edge values that ``toggled`` understands beside ``x`` and ``edge_index``;
             it gets them by name, [edges, 1, ...], or [edges, models, ...] if each model computes its own.
+        both_ways: whether it uses out-degrees, so that it is exact only where all edges go both ways.
         can_batch: whether batched training understands a layer's options.
         batched: a layer on the graphs of K models (`glasshouse.graph.training.batched.graphs.BatchedGraph`), as
             `glasshouse.graph.training.batched.layers.Layer`.
@@ -43,8 +46,8 @@ class LayerType:
             all graphs by name, [edges].
 
     Example:
-        >>> from torch_geometric.nn import GraphConv
-        >>> LayerType(convolution=GraphConv).can_toggle(GraphConv(2, 2))
+        >>> from torch_geometric.nn import ClusterGCNConv
+        >>> LayerType(convolution=ClusterGCNConv).can_toggle(ClusterGCNConv(2, 2))
         False
     """
 
@@ -52,13 +55,20 @@ class LayerType:
     can_toggle: Callable[[Any], bool] = _never
     toggled: Callable[..., Any] = _refuse
     arguments: tuple[str, ...] = ()
+    both_ways: bool = False
     can_batch: Callable[[Any], bool] = _never
     batched: Callable[..., Any] = _refuse
     batched_arguments: tuple[str, ...] = ()
 
+    @property
+    def trains(self) -> bool:
+        """Whether it has a form for batched training."""
+        return self.batched is not _refuse
+
     def understands(self, layer: Any, given: Mapping[str, Any]) -> bool:
         """Whether a layer that is called with these arguments can be toggled in the form of its type."""
-        plain = isinstance(given.get("x"), Value) and given.keys() <= {"x", "edge_index", *self.arguments}
+        plain = given.keys() <= {"x", "edge_index", *self.arguments}
+        plain = plain and all(isinstance(value, Value) for value in given.values()) and "x" in given
         return plain and layer.flow == "source_to_target" and bool(self.can_toggle(layer))
 
 
@@ -71,11 +81,11 @@ def register_layer_type(layer_type: LayerType) -> None:
     How far such a layer sees is then counted (`glasshouse.graph.programs.reach.counted_layers`), not measured.
 
     Example:
-        >>> from torch_geometric.nn import GraphConv
-        >>> register_layer_type(LayerType(convolution=GraphConv))
-        >>> GraphConv in LAYER_TYPES
+        >>> from torch_geometric.nn import ClusterGCNConv
+        >>> register_layer_type(LayerType(convolution=ClusterGCNConv))
+        >>> ClusterGCNConv in LAYER_TYPES
         True
-        >>> _ = LAYER_TYPES.pop(GraphConv)
+        >>> _ = LAYER_TYPES.pop(ClusterGCNConv)
     """
     LAYER_TYPES[layer_type.convolution] = layer_type
 
@@ -95,3 +105,19 @@ def arguments_of(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
     except TypeError:  # the layer itself will say what is wrong
         return dict(step.kwargs)
     return {name: value for name, value in bound.arguments.items() if value is not None}
+
+
+def counted_step(layer: nn.Module, step: MessageStep) -> MessageStep | None:
+    """A call of a layer whose type is known, with its number of steps; None for a layer that has to be measured.
+
+    Example:
+        >>> from torch_geometric.nn import ClusterGCNConv
+        >>> from glasshouse.graph.programs.tracing import traced
+        >>> layer = ClusterGCNConv(3, 2)
+        >>> counted_step(layer, traced(layer).messages[0]) is None  # its type is not registered
+        True
+    """
+    kind = LAYER_TYPES.get(type(layer))
+    if kind is None or not kind.understands(layer, arguments_of(layer, step)):
+        return None
+    return replace(step, hops=counted_layers(layer), both_ways=kind.both_ways)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.edge_values import edge_values
+from glasshouse.graph.programs.dependence import dependence_of
 from glasshouse.graph.programs.reach import ModelReach, reach_on_graph, reach_on_path
 
 __all__ = ["measured_reach"]
@@ -16,8 +17,11 @@ __all__ = ["measured_reach"]
 
 def measured_reach(
     ask: Callable[[Data], Tensor], data: Data, *, both_ways: bool, expected: int, on_graph: bool
-) -> ModelReach:
+) -> tuple[ModelReach, bool]:
     """The reach of a model on a long path of the graph's own rows, and on the graph itself.
+
+    Also whether its answers depend on edges that lead away from a node or its senders, as through out-degrees. If they
+    do and not all edges go both ways, it counts as a model that looks at the whole graph.
 
     Args:
         ask: the model, from a graph to logits [n, classes].
@@ -31,10 +35,10 @@ def measured_reach(
         >>> layer, data = SGConv(3, 2, K=4), Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
         >>> ask = lambda data: layer(data.x, data.edge_index).detach()
         >>> measured_reach(ask, data, both_ways=True, expected=1, on_graph=True)
-        ModelReach(hops=4, everywhere=False)
+        (ModelReach(hops=4, everywhere=False), False)
     """
     values = edge_values(data)
-    found = []
+    found, leaving = [], False
     for place in _typical_edges(values):
 
         def along(features: Tensor, edges: Tensor, place: int = place) -> Tensor:
@@ -43,16 +47,20 @@ def measured_reach(
             return ask(Data(x=features, edge_index=edges, **same))
 
         found.append(reach_on_path(along, data.x, both_ways=both_ways, expected=expected))
+        if not found[-1].everywhere:
+            depends = dependence_of(along, data.x)
+            leaving = leaving or depends.leaving
+            found.append(ModelReach(0, depends.everywhere or (depends.leaving and not both_ways)))
     reach = ModelReach(max(one.hops for one in found), any(one.everywhere for one in found))
     if not on_graph or reach.everywhere:
-        return reach
+        return reach, leaving
     pairs = _pair_numbers(data.edge_index, len(data.x))
 
     def within(features: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
         kept = torch.isin(pairs, _pair_numbers(edges, len(data.x)))
         return ask(Data(x=features, edge_index=edges, **{name: value[kept] for name, value in values.items()}))
 
-    return reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
+    return reach_on_graph(within, data.x, data.edge_index, hops=reach.hops), leaving
 
 
 def _typical_edges(values: dict[str, Tensor]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
+from glasshouse.graph.programs.dependence import Dependence, dependence_of
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled
 from glasshouse.graph.programs.reach import counted_layers, reach_on_path
 from glasshouse.graph.programs.tracing import Asked, traced
@@ -23,7 +24,6 @@ _EDGES = 512  # of the graph whose nodes the program is tried on
 _ROWS = 24  # rows on which operations are tried
 _CLOSE = {torch.float64: 1e-9}  # of the largest value; differences below are rounding
 _CLOSE_ELSE = 1e-4
-_TRIALS = 8
 
 
 def sample_graph(data: Data, *, seed: int = 0) -> Data:
@@ -55,7 +55,7 @@ def checked_program(
     *,
     takes_data: bool = False,
     keywords: Mapping[str, str] | None = None,
-    counted: Collection[type] = (),
+    counted: Callable[[nn.Module, MessageStep], MessageStep | None] | None = None,
 ) -> Program:
     """The program of a module in evaluation mode, tried on a part of the graph; `NoProgram` says why there is none.
 
@@ -64,7 +64,7 @@ def checked_program(
         data: the graph, on the model's device.
         takes_data: whether it is called with one `Data`.
         keywords: names of its arguments and the edge values that they get.
-        counted: types of layers whose steps are counted; others are measured too.
+        counted: gives the call of a layer with its number of steps if its type is known; other layers are measured.
 
     Example:
         >>> from torch_geometric.nn import GCN, GraphNorm
@@ -88,18 +88,21 @@ def checked_program(
     if not _same(values[program.output], answer):
         raise NoProgram("its program gives other answers than the model itself")
     steps: list[Step] = []
+    call: Any
     for step, call in program.calls(root):
         if isinstance(step, RowStep):
             _check_rows(step, call, values, root)
             steps.append(step)
         else:
-            steps.append(_measured(step, call, values, len(graph.x), counted=type(call) in counted))
+            known = counted(call, step) if counted else None
+            steps.append(_measured(step, call, values, len(graph.x), known=known))
     return replace(program, steps=tuple(steps))
 
 
 def _same(one: Any, other: Any) -> bool:
     if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.shape != other.shape:
         return False
+    one, other = one.detach(), other.detach()
     scale = float(other.abs().max()) if other.numel() else 0.0
     return torch.allclose(one, other, rtol=0, atol=_CLOSE.get(other.dtype, _CLOSE_ELSE) * max(scale, 1e-12))
 
@@ -135,7 +138,9 @@ def _named(step: RowStep, root: nn.Module) -> str:
     return ", ".join(names)
 
 
-def _measured(step: MessageStep, layer: Any, values: Mapping[str, Any], count: int, *, counted: bool) -> MessageStep:
+def _measured(
+    step: MessageStep, layer: Any, values: Mapping[str, Any], count: int, *, known: MessageStep | None
+) -> MessageStep:
     """The step with its layer's reach: counted, or measured where that gives more."""
     inputs = [values[name] for name in step.inputs]
     name = f"{step.module.removeprefix('model.')} ({type(layer).__name__})"
@@ -144,45 +149,52 @@ def _measured(step: MessageStep, layer: Any, values: Mapping[str, Any], count: i
     answer = values[step.name]
     if not isinstance(answer, Tensor) or answer.ndim != 2 or len(answer) != count:
         raise NoProgram(f"its layer {name} does not answer with one row per node")
-    if counted:
-        return replace(step, hops=counted_layers(layer))
-    ask = functools.partial(_ask, step, layer, [one.shape[1] for one in inputs], values)
+    if known is not None:
+        return known
     rows = torch.cat([one.detach().to(answer.dtype) for one in inputs], dim=1)
+    widths, hops = [one.shape[1] for one in inputs], max(counted_layers(layer), 1)
+    found: list[Dependence] = []
     try:
-        reach = reach_on_path(ask, rows, both_ways=True, expected=counted_layers(layer))
-        by_degree = _by_degree(ask, rows)
+        for edge in _typical_edges(step, values):
+            ask = functools.partial(_ask, step, layer, widths, edge)
+            reach = reach_on_path(ask, rows, both_ways=True, expected=counted_layers(layer))
+            hops = max(hops, reach.hops)
+            found.append(dependence_of(ask, rows))
+            if reach.everywhere or found[-1].everywhere:
+                raise NoProgram(f"its layer {name} looks at the whole graph")
+    except NoProgram:
+        raise
     except InputError as error:
         raise NoProgram(f"its layer {name} cannot be asked about a part of the graph") from error
     except Exception as error:
         raise NoProgram(f"its layer {name} fails on a small graph ({type(error).__name__})") from error
-    if reach.everywhere:
-        raise NoProgram(f"its layer {name} looks at the whole graph")
-    return replace(step, hops=max(counted_layers(layer), reach.hops, 1), by_degree=by_degree)
+    leaving = any(one.leaving for one in found)
+    return replace(step, hops=hops, by_degree=leaving or any(one.senders for one in found), both_ways=leaving)
+
+
+def _typical_edges(step: MessageStep, values: Mapping[str, Any]) -> list[dict[str, Tensor]]:
+    """Values that all edges of a made-up graph get: those of the edge with the largest, and of one at random.
+
+    Edges of one graph all get the same, so that its answers do not depend on the order of nodes and edges.
+    """
+    known: dict[str, Tensor] = {name: values[name] for name in step.edges}
+    if not known:
+        return [{}]
+    count = min(len(value) for value in known.values())
+    if count == 0:
+        return [{name: value.new_ones(1, *value.shape[1:])[0] for name, value in known.items()}]
+    sizes = next(iter(known.values()))[:count].double().abs().reshape(count, -1).sum(1)
+    drawn = torch.randint(count, (1,), generator=torch.Generator().manual_seed(0))
+    return [{name: value[place] for name, value in known.items()} for place in (int(sizes.argmax()), int(drawn))]
 
 
 def _ask(
-    step: MessageStep, layer: nn.Module, widths: list[int], values: Mapping[str, Any], x: Tensor, edge_index: Tensor
+    step: MessageStep, layer: nn.Module, widths: list[int], edge: Mapping[str, Tensor], x: Tensor, edge_index: Tensor
 ) -> Tensor:
-    """A layer on any graph; values of edges are taken from those of the sample in turn."""
+    """A layer on any graph whose edges all have the same values."""
     given: dict[str, Any] = dict(zip(step.inputs, x.split(widths, dim=1), strict=True))
     given["edge_index"] = edge_index
-    for name in step.edges:
-        known = values[name]
-        turn = (7 * edge_index[0] + 13 * edge_index[1]) % max(len(known), 1)  # the same edge keeps its value
-        given[name] = known[turn]
+    for name, value in edge.items():
+        given[name] = value.expand(edge_index.shape[1], *value.shape)
     answer: Tensor = layer(*filled(step.args, given), **filled(dict(step.kwargs), given))
     return answer.detach()
-
-
-def _by_degree(ask: Any, rows: Tensor) -> bool:
-    """Whether a message changes when its sender gets another sender: 2 → 1 is added to 1 → 0, and node 0 is asked."""
-    source = torch.Generator().manual_seed(0)
-    few = torch.tensor([[1, 3], [0, 0]], device=rows.device)
-    more = torch.tensor([[1, 3, 2], [0, 0, 1]], device=rows.device)
-    for _ in range(_TRIALS):
-        x = rows[torch.randint(len(rows), (5,), generator=source).to(rows.device)]
-        x = x + x.std() * torch.randn(x.shape, generator=source, dtype=torch.float64).to(x)
-        before, after = ask(x, few), ask(x, more)
-        if float((before - after)[0].abs().max()) > 1e-6 * max(float(before.abs().max()), 1e-12):
-            return True
-    return False

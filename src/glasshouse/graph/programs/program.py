@@ -58,6 +58,8 @@ class MessageStep:
         kwargs: arguments by name, likewise.
         hops: how many steps along the edges one call takes.
         by_degree: whether a message depends on its sender's own senders, as GCN's does on their number.
+        both_ways: whether a row depends on edges that lead away from it or from its senders, as on their number. It
+            can then be computed from a part of the graph only if all edges go both ways.
     """
 
     name: str
@@ -68,6 +70,7 @@ class MessageStep:
     kwargs: Mapping[str, Any]
     hops: int = 1
     by_degree: bool = True
+    both_ways: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +133,11 @@ class Program:
             own = step.hops if isinstance(step, MessageStep) else 0
             reach[step.name] = own + max((reach.get(name, 0) for name in step.inputs), default=0)
         return reach.get(self.output, 0)
+
+    @property
+    def both_ways(self) -> bool:
+        """Whether it can be taken apart only on graphs whose edges all go both ways."""
+        return any(step.both_ways for step in self.messages)
 
     @property
     def edge_values(self) -> tuple[str, ...]:

@@ -103,9 +103,9 @@ class Builder:
         rows = x[:_SAMPLE].to(self.device)
         return self._slot((rows.to(self.dtype) if x.is_floating_point() else rows).unsqueeze(1), fixed=True)
 
-    def message(self, layer: Layer, source: Slot) -> Slot:
-        """Add one step of message passing."""
-        result = self._slot(self._random(self.models, layer.width), fixed=False)
+    def message(self, layer: Layer, source: Slot, *, shared: bool = False) -> Slot:
+        """Add one step of message passing; ``shared`` if its result is the same for all models."""
+        result = self._slot(self._random(1 if shared else self.models, layer.width), fixed=False)
         self.operations.append(MessageOperation(layer=layer, source=source, result=result))
         return result
 
@@ -172,9 +172,12 @@ def _layer(
     given = arguments_of(layers[0], step)
     kind = LAYER_TYPES.get(type(layers[0]))
     if kind is not None and kind.understands(layers[0], given):
-        values = {name: edges[value.name] for name, value in given.items() if name in kind.arguments}
-        made: Slot = kind.toggled(layers, build, slots[step.inputs[0]], **values)
-        return made
+        names = {name: value.name for name, value in given.items() if name in kind.arguments}
+        if all(name in edges for name in names.values()):
+            values = {argument: edges[name] for argument, name in names.items()}
+            made: Slot | None = kind.toggled(layers, build, slots[step.inputs[0]], **values)
+            if made is not None:
+                return made
     sources = [slots[name] for name in step.inputs]
     joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
     widths = tuple(source.width for source in sources)

@@ -31,7 +31,7 @@ def draw_nets(
     wanted: Tensor,
     *,
     hops: int,
-    degrees: bool = True,
+    degrees: int = 1,
     counted: bool = False,
 ) -> Nets:
     """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees.
@@ -42,7 +42,8 @@ def draw_nets(
         removes: True where the toggle removes the target, bool [targets].
         wanted: sorted keys target * N + node; an added target must be among them.
         hops: steps back.
-        degrees: whether the outermost senders get all their messages, so that their degrees are right.
+        degrees: further steps: with 1 the outermost senders get all their messages, so that their degrees are right;
+            with 2 they also send all their messages, if all edges go both ways.
         counted: whether it is enough that these messages are as many as they should be: all then come from row 0, and
             the nets are no longer disjoint.
     """
@@ -68,6 +69,9 @@ def draw_nets(
     looped = inner[graph.loops[inner % size] > 0]
     sender = torch.cat([sender, added_from[seen], looped])
     receiver = torch.cat([receiver, added_to[seen], looped])
+    if degrees > 1:  # an edge to a removed target would count among those of its sender
+        _, absent = lookup(removed, receiver)
+        sender, receiver = sender[~absent], receiver[~absent]
     receiver, order = receiver.sort(stable=True)
     number, pair = graph.copies.between(sender[order] % size % graph.size, receiver % size % graph.size)
     sender, receiver = sender[order][pair], receiver[pair]  # duplicates stay

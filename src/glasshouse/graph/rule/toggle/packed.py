@@ -79,14 +79,15 @@ def _under_mask(
     graph = mask_graph(edges, mask.unsqueeze(0))
     inside = question.graph(mask[question.edge_index].all(0))
     kept = torch.stack([_losses(model, inside, question.labels, question) for model in models], dim=1)
+    degrees = 2 if any(manners_of(model).both_ways for model in models) else 1
     radius = hops + (question.hops == "affected")  # a black box may divide by degrees, which reach one hop further
     signal = kept.new_empty(len(question.nodes), len(models))
-    for part in slices_within(_index_cost(graph, question.nodes, radius + hops + 2), memory / 2):
+    for part in slices_within(_index_cost(graph, question.nodes, radius + hops + 1 + degrees), memory / 2):
         targets = question.nodes[part]
         rings = draw_rings(graph, targets, radius=radius, around=False)
         ball = rings.balls[-1]
         wanted = ball.keys[~(rings.removes[ball.target] & (ball.node == targets[ball.target]))]
-        nets = draw_nets(graph, targets, rings.removes, wanted, hops=hops)
+        nets = draw_nets(graph, targets, rings.removes, wanted, hops=hops, degrees=degrees)
         position, _ = lookup(nets.target * question.size + nets.node, wanted)
         after = torch.cat(
             [_ask(models, question, nets, part) for part in _queries(nets, question, len(targets), memory / 2)]

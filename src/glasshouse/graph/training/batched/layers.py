@@ -45,7 +45,7 @@ def layer_obstacle(layer: nn.Module) -> str | None:
         'the layer GATConv is used with options that cannot be trained in one batch'
     """
     name = type(layer).__name__
-    if type(layer) not in LAYER_TYPES:
+    if type(layer) not in LAYER_TYPES or not LAYER_TYPES[type(layer)].trains:
         return f"the layer {name} cannot be trained in one batch"
     if not LAYER_TYPES[type(layer)].can_batch(layer) or layer.flow != "source_to_target":
         return f"the layer {name} is used with options that cannot be trained in one batch"

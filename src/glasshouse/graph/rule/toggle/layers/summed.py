@@ -1,32 +1,24 @@
 """Layers that add up messages (GCN, SGC, GIN, GraphSAGE-mean): a toggle adds the difference of the changed messages.
 
-A row is ``c_x * (sum over w of k_w y_w + self_x k_x y_x) + rest_x``, where y is the projected input, c and k depend on
-degrees alone, and the rest is not part of the sum (bias, root weight).
+A row is ``c_x * (sum over w of a_wx k_w y_w + self_x k_x y_x) + rest_x``, where y is the projected input, a is the
+weight of an edge, c and k depend on degrees alone, and the rest is not part of the sum (bias, root weight).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Rings
 from glasshouse.graph.rule.toggle.layers.base import Cost, Toggled, project, under_every_mask
+from glasshouse.graph.rule.toggle.layers.scales import Loops, Normalisation, Scales, Scaling
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import bag_sum
 
-__all__ = ["Normalisation", "Summed"]
-
-Normalisation = Literal["symmetric", "mean", "none"]
-
-
-def _row_scale(degree: Tensor, loops: Tensor, normalisation: Normalisation) -> Tensor:
-    """C of each row; for the symmetric normalisation it is also k, the scale of a sender's messages."""
-    if normalisation == "symmetric":
-        return (1 + degree).rsqrt()
-    return 1 / (degree + loops).clamp(min=1) if normalisation == "mean" else torch.ones_like(degree)
+__all__ = ["Summed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +29,14 @@ class Summed:
         weight: map from inputs to messages, [models, width, out]; None when messages are the inputs themselves.
         root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
         bias: [models, out] or None.
-        normalisation: ``"symmetric"`` divides by both ends' root degrees and adds a self-loop, ``"mean"`` by the
-            number of messages, ``"none"`` by nothing.
+        normalisation: see :class:`~glasshouse.graph.rule.toggle.layers.scales.Scaling`.
         models: how many models are stacked.
         width: width of the sums.
+        loops: see ``Scaling``; by default the symmetric normalisation adds self-loops, and others use those listed.
+        edge_weight: one weight per edge, [edges], or None.
+        fill: weight of an added self-loop, if edges have weights.
+        item: bytes of one value.
+        hops: of one step.
 
     Example:
         >>> weight = torch.ones(2, 3, 4)
@@ -54,7 +50,10 @@ class Summed:
     normalisation: Normalisation
     models: int
     width: int
-    item: int = 4  # bytes of one value
+    loops: Loops | None = None
+    edge_weight: Tensor | None = None
+    fill: float = 1.0
+    item: int = 4
     hops: int = 1
 
     @classmethod
@@ -63,6 +62,17 @@ class Summed:
         models, _, width = weight.shape
         item = weight.element_size()
         return cls(weight=weight, root=root, bias=bias, models=models, width=width, item=item, **options)
+
+    @property
+    def scaling(self) -> Scaling:
+        """How strongly messages count."""
+        symmetric = self.normalisation == "symmetric"
+        return Scaling(
+            normalisation=self.normalisation,
+            loops=self.loops or ("added" if symmetric else "listed"),
+            edge_weight=self.edge_weight,
+            fill=self.fill,
+        )
 
     @property
     def counts_senders(self) -> bool:
@@ -96,17 +106,15 @@ class Summed:
         table = messages.new_empty(2 * nodes + len(rest), models * width)
         table[:nodes] = under_every_mask(messages.reshape(-1, models * width), graph)
         table[2 * nodes :] = rest.reshape(-1, models * width)
-        scale = _row_scale(graph.degree, graph.loops, self.normalisation)
-        sent = scale if self.divides_by_degree else torch.ones_like(scale)
-        loops = torch.ones_like(graph.loops) if self.divides_by_degree else graph.loops
+        scales = self.scaling.under(graph)
         sources = graph.sources
         table[nodes : 2 * nodes] = bag_sum(
-            table[:nodes], sources.other, sources.start, sources.weight * sent[sources.other]
+            table[:nodes], sources.other, sources.start, scales.messages * scales.sent[sources.other]
         )
-        if bool(loops.any()):
-            table[nodes : 2 * nodes].addcmul_((loops * sent).unsqueeze(1), table[:nodes])
-        kept = KeptSum(layer=self, graph=graph, table=table, scale=scale, sent=sent, loops=loops, per_node=per_node)
-        rows = table[nodes : 2 * nodes] * scale.unsqueeze(1) + table[2 * nodes :]
+        if bool(scales.loops.any()):
+            table[nodes : 2 * nodes].addcmul_((scales.loops * scales.sent).unsqueeze(1), table[:nodes])
+        kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node)
+        rows = table[nodes : 2 * nodes] * scales.scale.unsqueeze(1) + table[2 * nodes :]
         return kept, kept.finish(rows)
 
 
@@ -117,9 +125,7 @@ class KeptSum:
     layer: Summed
     graph: MaskedGraph
     table: Tensor
-    scale: Tensor  # [N], c
-    sent: Tensor  # [N], k
-    loops: Tensor  # [N], how often a node's own message enters its sum
+    scales: Scales
     per_node: bool  # whether each node has its own rest
 
     def finish(self, rows: Tensor) -> Tensor:
@@ -128,9 +134,7 @@ class KeptSum:
 
     def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Kept`."""
-        ball = rings.balls[outer]
-        degree = self.graph.degree[ball.node] + ball.degree_change
-        scale = _row_scale(degree, self.graph.loops[ball.node], self.layer.normalisation)  # [rows], c after the toggle
+        scale = self.scales.after(rings.balls[outer], rings)
         rows = (
             self._same_messages(rings, inner, outer, scale)
             if changed is None
@@ -138,20 +142,13 @@ class KeptSum:
         )
         return Toggled(self.finish(rows))
 
-    def _sent_after(self, rings: Rings, inner: int) -> Tensor:
-        """K of the inner ball's rows after the toggle."""
-        ball = rings.balls[inner]
-        if not self.layer.divides_by_degree:
-            return self.sent[ball.node]
-        return _row_scale(self.graph.degree[ball.node] + ball.degree_change, ball.degree_change, "symmetric")
-
     def _same_messages(self, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
         """First layer: only the weights of the messages change, so rows are weighted sums of the table."""
         nodes, ball, source = len(self.graph.members), rings.balls[outer], rings.balls[inner]
         paths = rings.paths(inner, outer)
-        own = self._sent_after(rings, inner) - self.sent[source.node]
+        own = self.scales.sent_after(source, rings) - self.scales.sent[source.node]
         gain = own.clone()
-        gain[source.centre] = self.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
+        gain[source.centre] = self.scales.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
         # each row: its kept sum, its rest, then its paths
         lead = 2 * torch.arange(len(ball.node), device=ball.node.device)
         receiver = paths.receiver
@@ -163,11 +160,11 @@ class KeptSum:
         weight[first] = scale
         index[first + 1] = ball.node + 2 * nodes if self.per_node else 2 * nodes
         index[place] = source.node[paths.source]
-        weight[place] = paths.weight * gain[paths.source] * scale[receiver]
+        weight[place] = self.scales.along(paths, source, ball) * gain[paths.source] * scale[receiver]
         start = torch.cat([first, first.new_tensor([len(index)])])
         rows = bag_sum(self.table, index, start, weight)
         if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
-            weight = scale[paths.inside] * own
+            weight = scale[paths.inside] * own * self.scales.loops[source.node]
             rows.index_add_(0, paths.inside, self.table[source.node] * weight.unsqueeze(1))
         return rows
 
@@ -177,13 +174,13 @@ class KeptSum:
         ball, source = rings.balls[outer], rings.balls[inner]
         paths = rings.paths(inner, outer)
         fresh = changed if self.layer.weight is None else project(changed, self.layer.weight)
-        fresh = fresh.reshape(-1, width) * self._sent_after(rings, inner).unsqueeze(1)
-        old = self.table[source.node].mul_(self.sent[source.node].unsqueeze(1))
+        fresh = fresh.reshape(-1, width) * self.scales.sent_after(source, rings).unsqueeze(1)
+        old = self.table[source.node].mul_(self.scales.sent[source.node].unsqueeze(1))
         gain = fresh - old
-        own = gain * self.loops[source.node].unsqueeze(1)
+        own = gain * self.scales.loops[source.node].unsqueeze(1)
         centre = source.centre  # the target's messages appear or vanish as a whole
         gain[centre] = torch.where(rings.removes.unsqueeze(1), -old[centre], fresh[centre])
-        rows = bag_sum(gain, paths.source, paths.start, paths.weight)
+        rows = bag_sum(gain, paths.source, paths.start, self.scales.along(paths, source, ball))
         rows += self.table[nodes : 2 * nodes][ball.node]
         rows.index_add_(0, paths.inside, own)
         rows *= scale.unsqueeze(1)

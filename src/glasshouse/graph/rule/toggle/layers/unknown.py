@@ -71,6 +71,11 @@ class Unknown:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
         return self.step.by_degree
 
+    @property
+    def beyond(self) -> int:
+        """How many steps beyond its hops a net must go; see ``draw_nets``."""
+        return 2 if self.step.both_ways else int(self.step.by_degree)
+
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`; it splits its own work on nets."""
         inputs = sum(self.widths) * self.item
@@ -96,6 +101,9 @@ class Unknown:
             looped = (graph.loops[nodes] > 0).nonzero().squeeze(1)
             sender = torch.cat([graph.sources.other[entry] - first, looped])
             receiver = torch.cat([owner, looped])
+            if self.step.both_ways:  # an edge to a node that is not there would count among those of its sender
+                there = graph.members[receiver + first]
+                sender, receiver = sender[there], receiver[there]
             number, pair = graph.copies.between(sender, receiver)
             edges = torch.stack([sender[pair], receiver[pair]])
             for model in range(len(self.layers)):
@@ -130,8 +138,8 @@ class KeptUnknown:
                 rings.removes,
                 wanted,
                 hops=self.layer.hops,
-                degrees=self.layer.divides_by_degree,
-                counted=True,
+                degrees=self.layer.beyond,
+                counted=self.layer.beyond == 1,
             )
             values = self._values(nets, source, changed)
             place, _ = lookup(nets.target * len(self.graph.members) + nets.node, keys)
@@ -152,7 +160,7 @@ class KeptUnknown:
         """Bytes that the net of each row of a ball takes at most, [rows]."""
         sources = self.graph.sources
         seen = torch.ones_like(self.graph.degree, dtype=torch.float64).unsqueeze(1)
-        for _ in range(self.layer.hops + self.layer.divides_by_degree):
+        for _ in range(self.layer.hops + self.layer.beyond):
             total = segment_sum(seen[sources.other], sources.start) + 1
             seen = total.clamp(max=float(self.graph.size))
         layer = self.layer

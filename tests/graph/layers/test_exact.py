@@ -1,0 +1,96 @@
+"""Every layer type that can be toggled, with its options: equal to the rule as written, and to the layer itself."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from glasshouse.graph import toggle_losses
+from glasshouse.graph.models.asking import manners_of
+from glasshouse.graph.rule.question import ask
+from glasshouse.graph.rule.toggle.layers.unknown import Unknown
+from glasshouse.graph.rule.toggle.lowering import MessageOperation, lower
+from tests.graph.layers.cases import CASES, TwoLayers, made_models, messy_graph
+
+ASKED_THEMSELVES = {  # no type, or edge values that the type does not understand
+    "SAGEConv std",
+    "GraphConv weights max",
+    "GraphConv gated",
+    "GCNConv gated",
+    "ChebConv weights",
+    "GATConv largest features",
+}
+BOTH_WAYS = {name for name in CASES if name.startswith("ChebConv")} | {
+    "GCNConv weights",
+    "TAGConv",
+    "GINEConv",
+    "GATConv features",
+    "TransformerConv",
+}
+SINGLE = ("GCNConv weights without loops", "GATv2Conv features", "TransformerConv beta", "GINEConv", "SAGEConv project")
+
+
+def questions(seed: int) -> tuple[Tensor, Tensor]:
+    return torch.rand(2, 12, generator=torch.Generator().manual_seed(seed)) < 0.6, torch.arange(12)
+
+
+def equals_the_rule(found: Tensor, models: list[TwoLayers], data: Data, masks: Tensor, *, close: float) -> None:
+    """Three targets, which are enough where all of them equal those of the twin."""
+    some = torch.tensor([0, 3, 7])
+    wanted = toggle_losses(models, data, masks, some, engine="reference")
+    torch.testing.assert_close(found[:, :, some], wanted, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make, values = CASES[name]
+    data = messy_graph(len(name), both_ways=name in BOTH_WAYS)
+    models = made_models(lambda: TwoLayers(make, values))
+    masks, nodes = questions(len(name))
+    found = toggle_losses(models, data, masks, nodes, engine="layered")
+    equals_the_rule(found, models, data, masks, close=1e-9)
+    with torch.no_grad():
+        steps = lower(models, ask(data, masks, nodes))
+    kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
+    assert (Unknown in kinds) == (name in ASKED_THEMSELVES)
+    # the twin knows no type: every changed row is computed by the layer itself
+    monkeypatch.setattr("glasshouse.graph.rule.toggle.lowering.LAYER_TYPES", {})
+    twin = toggle_losses(models, data, masks, nodes, engine="layered")
+    torch.testing.assert_close(found, twin, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "name", ["GCNConv weights", "SAGEConv max", "GATv2Conv features", "TransformerConv", "GINEConv"]
+)
+def test_a_node_without_edges_can_be_the_only_target(name: str) -> None:
+    make, values = CASES[name]
+    data = messy_graph(2, both_ways=False)
+    models = made_models(lambda: TwoLayers(make, values))
+    masks, alone = questions(2)[0], torch.tensor([11])
+    found = toggle_losses(models, data, masks, alone, engine="layered")
+    wanted = toggle_losses(models, data, masks, alone, engine="reference")
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_a_layer_is_toggled_in_single_precision_too(name: str) -> None:
+    make, values = CASES[name]
+    data = messy_graph(3 + len(name), both_ways=True, dtype=torch.float32)
+    models = made_models(lambda: TwoLayers(make, values), dtype=torch.float32)
+    masks, nodes = questions(len(name))
+    found = toggle_losses(models, data, masks, nodes, engine="layered")
+    equals_the_rule(found, models, data, masks, close=1e-4)
+
+
+def test_a_layer_that_needs_edges_both_ways_is_asked_about_whole_graphs_without_them_and_back_again() -> None:
+    make, values = CASES["ChebConv"]
+    models = made_models(lambda: TwoLayers(make, values))
+    masks, nodes = questions(1)
+    for both_ways in (True, False, True):
+        data = messy_graph(4, both_ways=both_ways)
+        equals_the_rule(toggle_losses(models, data, masks, nodes), models, data, masks, close=1e-9)
+        assert manners_of(models[0]).everywhere != both_ways
+        assert (manners_of(models[0]).program is not None) == both_ways
+        assert any("out-degrees" in note for note in manners_of(models[0]).notes) != both_ways
