@@ -14,7 +14,9 @@ def test_a_graph_file_of_the_users_own_is_found_beside_the_audit_file(tmp_path: 
     from glasshouse.graph import citation_graph
 
     data = citation_graph(nodes=200, classes=3, seed=1)
-    np.savez(tmp_path / "mine.npz", edge_index=data.edge_index.numpy(), x=data.x.numpy(), y=data.y.numpy())
+    weights = np.random.default_rng(0).random(data.num_edges)
+    parts = {name: data[name].numpy() for name in ("edge_index", "x", "y")}
+    np.savez(tmp_path / "mine.npz", **parts, edge_weight=weights)
     config = AuditFile.model_validate(
         {
             "graph": {
@@ -33,6 +35,7 @@ def test_a_graph_file_of_the_users_own_is_found_beside_the_audit_file(tmp_path: 
     assert result.members is not None
     assert result.members.sum() == 80
     assert list(result.outcomes) == ["base", "g-base-mia"]
+    assert "The graph has edge_weight, which the model does not use." in result.context.notes
 
 
 def test_the_default_section_is_the_synthetic_graph_and_says_so() -> None:

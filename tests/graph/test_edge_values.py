@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
-from glasshouse.graph import toggle_losses
-from glasshouse.graph.models.asking import manners_of
+from glasshouse.errors import InputError
+from glasshouse.graph import Scene, build_gnn, toggle_losses
+from glasshouse.graph.attacks.stacking.answers import sampled_answers
+from glasshouse.graph.models.asking import manners_of, meet
+from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
+from glasshouse.graph.sampling.chains.whole_losses import forward_losses
 from glasshouse.losses import tensor_losses
+from tests.graph.sampling.chains.plain_chains import plain_gibbs, plain_metropolis
 from tests.graph.test_zoo import made
 from tests.graph.weighted_zoo import CLASSES, FEATURES, KINDS, WEIGHTED_ZOO, Animal
 
@@ -74,7 +81,7 @@ def test_signals_use_the_values_of_exactly_the_present_edges(name: str, directed
         torch.tensor([0, 3, 7, 8, 15]),
     )
     wanted = [[rule_as_written(animal, model, data, mask, node) for node in nodes.tolist()] for mask in masks]
-    for engine in ("auto", "reference"):
+    for engine in ("auto", "reference", *(["packed"] if animal.hops else [])):
         found = toggle_losses([model], data, masks, nodes, engine=engine)[0]
         torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
     manners = manners_of(model)
@@ -111,8 +118,6 @@ def test_a_model_may_be_asked_on_graphs_with_and_without_values_in_turn() -> Non
 
 
 def test_our_own_network_does_not_use_values_and_the_notes_say_so() -> None:
-    from glasshouse.graph import build_gnn
-
     data = graph(("edge_weight", "edge_attr"), 2, directed=False)
     data.x = data.x.float()
     model = build_gnn("gcn", features=FEATURES, hidden=4, classes=CLASSES)
@@ -135,3 +140,66 @@ def test_several_nets_in_one_query_keep_their_values_apart() -> None:
     masks, nodes = torch.rand(2, NODES, generator=torch.Generator().manual_seed(1)) < 0.7, torch.arange(NODES)
     roomy, tight = (toggle_losses([model], data, masks, nodes, memory=memory) for memory in (None, 1))
     torch.testing.assert_close(roomy, tight, atol=1e-9, rtol=0)
+
+
+def pool(name: str, count: int = 3) -> list[Any]:
+    return [made(WEIGHTED_ZOO[name].make, seed, torch.float64) for seed in range(count)]
+
+
+@pytest.mark.parametrize("name", ["two GCNConv with weights", "one Data"])
+def test_chains_take_the_steps_of_the_rule_as_written(name: str) -> None:
+    animal, models = WEIGHTED_ZOO[name], pool(name)
+    data = graph(animal.values, 3, directed=name == "one Data")
+
+    def signal(mask: npt.NDArray[np.bool_], v: int) -> npt.NDArray[np.float64]:
+        return np.array([rule_as_written(animal, model, data, torch.from_numpy(mask.copy()), v) for model in models])
+
+    found, _ = gibbs_masks(models, data, chains=1, prior=0.6, seed=1)
+    slow, _ = plain_gibbs(signal, NODES, chains=1, prior=0.6, seed=1)
+    assert np.array_equal(found, slow)
+    losses = forward_losses(models, data)
+    mask = np.random.default_rng(0).random(NODES) < 0.6
+    wanted = torch.stack([by_hand(animal, model, data, torch.from_numpy(mask)) for model in models])
+    np.testing.assert_allclose(losses(mask)[:, mask], wanted.numpy()[:, mask], atol=1e-9)
+    found, taken = metropolis_masks(models, data, samples=2, burn_in=20, thinning=5, prior=0.6, seed=1)
+    slow, rate = plain_metropolis(models, data, samples=2, burn_in=20, thinning=5, prior=0.6, seed=1)
+    assert np.array_equal(found, slow)
+    assert taken.acceptance_rate == rate
+
+
+def test_a_pool_of_weighted_and_plain_networks_is_judged_with_and_without_values() -> None:
+    """Shadow models of ours beside a target that uses weights: each is asked in its own way."""
+    animal = WEIGHTED_ZOO["two GCNConv with weights"]
+    data = graph(animal.values, 3, directed=False)
+    target, ours = made(animal.make, 1, torch.float64), build_gnn("gin", features=FEATURES, hidden=4, classes=CLASSES)
+    scene = Scene(data, target, [ours.double()], [[True] * NODES])
+    whole = scene.whole_graph
+    everyone = torch.ones(NODES, dtype=torch.bool)
+    np.testing.assert_allclose(whole.target_loss, by_hand(animal, target, data, everyone).numpy(), atol=1e-9)
+    alone = Data(x=data.x, edge_index=data.edge_index[:, :0], edge_weight=data.edge_weight[:0])
+    expected = tensor_losses(animal.call(target, alone).detach(), data.y)
+    np.testing.assert_allclose(scene.zero_hop.target_loss, expected.numpy(), atol=1e-9)
+    assert set(scene.notes) == {
+        "The model is given the graph's edge_weight as its argument edge_weight.",
+        "The graph has edge_weight, which the model does not use.",
+    }
+    found = sampled_answers([target], data, np.ones((1, NODES), dtype=np.bool_))
+    np.testing.assert_allclose(found.own[0, 0], whole.target_loss, atol=1e-9)
+
+
+def test_a_model_on_data_that_does_not_look_at_a_value_is_found_out() -> None:
+    class Half(nn.Module):
+        def forward(self, data: Data) -> Tensor:
+            return data.x[:, :CLASSES] * data.edge_weight.sum()  # type: ignore[no-any-return]
+
+    model = Half()
+    meet([model], graph(("edge_weight", "edge_attr"), 1, directed=False), parts=False)
+    assert manners_of(model).notes == ("The graph has edge_attr, which the model does not use.",)
+
+
+def test_values_that_the_model_cannot_use_are_refused_and_not_left_out() -> None:
+    data = graph(("edge_weight", "edge_attr"), 1, directed=False)
+    data.edge_attr = data.edge_attr[:, :2]
+    model = made(WEIGHTED_ZOO["PyG's GAT"].make, 1, torch.float64)  # trained with four features of edges
+    with pytest.raises(InputError, match="cannot be called as model.x, edge_index, edge_attr=data.edge_attr.: Runtime"):
+        toggle_losses([model], data, torch.ones(1, NODES, dtype=torch.bool), torch.tensor([0]))

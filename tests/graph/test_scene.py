@@ -82,3 +82,24 @@ def test_the_same_masks_are_not_toggled_twice(monkeypatch: pytest.MonkeyPatch) -
     assert scene.toggled(masks) is first
     with pytest.raises(TypeError):
         scene.toggled(~masks)
+
+
+def test_simulated_scenes_hold_what_their_models_answer_though_each_model_is_asked_once() -> None:
+    known = trained_scene()
+    scene = Scene(known.data, known.target, known.shadows, known.shadow_members)
+    asked: list[int] = []
+    hooks = [
+        model.register_forward_hook(lambda *_, k=k: asked.append(k))
+        for k, model in enumerate(scene.shadows)
+        if isinstance(model, torch.nn.Module)
+    ]
+    simulated = [one.view for one in scene.simulated()]
+    found = [(one, one.zero_hop, one.whole_graph) for one in [*simulated, *(one.view for one in scene.simulated())]]
+    for hook in hooks:
+        hook.remove()
+    assert sorted(asked) == sorted(2 * list(range(len(scene.shadows))))
+    for one, *both in found:
+        fresh = Scene(scene.data, one.target, one.shadows, one.shadow_members)
+        for kept, wanted in zip(both, [fresh.zero_hop, fresh.whole_graph], strict=True):
+            for name in ("target_loss", "shadow_loss", "shadow_members", "target_logits", "shadow_logits"):
+                np.testing.assert_array_equal(getattr(kept, name), getattr(wanted, name))

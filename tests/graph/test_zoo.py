@@ -17,7 +17,7 @@ from torch_geometric.utils import erdos_renyi_graph
 from glasshouse.errors import InputError
 from glasshouse.graph import toggle_losses
 from glasshouse.losses import tensor_losses
-from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, ZOO
+from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, PYG, ZOO
 
 
 def graph(seed: int, *, directed: bool = False, dtype: torch.dtype = torch.float32) -> Data:
@@ -46,8 +46,10 @@ def answered(model: Any, x: Tensor, edges: Tensor) -> Tensor:
     try:
         answer = model(x, edges)
     except TypeError:
-        answer = model(Data(x=x, edge_index=edges))["logits"].log()
-    return torch.as_tensor(answer).detach()
+        answer = model(Data(x=x, edge_index=edges))["logits"]
+    answer = torch.as_tensor(answer[0] if isinstance(answer, tuple) else answer).detach()
+    is_probability = bool((answer >= 0).all()) and torch.allclose(answer.sum(1), torch.ones_like(answer[:, 0]))
+    return answer.log() if is_probability else answer
 
 
 def rule_as_written(model: Any, data: Data, mask: Tensor, node: int, hops: int | None) -> float:
@@ -92,6 +94,22 @@ def test_a_users_module_is_toggled_as_the_rule_says(name: str, directed: bool, d
     from glasshouse.graph.models.asking import manners_of
 
     assert [manners_of(model).hops for model in models] == [hops, hops]
+    assert all(manners_of(model).program for model in models if isinstance(model, nn.Module))
+
+
+@pytest.mark.parametrize("name", PYG)
+def test_pygs_own_classes_are_toggled_as_the_rule_says(name: str) -> None:
+    """Each class in one to four layers, with norms, activations and jumping knowledge in turn."""
+    from glasshouse.graph.models.asking import manners_of
+
+    make, hops = PYG[name]
+    data, model = graph(len(name), directed=len(name) % 2 == 0, dtype=torch.float64), made(make, 1, torch.float64)
+    torch.manual_seed(5)
+    masks, nodes = torch.rand(2, 24) < 0.6, torch.randperm(24)[:5]
+    found = toggle_losses([model, model], data, masks, nodes)
+    wanted = [[rule_as_written(model, data, mask, node, hops) for node in nodes.tolist()] for mask in masks]
+    torch.testing.assert_close(found[1], torch.tensor(wanted, dtype=torch.float64), atol=1e-6, rtol=0)
+    assert manners_of(model).program is not None
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)

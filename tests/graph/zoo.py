@@ -15,18 +15,22 @@ from torch_geometric.nn import (
     GCN,
     GIN,
     GATv2Conv,
+    GCN2Conv,
     GCNConv,
+    GraphConv,
     GraphNorm,
     GraphSAGE,
     JumpingKnowledge,
+    MessagePassing,
     PairNorm,
     SAGEConv,
+    Sequential,
     SGConv,
     TAGConv,
     TransformerConv,
 )
 
-__all__ = ["CLASSES", "EVERYWHERE", "FEATURES", "ZOO"]
+__all__ = ["CLASSES", "EVERYWHERE", "FEATURES", "PYG", "ZOO"]
 
 FEATURES, HIDDEN, CLASSES = 5, 8, 3
 
@@ -139,6 +143,138 @@ class Attentive(nn.Module):
         return self.out(x + self.attend(x, x, x)[0])  # type: ignore[no-any-return]
 
 
+class Deep(nn.Module):
+    """Each layer is shown the first one again, as in GCNII; a norm, and a head with its own norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into = nn.Linear(FEATURES, HIDDEN)
+        self.convs = nn.ModuleList(GCN2Conv(HIDDEN, alpha=0.2) for _ in range(2))
+        self.norms = nn.ModuleList(nn.LayerNorm(HIDDEN) for _ in range(2))
+        self.head = nn.Sequential(
+            nn.Linear(HIDDEN, HIDDEN), nn.BatchNorm1d(HIDDEN), nn.ELU(), nn.Linear(HIDDEN, CLASSES)
+        )
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        first = x = torch.tanh(self.into(x))
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            x = norm(conv(x, first, edge_index)).relu_()
+        return self.head(x)  # type: ignore[no-any-return]
+
+
+class Branches(nn.Module):
+    """Two branches of different depth, joined, and the features themselves beside them; slices and products."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.near, self.far = GraphConv(FEATURES, HIDDEN, aggr="max"), Layers(2)
+        self.scale, self.head = nn.Parameter(torch.ones(HIDDEN)), nn.Linear(HIDDEN + CLASSES + 2, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        near = self.near(x, edge_index).sigmoid() * self.scale
+        return self.head(torch.cat([near, self.far(x, edge_index), x[:, 1:3]], dim=-1))  # type: ignore[no-any-return]
+
+
+class Heads(nn.Module):
+    """A user's own attention layer, twice, and a gate between the two answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Differences(FEATURES, HIDDEN), Differences(HIDDEN, HIDDEN)
+        self.gate, self.out = nn.Linear(2 * HIDDEN, 1), nn.Linear(HIDDEN, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        first = F.leaky_relu(self.first(x, edge_index))
+        second = F.leaky_relu(self.second(first, edge_index))
+        gate = torch.sigmoid(self.gate(torch.cat((first, second), dim=1)))
+        return F.log_softmax(self.out(gate * first + (1 - gate) * second), dim=-1)
+
+
+class Options(nn.Module):
+    """GCNConv with options that few use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = GCNConv(FEATURES, HIDDEN, improved=True, bias=False)
+        self.second = GCNConv(HIDDEN, CLASSES, add_self_loops=False)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.second(F.silu(self.first(x, edge_index)), edge_index)  # type: ignore[no-any-return]
+
+
+class Both(nn.Module):
+    """Two layers on the same values, added up, and probabilities at the end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean, self.most = SAGEConv(FEATURES, CLASSES, aggr="mean"), SAGEConv(FEATURES, CLASSES, aggr="max")
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return F.softmax(self.mean(x, edge_index) + self.most(x, edge_index), dim=1)
+
+
+class Head(nn.Module):
+    """A perceptron on top of one layer, with a norm of the rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(FEATURES, HIDDEN)
+        self.head = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(HIDDEN, CLASSES))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = F.normalize(self.conv(x, edge_index), p=2.0, dim=-1)
+        return self.head(hidden), hidden
+
+
+class Differences(MessagePassing):
+    """The mean of tanh(difference) to the neighbours: a layer that nobody else has."""
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__(aggr="mean")
+        self.lin = nn.Linear(width, out)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.lin(x + self.propagate(edge_index, x=x))  # type: ignore[no-any-return]
+
+    def message(self, x_i: Tensor, x_j: Tensor) -> Tensor:
+        return torch.tanh(x_j - x_i)
+
+
+class Scattered(nn.Module):
+    """Layers without MessagePassing, divided by the senders' degrees."""
+
+    def __init__(self, width: int = FEATURES, out: int = CLASSES) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Spread(width, HIDDEN), Spread(HIDDEN, out)])
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.layers[1](F.gelu(self.layers[0](x, edge_index)), edge_index)  # type: ignore[no-any-return]
+
+
+class Spread(nn.Module):
+    """One of these layers."""
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__()
+        self.lin = nn.Linear(width, out)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        source, target = edge_index
+        degree = torch.zeros(len(x), dtype=x.dtype).index_add(0, target, torch.ones(len(target), dtype=x.dtype)) + 1
+        sums = torch.zeros_like(x).index_add(0, target, x[source] / degree[source].unsqueeze(1))
+        return self.lin(x + sums)  # type: ignore[no-any-return]
+
+
+def _sequential() -> nn.Module:
+    steps = [
+        (SAGEConv(FEATURES, HIDDEN, aggr="max"), "x, edge_index -> x"),
+        nn.PReLU(),
+        nn.Dropout(0.3),
+        (SAGEConv(HIDDEN, CLASSES, normalize=True), "x, edge_index -> x"),
+    ]
+    return Sequential("x, edge_index", steps)
+
+
 def _callable() -> Callable[[Tensor, Tensor], Tensor]:
     """A function without any attribute: three rounds of neighbours' sums."""
     weight = torch.randn(FEATURES, CLASSES)
@@ -166,7 +302,45 @@ ZOO: dict[str, tuple[Callable[[], Any], int]] = {
     "PyG's GAT": (lambda: GAT(FEATURES, HIDDEN, 3, CLASSES, heads=2), 3),
     "PyG's GIN": (lambda: GIN(FEATURES, HIDDEN, 3, CLASSES, norm="batch_norm"), 3),
     "callable without attributes": (_callable, 3),
+    "GCN2Conv with the first layer beside it": (Deep, 2),
+    "branches of two depths": (Branches, 2),
+    "a layer of one's own, gated": (Heads, 2),
+    "layers by index_add": (Scattered, 2),
+    "PyG's Sequential": (_sequential, 2),
+    "GCNConv improved, without loops": (Options, 2),
+    "sums of mean and maximum": (Both, 1),
+    "one GCNConv, then a perceptron": (Head, 1),
 }
+
+# PyG's own classes in one to four layers; what can be chosen is chosen in turn
+_CLASSES: list[tuple[str, Callable[..., nn.Module], dict[str, Any]]] = [
+    ("GCN", GCN, {}),
+    ("GraphSAGE", GraphSAGE, {"aggr": "max"}),
+    ("GAT", GAT, {"heads": 2, "v2": True}),
+    ("GIN", GIN, {}),
+]
+_NORMS, _ACTS, _JUMPS = (
+    [None, "batch_norm", "layer_norm"],
+    ["relu", "elu", "prelu"],
+    [None, "cat", "max", "last", "lstm"],
+)
+
+
+def _pyg(make: Callable[..., nn.Module], options: dict[str, Any]) -> Callable[[], nn.Module]:
+    return lambda: make(FEATURES, HIDDEN, out_channels=CLASSES, dropout=0.2, **options)
+
+
+PYG: dict[str, tuple[Callable[[], Any], int]] = {}
+for _turn, (_layers, (_name, _make, _own)) in enumerate(itertools.product((1, 2, 3, 4), _CLASSES)):
+    _norm = {"norm_kwargs": {"mode": "node"}} if _NORMS[_turn % 3] == "layer_norm" else {}
+    _options = {
+        "num_layers": _layers,
+        "norm": _NORMS[_turn % 3],
+        "act": _ACTS[(_turn // 2) % 3],
+        "jk": _JUMPS[_turn % 5],
+    }
+    _said = ", ".join(f"{key} {value}" for key, value in _options.items() if value and key != "num_layers")
+    PYG[f"{_layers} x PyG's {_name}, {_said}"] = (_pyg(_make, {**_own, **_options, **_norm}), _layers)
 
 EVERYWHERE: dict[str, Callable[[], Any]] = {
     "GraphNorm": lambda: Layers(2, lambda: GraphNorm(HIDDEN)),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.perceptron import train_perceptron
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.errors import InputError
@@ -96,18 +92,16 @@ class ShadowClassifier(Attack):
         if len(answers) > self.examples:
             drawn = generator(self.seed, "classifier").permutation(len(answers))[: self.examples]
             answers, members = answers[drawn], members[drawn]
-        network = MLPClassifier(
-            self.hidden,
-            batch_size=min(256, len(answers)),
-            max_iter=self.epochs,
-            random_state=seed_for(self.seed, "network") % 2**32,
+        scaler = StandardScaler()
+        network = train_perceptron(
+            scaler.fit_transform(answers),
+            members,
+            hidden=self.hidden,
+            epochs=self.epochs,
+            batch=min(256, len(answers)),
+            seed=seed_for(self.seed, "network") % 2**32,
         )
-        learner = make_pipeline(StandardScaler(), network)
-        # its layers are too small for several threads, which would mostly wait for each other
-        with threadpool_limits(1), warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the number of passes is ours to choose
-            learner.fit(answers, members)
-        return np.asarray(learner.predict_proba(asked)[:, 1], dtype=np.float64)
+        return network.probabilities(scaler.transform(asked))
 
 
 def _true_class(loss: FloatArray) -> FloatArray:

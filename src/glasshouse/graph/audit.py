@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.utils import contains_self_loops, is_undirected
 
@@ -36,8 +37,8 @@ from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
+from glasshouse.graph.programs.tracing import traced
 from glasshouse.graph.rule.self_check import check_engine
-from glasshouse.graph.rule.toggle.batching import shape_of
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
@@ -90,7 +91,8 @@ def audit(
     `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
 
     Args:
-        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others.
+        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others; perhaps with
+            ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models that have parameters for them.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
         members: [n] who trained the target, for evaluation only; by default a random half, if no model is given.
@@ -224,7 +226,7 @@ def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Se
     """The trainer of the target, if the given options belong together."""
     if trainer is None:
         ours = GNNTrainer(setting=setting)
-        if model is not None and not (type(model) is GNN and shape_of(model) == shape_of(ours.untrained(data))):
+        if model is not None and not _is_default(model, ours.untrained(data)):
             raise InputError(
                 "trainer: missing; shadow models must be trained as the given model was. Pass "
                 "trainer=GNNTrainer(model=MyNet, epochs=…), or a function (data, members, seed) -> model."
@@ -237,6 +239,14 @@ def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Se
             f'setting="{trainer.setting}" to audit, or GNNTrainer(setting="{setting}").'
         )
     return trainer
+
+
+def _is_default(model: Model, ours: nn.Module) -> bool:
+    """Whether a given model is the network that the default trainer trains, in its layers and sizes."""
+    if type(model) is not GNN:
+        return False
+    sizes = [[(name, value.shape) for name, value in one.state_dict().items()] for one in (model, ours)]
+    return sizes[0] == sizes[1] and traced(model.eval()).signature == traced(ours.eval()).signature
 
 
 def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:

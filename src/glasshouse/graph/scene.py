@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.arrays import F32, BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
@@ -33,12 +33,28 @@ __all__ = ["Scene"]
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes
 
 
+class _Answers(NamedTuple):
+    """What some models answer about every node."""
+
+    losses: FloatArray  # [models, n]
+    logits: F32  # [models, n, C]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """The models of a scene, asked once: its simulated scenes have the same models in other places."""
+
+    models: tuple[Model, ...]
+    kept: dict[str, _Answers] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Scene:
     """One target on one graph, as an attacker sees it. It does not hold who trained the target.
 
     Args:
-        data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n].
+        data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], and values of
+            edges if it has any.
         target: the model under audit, ``(x, edge_index) -> logits``.
         shadows: the K shadow models.
         shadow_members: [K, n] which nodes trained which shadow model.
@@ -130,12 +146,12 @@ class Scene:
     @cached_property
     def zero_hop(self) -> Evidence:
         """Evidence about every node from queries without edges: the i.i.d. attacks look at this."""
-        return self._evidence(torch.arange(0))
+        return self._evidence("zero hop", torch.arange(0))
 
     @cached_property
     def whole_graph(self) -> Evidence:
         """Evidence about every node from queries about the whole graph that the attacker knows."""
-        return self._evidence(None)
+        return self._evidence("whole graph", None)
 
     def of_nodes(self, evidence: Evidence) -> Evidence:
         """Evidence about the audited nodes only."""
@@ -178,32 +194,57 @@ class Scene:
             rows = reference_rows(self.shadow_members, k)
             if rows.shape[1] != 1:
                 raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
-            others = rows[:, 0].tolist()
-            scene = Scene(
-                self.data,
-                self.shadows[k],
-                [self.shadows[j] for j in others],
-                self.shadow_members[others],
-                nodes=self.nodes,
-                ids=self.names,
-                setting=self.setting,
-            )
-            yield SimulatedTarget(scene, self.shadow_members[k][self.nodes])
+            yield SimulatedTarget(self._with_target(k, rows[:, 0]), self.shadow_members[k][self.nodes])
 
-    def _evidence(self, edges: Tensor | None) -> Evidence:
+    def _with_target(self, k: int, others: IntArray) -> Scene:
+        """Shadow model k in the target's place.
+
+        The graph was checked, and answers that are known are not asked for again.
+        """
+        positions = np.arange(len(self._pool.models))[self._places[1]]
+        scene = object.__new__(Scene)
+        vars(scene).update({one.name: getattr(self, one.name) for one in fields(self)})
+        vars(scene).update(
+            target=self.shadows[k],
+            shadows=tuple(self.shadows[j] for j in others),
+            shadow_members=self.shadow_members[others],
+            _pool=self._pool,
+            _places=(positions[k], positions[others]),
+        )
+        return scene
+
+    @cached_property
+    def _pool(self) -> _Pool:
+        return _Pool(tuple(self.models))
+
+    @cached_property
+    def _places(self) -> tuple[int, slice | IntArray]:
+        """Where the target and the shadow models are in the pool."""
+        return 0, slice(1, None)
+
+    def _evidence(self, query: str, edges: Tensor | None) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""
         labels = self.data.y.cpu().numpy().astype(np.int64)
-        if self.setting == "inductive":
-            refuse_caches(self.models)
-        meet(self.models, self.data, parts=False)  # all nodes are asked about at once
-        answers = list(node_logits(self.models, self.data, edges))
-        losses = [losses_from_logits(answer, labels) for answer in answers]
+        if query not in self._pool.kept:
+            self._pool.kept[query] = self._asked(edges, labels)
+        losses, logits = self._pool.kept[query]
+        target, shadows = self._places
         return Evidence(
-            target_loss=losses[0],
-            shadow_loss=np.stack(losses[1:]),
+            target_loss=losses[target],
+            shadow_loss=losses[shadows],
             shadow_members=self.shadow_members,
             ids=self.names,
             labels=labels,
-            target_logits=answers[0].astype(np.float32),
-            shadow_logits=np.stack(answers[1:]).astype(np.float32),
+            target_logits=logits[target],
+            shadow_logits=logits[shadows],
         )
+
+    def _asked(self, edges: Tensor | None, labels: IntArray) -> _Answers:
+        """What all models of the pool answer."""
+        models = self._pool.models
+        if self.setting == "inductive":
+            refuse_caches(models)
+        meet(models, self.data, parts=False)  # all nodes are asked about at once
+        answers = list(node_logits(models, self.data, edges))
+        losses = [losses_from_logits(answer, labels) for answer in answers]
+        return _Answers(np.stack(losses), np.stack(answers).astype(np.float32))

@@ -96,8 +96,10 @@ def test_features_of_nodes_that_are_not_used_may_be_missing() -> None:
 
 
 def test_edges_alone_are_checked_where_nothing_else_matters() -> None:
-    check_edges(torch.tensor([[0], [1]]), 2)
+    check_edges(Data(edge_index=torch.tensor([[0], [1]])), 2)
     with pytest.raises(InputError, match="data.edge_index: is missing"):
-        check_edges(None, 2)
+        check_edges(Data(), 2)
     with pytest.raises(InputError, match="data.edge_index: names nodes outside 0 to 1"):
-        check_edges(torch.tensor([[0], [2]]), 2)
+        check_edges(Data(edge_index=torch.tensor([[0], [2]])), 2)
+    with pytest.raises(InputError, match="data.edge_weight: has shape"):
+        check_edges(Data(edge_index=torch.tensor([[0], [1]]), edge_weight=torch.ones(3)), 2)

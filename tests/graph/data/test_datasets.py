@@ -239,3 +239,25 @@ def test_a_lone_array_or_no_file_at_all_is_refused(tmp_path: Path) -> None:
         load_graph(tmp_path / "graph.npz")
     with pytest.raises(InputError, match="no such file"):
         load_graph(tmp_path / "other.npz")
+
+
+def test_values_of_edges_are_read_from_a_file_and_kinds_of_edges_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.npz"
+    np.savez(path, **FIELDS, edge_weight=np.arange(4), edge_attr=np.eye(4))
+    graph = load_graph(path)
+    assert graph.edge_weight.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert graph.edge_weight.dtype == graph.edge_attr.dtype == torch.float32
+    np.savez(path, **FIELDS, edge_attr=np.arange(4))
+    assert load_graph(path).edge_attr.dtype == torch.int64  # codes of kinds, for an embedding
+    np.savez(path, **FIELDS, edge_weight=np.ones(3))
+    with pytest.raises(InputError, match=r"mine.npz: edge_weight: has shape \(3,\) for 4 edges"):
+        load_graph(path)
+    np.savez(path, **FIELDS, edge_type=np.arange(4))
+    with pytest.raises(InputError, match="mine.npz: edge_type: models with several kinds of edges"):
+        load_graph(path)
+
+
+def test_values_of_edges_of_a_named_graph_travel_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    parts = {name: torch.from_numpy(value) for name, value in FIELDS.items()}
+    name = offered(monkeypatch, Data(**parts, edge_attr=torch.ones(4, 2)))
+    assert load_graph(name, root=tmp_path).edge_attr.tolist() == [[1.0, 1.0]] * 4

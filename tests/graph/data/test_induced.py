@@ -21,6 +21,20 @@ def test_nodes_are_numbered_anew_and_the_edges_between_them_stay(case: Case) -> 
     assert [(old[a], old[b]) for a, b in found.edge_index.T.tolist()] == kept
     assert torch.equal(found.x, case.data.x[chosen].float())
     assert torch.equal(found.y, case.data.y[chosen])
+    assert found.edge_weight is found.edge_attr is None
+
+
+@given(case=random_cases(masks=1))
+def test_edges_keep_their_own_values(case: Case) -> None:
+    data, chosen = case.data.clone(), case.masks[0].clone()
+    chosen[0] = True
+    data.edge_weight = torch.arange(data.num_edges)
+    data.edge_attr = torch.rand(data.num_edges, 2, dtype=torch.float64)
+    found, theirs = induced(data, chosen.numpy()), data.subgraph(chosen)
+    assert found.edge_weight is not None
+    assert found.edge_attr is not None
+    assert torch.equal(found.edge_weight, theirs.edge_weight.float())
+    assert torch.equal(found.edge_attr, theirs.edge_attr.float())
 
 
 def test_a_mask_of_another_length_is_refused() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import torch
@@ -125,12 +127,42 @@ def test_the_noise_of_a_seed_is_the_same_every_time() -> None:
     assert not torch.equal(first, other)
 
 
-def test_what_was_said_of_single_edges_is_left_out_and_what_was_said_of_nodes_stays() -> None:
-    weighted = GRAPH.clone()
-    weighted.edge_attr = torch.rand(weighted.num_edges)
-    noisy = noisy_edges(weighted, drop=0.1, seed=0)
-    assert "edge_attr" not in noisy
+def test_other_things_said_of_single_edges_are_left_out_and_what_was_said_of_nodes_stays() -> None:
+    labelled = GRAPH.clone()
+    labelled.edge_label = torch.rand(labelled.num_edges)
+    noisy = noisy_edges(labelled, drop=0.1, seed=0)
+    assert "edge_label" not in noisy
     assert torch.equal(noisy.y, GRAPH.y)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_kept_edges_keep_their_values_and_added_ones_get_those_of_an_edge(directed: bool) -> None:
+    source = torch.Generator().manual_seed(0)
+    edges = torch.randint(30, (2, 60), generator=source)
+    edges = torch.cat([edges, edges[:, :7], torch.tensor([[4, 4], [4, 4]])], dim=1)  # repeated edges and loops
+    if not directed:
+        edges = torch.cat([edges, edges.flip(0)], dim=1)
+    count = edges.shape[1]
+    weights = torch.arange(count) + 1.0
+    data = Data(edge_index=edges, num_nodes=30, edge_weight=weights, edge_attr=torch.stack([weights, -weights], dim=1))
+    same = noisy_edges(data, seed=0)
+    assert Counter(valued(same)) == Counter(valued(data))
+    noisy = noisy_edges(data, drop=0.4, add=0.4, seed=1)
+    assert torch.equal(noisy.edge_attr, torch.stack([noisy.edge_weight, -noisy.edge_weight], dim=1))
+    before, after = Counter(valued(data)), Counter(valued(noisy))
+    old = pairs(data)
+    for (a, b, weight), number in after.items():
+        if (a, b) in old:
+            assert before[a, b, weight] == number  # all copies of a kept edge, each with its own weight
+        else:
+            assert weight in weights.tolist()
+            assert directed or after[b, a, weight] == number
+    assert {edge[:2] for edge in after} - old
+    assert old - {edge[:2] for edge in after}
+
+
+def valued(data: Data) -> list[tuple[int, int, float]]:
+    return [(a, b, w) for (a, b), w in zip(data.edge_index.T.tolist(), data.edge_weight.tolist(), strict=True)]
 
 
 def test_noise_that_cannot_be_is_refused() -> None:

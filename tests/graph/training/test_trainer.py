@@ -5,13 +5,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
 
 from glasshouse.errors import InputError
 from glasshouse.graph.data.induced import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.networks import NETWORKS
+from glasshouse.graph.training.setting import Setting
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
+from glasshouse.randomness import seed_for
 
 DATA = citation_graph(nodes=120, classes=3, words=50, topic_words=20)
 MEMBERS = np.random.default_rng(0).permutation(120) < 60
@@ -150,3 +153,41 @@ def test_a_mask_of_the_wrong_length_is_refused() -> None:
 def test_a_misspelt_architecture_is_answered_with_a_suggestion() -> None:
     with pytest.raises(InputError, match='Did you mean "gcn"'):
         GNNTrainer(architecture="gcnn")
+
+
+class Weighted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = GCNConv(50, 8), GCNConv(8, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        x = self.first(x, edge_index, edge_weight).relu()
+        return self.last(x, edge_index, edge_weight)  # type: ignore[no-any-return]
+
+
+class OnData(Weighted):
+    def forward(self, data: Data) -> Tensor:  # type: ignore[override]
+        return super().forward(data.x, data.edge_index, data.edge_weight)
+
+
+@pytest.mark.parametrize("network", [Weighted, OnData])
+@pytest.mark.parametrize("setting", ["inductive", "transductive"])
+def test_weights_of_edges_are_those_of_a_training_written_by_hand(network: type[Weighted], setting: Setting) -> None:
+    weighted, everyone = changed(edge_weight=torch.rand(DATA.num_edges, dtype=torch.float64)), np.ones(120, np.bool_)
+    trainer = GNNTrainer(model=network, epochs=6, optimizer=sgd(lr=0.3), device="cpu", setting=setting)
+    found, *_ = trainer.train_many(weighted, np.stack([MEMBERS, ~MEMBERS]), [3, 4])
+    with torch.random.fork_rng():
+        torch.manual_seed(seed_for(3, "weights"))
+        by_hand = Weighted()
+    part = weighted.subgraph(torch.from_numpy(MEMBERS if setting == "inductive" else everyone))
+    counted = torch.from_numpy(everyone[: part.num_nodes] if setting == "inductive" else MEMBERS)
+    optimizer = torch.optim.SGD(by_hand.parameters(), lr=0.3, momentum=0.9, weight_decay=1e-5)
+    for _ in range(6):
+        optimizer.zero_grad()
+        logits = by_hand(part.x, part.edge_index, part.edge_weight.float())
+        nn.functional.cross_entropy(logits[counted], part.y[counted]).backward()
+        optimizer.step()
+    for one, other in zip(weights(found), weights(by_hand), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+    assert not same(found, trainer(DATA if network is Weighted else changed(edge_weight=None), MEMBERS, 3))
+    assert trainer.metrics(weighted, MEMBERS, found).keys() == {"train_accuracy", "test_accuracy"}

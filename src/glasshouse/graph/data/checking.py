@@ -30,15 +30,18 @@ def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = 
     raise_faults(graph_faults(data, labelled=labelled, nodes=nodes, place=place))
 
 
-def check_edges(edge_index: Tensor | None, count: int) -> None:
-    """Refuse edges [2, edges] that do not fit ``count`` nodes; features and labels are not checked.
+def check_edges(data: Any, count: int) -> None:
+    """Refuse edges [2, E] that do not fit ``count`` nodes, or values that do not fit the edges; check nothing else.
 
     Example:
-        >>> check_edges(torch.tensor([[0], [1]]), 2)
+        >>> from torch_geometric.data import Data
+        >>> check_edges(Data(edge_index=torch.tensor([[0], [1]])), 2)
     """
+    edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
         raise InputError("data.edge_index: is missing; give edges [2, E].")
     raise_faults(_edge_faults(edge_index, count, "data."))
+    raise_faults(_edge_value_faults(data, edge_index.shape[1], "data."))
 
 
 def graph_faults(
@@ -76,6 +79,11 @@ def graph_faults(
         faults += [*_edge_faults(edge_index, len(x), place), *_label_faults(y, len(x), place, labelled=labelled)]
     if edge_index.ndim == 2:  # else the number of edges is unknown
         faults += _edge_value_faults(data, edge_index.shape[1], place)
+    if getattr(data, "edge_type", None) is not None:
+        faults.append(
+            f"{place}edge_type: models with several kinds of edges cannot be audited. Set data.edge_type = None if the "
+            f"model was trained without it, or give the kinds as data.edge_attr."
+        )
     return faults
 
 
@@ -109,11 +117,6 @@ def _edge_faults(edge_index: Tensor, count: int, place: str) -> list[str]:
 
 def _edge_value_faults(data: Any, edges: int, place: str) -> list[str]:
     faults = []
-    if getattr(data, "edge_type", None) is not None:
-        faults.append(
-            f"{place}edge_type: models with several kinds of edges cannot be audited. Set data.edge_type = None if the "
-            f"model was trained without it, or give the kinds as data.edge_attr."
-        )
     for name in EDGE_VALUES:
         value = getattr(data, name, None)
         if value is not None:

@@ -22,11 +22,14 @@ from glasshouse.datasets import data_root
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
+from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.population import as_ids
 from glasshouse.registry import did_you_mean
 
 __all__ = ["graph_names", "load_graph"]
 
+_NEEDED = ("x", "edge_index", "y")
+_NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
 _ANY_CLASS = "torch_geometric:"
 
 
@@ -83,12 +86,13 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
         name_or_path: one of `graph_names`; ``torch_geometric:CLASS`` or ``torch_geometric:CLASS:NAME`` for any other
             data set of one graph that PyTorch Geometric has, such as ``torch_geometric:Coauthor:CS``, from the folder
             CLASS; or the path of an ``.npz`` file with ``edge_index`` [2, E], ``x`` [n, features], ``y`` [n] (-1 where
-            a label is missing), and optionally ``ids`` [n].
+            a label is missing), and optionally ``edge_weight`` [E], ``edge_attr`` [E] or [E, d] and ``ids`` [n].
         root: folder of the data sets; ``GLASSHOUSE_DATA`` by default, else ``data`` in the working folder.
 
     Returns:
         The graph: ``x`` float32 [n, features], ``edge_index`` int64 [2, E], ``y`` int64 [n], -1 where a label is
-        missing; with ``about``, a sentence for readers of figures that names what is made up, and ``ids``, a list of
+        missing; ``edge_weight`` and ``edge_attr`` if the edges have them (float32, or int64 for features that are whole
+        numbers); with ``about``, a sentence for readers of figures that names what is made up, and ``ids``, a list of
         n names, if the file has them. Audits report both.
 
     Example:
@@ -114,7 +118,7 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
             f'"{name}" is not a graph.{hint} Known: {", ".join(graph_names())}, {_ANY_CLASS}CLASS, or an .npz file.'
         )
     loaded = _from_pyg(name, source, Path(root) if root is not None else data_root())
-    data = _standard(name, *(getattr(loaded, field, None) for field in ("x", "edge_index", "y")))
+    data = _standard(name, **{field: getattr(loaded, field, None) for field in _NUMBERS})
     data.about = source.about
     return data
 
@@ -189,18 +193,18 @@ def _from_file(path: Path) -> Data:
     faults = []
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            for name in ("edge_index", "x", "y", "ids"):
+            for name in (*_NUMBERS, "ids"):
                 if name in file:
                     try:
                         fields[name] = file[name]
                     except ValueError:
                         faults.append(f"{path}: {name}: holds Python objects; save plain numbers (or text, for ids).")
-                elif name != "ids":
+                elif name in _NEEDED:
                     faults.append(f"{path}: {name}: is missing. Save edge_index [2, E], x [n, features] and y [n].")
     except (TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):  # TypeError: a lone array, not an archive
         raise InputError(f"{path}: is not an npz file that numpy can read. Write it with numpy.savez.") from None
     raise_faults(faults)
-    numbers = {name: fields[name] for name in ("x", "edge_index", "y")}
+    numbers = {name: fields[name] for name in _NUMBERS if name in fields}
     raise_faults(
         [
             f"{path}: {name}: is of type {a.dtype}; save numbers."
@@ -208,8 +212,8 @@ def _from_file(path: Path) -> Data:
             if a.dtype.kind not in "biuf"
         ]
     )
-    x, edge_index, y = (torch.from_numpy(_native(array)) for array in numbers.values())
-    data = _standard(str(path), x, edge_index, y)
+    tensors = {name: torch.from_numpy(_native(array)) for name, array in numbers.items()}
+    data = _standard(str(path), **tensors)
     data.about = f"{path.name} ({len(data.x)} nodes, {data.num_edges} edges)."
     if "ids" in fields:
         data.ids = as_ids(fields["ids"], len(data.x), place=f"{path}: ids").tolist()
@@ -221,7 +225,7 @@ def _native(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype({"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64))
 
 
-def _standard(place: str, x: Any, edge_index: Any, y: Any) -> Data:
+def _standard(place: str, /, x: Any, edge_index: Any, y: Any, **of_edges: Tensor | None) -> Data:
     """The graph as `load_graph` promises it, or what is wrong with it."""
     for field, value in (("x", x), ("edge_index", edge_index), ("y", y)):
         if not isinstance(value, Tensor):
@@ -231,8 +235,10 @@ def _standard(place: str, x: Any, edge_index: Any, y: Any) -> Data:
         raise InputError(f"{place}: x: has shape {tuple(x.shape)}; give one row per node, [n, features].")
     y = y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y
     edge_index = edge_index if edge_index.numel() else edge_index.long()  # without edges, the type says nothing
-    check_graph(Data(x=x, edge_index=edge_index, y=y), place=f"{place}: ")
+    loaded = Data(x=x, edge_index=edge_index, y=y, **of_edges)
+    check_graph(loaded, place=f"{place}: ")
     y = torch.where(y.isnan(), -1, y).long().clamp(min=-1)
     if not 0 <= int(y.max()) < max(len(x), 2):
         raise InputError(f"{place}: y: its largest label is {int(y.max())}; number the classes 0, 1, 2, ...")
-    return Data(x=x.contiguous(), edge_index=edge_index.long().contiguous(), y=y.contiguous())
+    values = {name: value.contiguous() for name, value in edge_values(loaded).items()}
+    return Data(x=x.contiguous(), edge_index=edge_index.long().contiguous(), y=y.contiguous(), **values)

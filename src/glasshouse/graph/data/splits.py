@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import check_edges
+from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.population import share_size
 from glasshouse.randomness import generator
 
@@ -78,8 +79,11 @@ def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -
     """The graph as seen by an adversary who misses some edges and assumes others that do not exist.
 
     If every edge runs both ways, pairs are dropped and added as a whole and the result runs both ways too; otherwise
-    each direction is a separate edge. Self-loops stay. Values of single edges, such as weights, are left out of the
-    result.
+    each direction is a separate edge. Repeated edges are kept or dropped together. Self-loops stay.
+
+    Kept edges keep their ``edge_weight`` and ``edge_attr``. An added edge does not exist, so it has none: it gets those
+    of an existing edge that is drawn at random, the same in both directions. Other values of single edges are left out
+    of the result.
 
     Args:
         data: the graph; not changed.
@@ -102,21 +106,28 @@ def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -
     count = _size(data)
     random = generator(seed, "noisy edges")
     sources, targets = _edge_array(data)
-    keys = np.unique(sources * count + targets)  # one number per edge; repeated edges have the same
-    loops = keys[keys // count == keys % count]
-    keys = np.setdiff1d(keys, loops)
+    every = sources * count + targets  # [E] one number per edge; repeated edges have the same
+    links = np.flatnonzero(sources != targets)
+    keys = np.unique(every[links])
     symmetric = np.array_equal(keys, np.unique(_turned(keys, count)))
     if symmetric:
         keys = keys[keys // count < keys % count]
     kept = random.permutation(keys)[round(drop * len(keys)) :]
     added = _absent(keys, count, wanted=round(add * len(keys)), symmetric=symmetric, random=random)
-    result = np.concatenate([kept, added])
+    like = generator(seed, "values of noisy edges").choice(links, size=len(added)) if len(added) else added
     if symmetric:
-        result = np.concatenate([result, _turned(result, count)])
-    result = np.sort(np.concatenate([result, loops]))
+        kept, added = (np.concatenate([part, _turned(part, count)]) for part in (kept, added))
+        like = np.concatenate([like, like])
+    stays = np.flatnonzero(np.isin(every, kept) | (sources == targets))
+    result, origin = np.concatenate([every[stays], added]), np.concatenate([stays, like])
+    order = np.argsort(result, kind="stable")
+    result, origin = result[order], origin[order]
     noisy = data.clone()
     for name in [name for name in noisy.keys() if name != "edge_index" and noisy.is_edge_attr(name)]:  # noqa: SIM118
-        del noisy[name]
+        if name in EDGE_VALUES:
+            noisy[name] = data[name][torch.from_numpy(origin).to(data[name].device)]
+        else:
+            del noisy[name]
     noisy.edge_index = torch.from_numpy(np.stack([result // count, result % count])).to(noisy.edge_index.device)
     noisy.num_nodes = count
     return noisy
@@ -148,8 +159,8 @@ def _size(data: Data) -> int:
 
 
 def _edge_array(data: Data) -> IntArray:
-    """[2, E], checked."""
-    check_edges(data.edge_index, _size(data))
+    """[2, E], checked, with the values of the edges."""
+    check_edges(data, _size(data))
     return np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64)
 
 

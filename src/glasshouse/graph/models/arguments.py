@@ -37,6 +37,7 @@ class Arguments:
         bound: otherwise it is called with ``x``, ``edge_index`` and these named arguments: pairs of a parameter and the
             values that it gets, such as ``("edge_weight", "edge_attr")``.
         held: the values that the edges of these graphs have.
+        ignored: those of them that a model which takes a `Data` was found not to look at.
 
     Example:
         >>> import torch
@@ -49,12 +50,13 @@ class Arguments:
     takes_data: bool = False
     bound: tuple[tuple[str, str], ...] = ()
     held: HeldValues = ()
+    ignored: tuple[str, ...] = ()
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Names of the values that the model is not given."""
+        """Names of the values that the model does not use."""
         given = {name for _, name in self.bound}
-        return () if self.takes_data else tuple(name for name, _ in self.held if name not in given)
+        return self.ignored if self.takes_data else tuple(name for name, _ in self.held if name not in given)
 
     def named(self, data: Any) -> dict[str, Tensor]:
         """The named arguments for a graph."""

@@ -15,15 +15,17 @@ from torch_geometric.utils import is_undirected
 
 from glasshouse.errors import InputError
 from glasshouse.graph.models.arguments import Arguments, bind_arguments
-from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
+from glasshouse.graph.models.calling import answer_of, first_line, try_call
+from glasshouse.graph.models.edge_values import HeldValues, held_values, with_edges
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import LAYER_TYPES
+from glasshouse.graph.models.measuring import measured_reach
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.programs.checking import checked_program
 from glasshouse.graph.programs.program import NoProgram, Program
-from glasshouse.graph.programs.reach import ModelReach, counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.programs.reach import counted_layers
 from glasshouse.graph.programs.tracing import Asked, traced
-from glasshouse.model_outputs import looks_like_probabilities, unwrapped
+from glasshouse.model_outputs import looks_like_probabilities
 
 __all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
 
@@ -90,10 +92,10 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         3
     """
     held = held_values(data)
-    new = [model for model in models if not _is_known(model, held, measured=parts)]
     groups: dict[object, list[Model]] = {}
-    for model in new:
-        groups.setdefault(_shape(model), []).append(model)
+    for model in models:
+        if not _is_known(model, held, measured=parts):
+            groups.setdefault(_shape(model), []).append(model)
     if not groups:
         return
     both_ways = is_undirected(data.edge_index, num_nodes=len(data.x)) if data.edge_index.numel() else True
@@ -158,8 +160,13 @@ def ask_model(model: Model, data: Data) -> Tensor:
         torch.Size([2, 2])
     """
     manners, held = manners_of(model), held_values(data)
-    known = manners.arguments.held == held and _is_known(model, held, measured=False)
-    answer = _called(model, data, manners.arguments if known else bind_arguments(model, held))
+    if _is_known(model, held, measured=False):
+        arguments = manners.arguments
+    elif manners.arguments.takes_data:
+        arguments = Arguments(takes_data=True, held=held)
+    else:
+        arguments = bind_arguments(model, held)
+    answer = answer_of(model, data, arguments)
     return _log(answer) if manners.probabilities else answer
 
 
@@ -220,101 +227,29 @@ def _stated_attribute(model: Model) -> int:
 def _measured(model: Model, manners: Manners, data: Data, *, both_ways: bool, first: bool) -> Manners:
     """The manners with the reach; the first model of a group is also asked about the graph itself."""
 
-    def asked(features: Tensor, edges: Tensor, values: dict[str, Tensor]) -> Tensor:
+    def ask(graph: Data) -> Tensor:
         try:
-            return _called(model, Data(x=features, edge_index=edges, **values), manners.arguments)
+            return answer_of(model, graph, manners.arguments)
         except InputError:
             raise
         except Exception as error:
             raise InputError(
-                f"model: it cannot be asked about a part of the graph ({_first_line(error)}). Pass "
+                f"model: it cannot be asked about a part of the graph ({first_line(error)}). Pass "
                 f'setting="transductive" if it was trained on this graph and knows no other.'
             ) from error
 
-    values = edge_values(data)
-    found = []
-    for place in _typical_edges(values):
-
-        def along(features: Tensor, edges: Tensor, place: int = place) -> Tensor:
-            count = edges.shape[1]
-            return asked(features, edges, {name: v[place].expand(count, *v.shape[1:]) for name, v in values.items()})
-
-        found.append(reach_on_path(along, data.x, both_ways=both_ways, expected=_stated(model)))
-    reach = ModelReach(max(one.hops for one in found), any(one.everywhere for one in found))
-    if first and not reach.everywhere:
-        pairs = _pair_numbers(data.edge_index, len(data.x))
-
-        def within(features: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
-            kept = torch.isin(pairs, _pair_numbers(edges, len(data.x)))
-            return asked(features, edges, {name: v[kept] for name, v in values.items()})
-
-        reach = reach_on_graph(within, data.x, data.edge_index, hops=reach.hops)
-    reach = ModelReach(max(reach.hops, _stated_attribute(model)), reach.everywhere)
-    return replace(manners, hops=reach.hops, everywhere=reach.everywhere, measured=True)
-
-
-def _typical_edges(values: dict[str, Tensor]) -> list[int]:
-    """Edges whose values a made-up path gets: the one with the largest, and one at random; a 0 would hide a path.
-
-    All edges of a path get the same values, so that they do not depend on the order of nodes and edges.
-    """
-    sizes = [value.double().abs().flatten(1).sum(1) if value.ndim > 1 else value.abs() for value in values.values()]
-    if not sizes or not len(sizes[0]):
-        return [0]
-    drawn = torch.randint(len(sizes[0]), (1,), generator=torch.Generator().manual_seed(0))
-    return [int(sizes[0].argmax()), int(drawn)]
-
-
-def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
-    """[E] one number for each pair of nodes that an edge joins."""
-    return edge_index[0] * count + edge_index[1]
+    reach = measured_reach(ask, data, both_ways=both_ways, expected=_stated(model), on_graph=first)
+    hops = max(reach.hops, _stated_attribute(model))
+    return replace(manners, hops=hops, everywhere=reach.everywhere, measured=True)
 
 
 def _tried(model: Model, data: Data) -> Manners:
     """Whether the model takes x and edges or a `Data`, and whether its answers are probabilities."""
     if type(model) is GNN:  # ours: it takes x and edges, and gives logits
         return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
-    guess = bind_arguments(model, held_values(data))
-    other = Arguments(takes_data=not guess.takes_data, held=guess.held)
-    faults = []
-    for arguments in (guess, other):
-        try:
-            answer = _called(model, data, arguments)
-        except InputError:
-            raise
-        except Exception as error:
-            faults.append(_first_line(error))
-            continue
-        rounding(lambda *_: _called(model, data, arguments), data.x, data.edge_index, answer)  # noqa: B023 (used at once)
-        probabilities = looks_like_probabilities(answer)
-        return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, measured=False)
-    raise InputError(_uncallable(guess, faults[0]))
-
-
-def _uncallable(arguments: Arguments, fault: str) -> str:
-    if arguments.takes_data:
-        return f"model: it cannot be called as model(data): {fault}"
-    given = [f"{parameter}=data.{name}" for parameter, name in arguments.bound]
-    advice = "".join(f" Set data.{name} = None if it was trained without." for _, name in arguments.bound)
-    return f"model: it cannot be called as model({', '.join(['x', 'edge_index', *given])}): {fault}{advice}"
-
-
-def _called(model: Any, data: Data, arguments: Arguments) -> Tensor:
-    answer = unwrapped(arguments.call(model, data))
-    x = data.x
-    if not isinstance(answer, Tensor):
-        answer = torch.as_tensor(answer, device=x.device)
-    if not answer.is_floating_point():
-        raise InputError(
-            f"model: it answered with whole numbers ({answer.dtype}), which do not show how sure it is. Give logits "
-            f"or probabilities of all classes."
-        )
-    if answer.ndim != 2 or len(answer) != len(x):
-        raise InputError(
-            f"model: it answered {len(x)} nodes with shape {list(answer.shape)}; expected [{len(x)}, classes], one "
-            f"logit per class for every node."
-        )
-    return answer.detach()
+    arguments, answer = try_call(model, data)
+    probabilities = looks_like_probabilities(answer)
+    return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, measured=False)
 
 
 def _log(probabilities: Tensor) -> Tensor:
@@ -381,7 +316,3 @@ def _remember(model: Model, manners: Manners) -> None:
     with contextlib.suppress(TypeError):
         place = weakref.ref(model, lambda _: _KNOWN.pop(number, None))
     _KNOWN[number] = (place, manners)
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 __all__ = ["Model", "model_device"]
 
 
 class Model(Protocol):
-    """Anything that maps features [n, features] and edges [2, edges] to logits [n, classes]: module or black box."""
+    """Anything that maps a graph to logits [n, classes]: module or black box.
 
-    def __call__(self, x: Tensor, edge_index: Tensor, /) -> Tensor:
+    It is called with features [n, features] and edges [2, edges], and with values of these edges if it has parameters
+    for them; or with one `Data` (`glasshouse.graph.models.arguments`).
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Logits [n, classes]."""
 
 

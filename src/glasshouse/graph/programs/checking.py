@@ -48,6 +48,7 @@ def sample_graph(data: Data, *, seed: int = 0) -> Data:
     return Data(x=data.x[chosen], edge_index=place[edges[:, within]], **values)
 
 
+@torch.no_grad()
 def checked_program(
     model: nn.Module,
     data: Data,
@@ -72,7 +73,7 @@ def checked_program(
         3
         >>> checked_program(GCN(3, 4, num_layers=2, norm=GraphNorm(4)).eval(), data)
         Traceback (most recent call last):
-        glasshouse.graph.programs.program.NoProgram: its step norms.0 (GraphNorm) mixes the rows of nodes
+        glasshouse.graph.programs.program.NoProgram: its step norms.0 (GraphNorm), act (ReLU) mixes the rows of nodes
     """
     program = traced(model, takes_data=takes_data, keywords=keywords)
     root = Asked(model, takes_data=takes_data, keywords=keywords)

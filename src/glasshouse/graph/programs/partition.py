@@ -14,7 +14,8 @@ from glasshouse.graph.programs.program import MessageStep, NoProgram, RowStep, S
 __all__ = ["steps_of", "works_in_place"]
 
 _ABOUT = ("size", "dim", "numel", "new_zeros", "new_ones")  # methods that ask about a tensor or make one like it
-_ABOUT_FUNCTIONS = (getattr, torch.zeros_like, torch.ones_like)
+_ABOUT_FUNCTIONS = (torch.zeros_like, torch.ones_like)
+_ABOUT_ATTRIBUTES = ("shape", "dtype", "device", "ndim")
 _IDENTITIES = (nn.Identity, nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 _DROPOUTS = (nn.functional.dropout, nn.functional.alpha_dropout, nn.functional.feature_alpha_dropout)
 _IN_PLACE = (operator.iadd, operator.isub, operator.imul, operator.itruediv)
@@ -110,10 +111,12 @@ class _Partition:
         if self.kinds.get(node) == _CONSTANT:
             return True
         about = node.op == "call_method" and node.target in _ABOUT
-        return about or (node.op == "call_function" and (node.target in _ABOUT_FUNCTIONS or self._part_of_size(node)))
+        return about or (node.op == "call_function" and (node.target in _ABOUT_FUNCTIONS or self._describes(node)))
 
-    def _part_of_size(self, node: fx.Node) -> bool:
-        """``x.size()[0]`` or ``x.shape[0]``."""
+    def _describes(self, node: fx.Node) -> bool:
+        """``x.shape``, ``x.shape[0]``, ``x.size()[0]`` or ``x.dtype``."""
+        if node.target is getattr:
+            return node.args[1] in _ABOUT_ATTRIBUTES
         if node.target is not operator.getitem or not isinstance(node.args[0], fx.Node):
             return False
         return node.args[0].target == "size" or (node.args[0].target is getattr and node.args[0].args[1] == "shape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ _ENTRYWISE_MODULES: tuple[type[nn.Module], ...] = (
 )
 
 
+@torch.no_grad()
 def stacked_rows(step: RowStep, roots: Sequence[nn.Module], sample: Sequence[Tensor]) -> RowFunction:
     """One function for all models: rows [rows, models, width] in and out, or [rows, 1, width] if models share them.
 
@@ -56,9 +58,11 @@ def stacked_rows(step: RowStep, roots: Sequence[nn.Module], sample: Sequence[Ten
     wanted = one_by_one(*sample)
     for make in (_Direct, _Mapped):
         try:
-            quick = make(step, roots)
-            found = quick(*sample)
-        except (_Unknown, RuntimeError, TypeError, ValueError):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # vmap warns where it is slow or unsure
+                quick = make(step, roots)
+                found = quick(*sample)
+        except (_Unknown, RuntimeError, TypeError, ValueError, Warning):
             continue
         scale = float(wanted.abs().max()) if wanted.numel() else 0.0
         same = found.expand(wanted.shape) if found.shape[1] == 1 else found
@@ -196,6 +200,11 @@ def _activation(layers: Sequence[Any]) -> Callable[..., Tensor]:
     return lambda rows: layers[0](rows.clone())
 
 
+def _prelu(layers: Sequence[nn.PReLU]) -> Callable[..., Tensor]:
+    slope = torch.stack([layer.weight.detach() for layer in layers])  # [models, 1 or width]
+    return lambda rows: torch.where(rows > 0, rows, slope * rows)
+
+
 def _stack(tensors: Sequence[Tensor | None]) -> Tensor | None:
     return None if tensors[0] is None else torch.stack([tensor.detach() for tensor in tensors if tensor is not None])
 
@@ -243,6 +252,7 @@ def _layer_norm(layers: Sequence[Any]) -> Callable[..., Tensor]:
 
 _MODULES: tuple[tuple[tuple[type, ...], Callable[[Sequence[Any]], Callable[..., Tensor]]], ...] = (
     (_ENTRYWISE_MODULES, _activation),
+    ((nn.PReLU,), _prelu),
     ((nn.Linear,), _linear),
     ((nn.BatchNorm1d, BatchNorm), _batch_norm),
     ((nn.LayerNorm, LayerNorm), _layer_norm),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import JumpingKnowledge, MessagePassing
 
 from glasshouse.graph.programs.partition import steps_of, works_in_place
-from glasshouse.graph.programs.program import NoProgram, Program
+from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, Step
 
 __all__ = ["Asked", "traced"]
 
@@ -105,7 +105,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
     _follow_changes_in_place(graph, root)
     graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
     steps, output = steps_of(graph, root, _answer(graph))
-    return Program(steps=steps, output=output, signature=_signature(graph, root))
+    return Program(steps=steps, output=output, signature=_signature(steps, output, root))
 
 
 def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
@@ -160,16 +160,24 @@ def _name(node: fx.Node) -> str:
     return str(getattr(node.target, "__name__", node.target))
 
 
-def _signature(graph: fx.Graph, root: nn.Module) -> tuple[object, ...]:
-    """The calls, and every setting of the modules that they call; weights are not part of it."""
-    calls = tuple((node.op, _name(node), str(node.args), str(node.kwargs)) for node in graph.nodes)
-    used = sorted({str(node.target) for node in graph.nodes if node.op == "call_module"})
+def _signature(steps: Sequence[Step], output: str, root: nn.Module) -> tuple[object, ...]:
+    """The calls, and every setting of the modules that they call; weights are not part of it, nor is idle dropout."""
+    calls: list[object] = [output]
+    used: set[str] = set()
+    for step in steps:
+        if isinstance(step, MessageStep):
+            calls.append((step.name, step.module, str(step.args), str(step.kwargs)))
+            used.add(step.module)
+            continue
+        nodes = [(node.op, _name(node), str(node.args), str(node.kwargs)) for node in step.graph.nodes]
+        calls.append((step.name, step.inputs, tuple(nodes)))
+        used |= {str(node.target) for node in step.graph.nodes if node.op == "call_module"}
     settings = tuple(
         (path, name, type(part).__qualname__, _settings(part))
-        for path in used
+        for path in sorted(used)
         for name, part in root.get_submodule(path).named_modules()
     )
-    return (calls, settings)
+    return (tuple(calls), settings)
 
 
 def _settings(module: nn.Module) -> tuple[object, ...]:

@@ -24,6 +24,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "_nrt": False,  # counting references to arrays costs as much as a row of work, and threads compete for the counts
 }
+_INNER: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, **_OPTIONS}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -47,7 +48,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def inner_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that only other kernels call: it needs no Python interface, which takes long to compile."""
-    compiled: Callable[P, R] = _njit(cache=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **_OPTIONS)(function)
+    compiled: Callable[P, R] = _njit(**_INNER)(function)
     return compiled
 
 
@@ -56,10 +57,11 @@ def choose_by_type(function: Callable[P, R], choices: Mapping[type, Callable[P, 
 
     Args:
         function: a Python function; its body is never compiled.
-        choices: named tuple class -> plain function with the same argument names, which calls a kernel.
+        choices: named tuple class -> kernel with the same argument names.
     """
 
     def chosen(first: types.Type, *_: types.Type) -> Callable[P, R] | None:
-        return choices.get(getattr(first, "instance_class", type(None)))
+        kernel: Any = choices.get(getattr(first, "instance_class", type(None)))
+        return None if kernel is None else kernel.py_func  # numba compiles it again, with the same options
 
-    overload(function, strict=False, inline="always")(chosen)
+    overload(function, jit_options=_INNER, strict=False)(chosen)

@@ -66,9 +66,10 @@ class GNNTrainer:
 
     Args:
         architecture: a registered network, such as ``"gcn"``, ``"sage"`` or ``"gat"``; see `register_network`.
-        model: makes an untrained module of your own, called as ``module(x, edge_index)`` and giving logits [n, C]
-            (or a dict or tuple with them, or probabilities, whose logarithms are then trained); it then replaces
-            ``architecture``, ``hidden``, ``layers`` and ``dropout``.
+        model: makes an untrained module of your own, called as ``module(x, edge_index)`` or ``module(data)``, with
+            values of edges if it has parameters for them, and giving logits [n, C] (or a dict or tuple with them, or
+            probabilities, whose logarithms are then trained); it then replaces ``architecture``, ``hidden``, ``layers``
+            and ``dropout``.
         hidden: width of the hidden layers.
         layers: number of graph convolutions.
         dropout: share of hidden values dropped while training.

@@ -16,7 +16,7 @@ from tests.graph.random_graphs import FEATURES
 
 def two_layers() -> list[Placed]:
     build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
-    value = build.features(width=FEATURES)
+    value = build.features(torch.ones(3, FEATURES))
     for width in (FEATURES, 8):
         weight = torch.ones(1, width, 8)
         value = build.rows(torch.relu, build.message(Summed.of(weight=weight, bias=None, normalisation="none"), value))

@@ -17,14 +17,17 @@ class Zeros:
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         return len(question.masks) == 1
 
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        return 0.0
+
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         return torch.zeros(len(models), 1, len(question.nodes), dtype=torch.float64)
 
 
-def test_engines_are_asked_by_rank_and_one_that_cannot_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fastest_engine_is_taken_and_one_that_cannot_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_ENGINES", dict(registry._ENGINES))
-    registry.register_engine("zeros", rank=-1)(Zeros)
-    assert list(registry.engines()) == ["zeros", "compiled", "layered", "whole", "packed"]
+    registry.register_engine("zeros", rank=99)(Zeros)
+    assert list(registry.engines()) == ["compiled", "layered", "whole", "packed", "zeros"]
     data = Data(x=torch.ones(2, FEATURES), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
     models, nodes = random_models("gin", layers=1, dtype=torch.float32), torch.tensor([0])
     one, two = (torch.ones(masks, 2, dtype=torch.bool) for masks in (1, 2))

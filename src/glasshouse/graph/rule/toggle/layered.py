@@ -11,6 +11,7 @@ from glasshouse.graph.models.asking import manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question, check_width
 from glasshouse.graph.rule.toggle.balls import target_ball
+from glasshouse.graph.rule.toggle.cost import audit_values
 from glasshouse.graph.rule.toggle.front import Front
 from glasshouse.graph.rule.toggle.kept_program import KeptProgram, keep_program
 from glasshouse.graph.rule.toggle.lowering import lower
@@ -23,6 +24,8 @@ from glasshouse.graph.rule.toggle.signals import Ends
 from glasshouse.graph.rule.toggle.stages import Placed, chain_of, place
 
 __all__ = ["Layered"]
+
+_RATE = 4e-9  # seconds for one value on two cores
 
 
 @register_engine("layered", rank=10)
@@ -37,6 +40,10 @@ class Layered:
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
         return all(manners_of(model).program is not None for model in models)
+
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
+        return _RATE * audit_values(models[0], question)
 
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
@@ -61,7 +68,8 @@ def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *,
     """S under one group of masks, [models, masks, nodes]."""
     masks, count = len(graph.members) // graph.size, len(question.nodes)
     dtype = placed[-1].operation.result.sample.dtype
-    program, logits = keep_program(placed, question.x.to(dtype), graph, limit=plan.temporary)
+    x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
+    program, logits = keep_program(placed, x, graph, limit=plan.temporary)
     logits = check_width(logits, question).expand(-1, models, -1)
     ends = Ends.of(question.labels.repeat(masks), logits)
     targets = (torch.arange(masks, device=logits.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)

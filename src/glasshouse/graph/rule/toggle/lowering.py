@@ -86,7 +86,7 @@ class Builder:
     Example:
         >>> from glasshouse.graph.rule.toggle.layers.summed import Summed
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> features = build.features(width=3)
+        >>> features = build.features(torch.randn(9, 3))
         >>> hidden = build.message(Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none"), features)
         >>> build.rows(torch.relu, hidden).width
         4
@@ -98,9 +98,10 @@ class Builder:
     operations: list[Operation] = field(default_factory=list)
     _slots: int = 0
 
-    def features(self, *, width: int) -> Slot:
-        """The nodes' features, which all models share."""
-        return self._slot(self._random(1, width), fixed=True)
+    def features(self, x: Tensor) -> Slot:
+        """The nodes' features [n, width], which all models share; whole numbers stay so, as they may be codes."""
+        rows = x[:_SAMPLE].to(self.device)
+        return self._slot((rows.to(self.dtype) if x.is_floating_point() else rows).unsqueeze(1), fixed=True)
 
     def message(self, layer: Layer, source: Slot) -> Slot:
         """Add one step of message passing."""
@@ -134,7 +135,7 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> meet(models, data.x, data.edge_index)
+        >>> meet(models, data)
         >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         >>> [type(one).__name__ for one in lower(models, question)]
         ['MessageOperation', 'RowOperation', 'MessageOperation']
@@ -146,7 +147,7 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
     roots: list[Any] = [asked(model) for model in models]
     device, dtype = _place(roots[0], question)
     build = Builder(models=len(models), device=device, dtype=dtype)
-    slots: dict[str, Slot] = {"x": build.features(width=int(question.x.shape[1]))}
+    slots: dict[str, Slot] = {"x": build.features(question.x)}
     edges = {name: value.unsqueeze(1) for name, value in question.edge_values().items()}  # [edges, 1, ...]
     for step in program.steps:
         if isinstance(step, MessageStep):

@@ -25,7 +25,14 @@ class Nets:
 
 
 def draw_nets(
-    graph: MaskedGraph, targets: Tensor, removes: Tensor, wanted: Tensor, *, hops: int, degrees: bool = True
+    graph: MaskedGraph,
+    targets: Tensor,
+    removes: Tensor,
+    wanted: Tensor,
+    *,
+    hops: int,
+    degrees: bool = True,
+    counted: bool = False,
 ) -> Nets:
     """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees.
 
@@ -36,6 +43,8 @@ def draw_nets(
         wanted: sorted keys target * N + node; an added target must be among them.
         hops: steps back.
         degrees: whether the outermost senders get all their messages, so that their degrees are right.
+        counted: whether it is enough that these messages are as many as they should be: all then come from row 0, and
+            the nets are no longer disjoint.
     """
     size, sources = len(graph.members), graph.sources
     removed = removes.nonzero().squeeze(1) * size + targets[removes]  # sorted keys of absent rows
@@ -44,14 +53,16 @@ def draw_nets(
     added_from = (added * size + targets[added])[owner]  # messages of added targets, which no list of senders contains
     added_to = added[owner] * size + graph.receivers.other[entry]
     keys = wanted
-    for _ in range(hops + degrees):
+    rounds = hops + degrees
+    for turn in range(rounds):
         inner = keys
         entry, owner = expand(sources.start[inner % size], sources.count[inner % size])
         sender = inner[owner] // size * size + sources.other[entry]
         _, absent = lookup(removed, sender)
         present = (~absent).nonzero().squeeze(1)
         sender, receiver = sender[present], inner[owner[present]]
-        keys = distinct(torch.cat([inner, sender]))
+        if turn < hops or not counted:
+            keys = distinct(torch.cat([inner, sender]))
     # the net needs no more messages than those of the last round: those into the outermost senders change nothing
     _, seen = lookup(inner, added_to)
     looped = inner[graph.loops[inner % size] > 0]
@@ -60,10 +71,11 @@ def draw_nets(
     receiver, order = receiver.sort(stable=True)
     number, pair = graph.copies.between(sender[order] % size % graph.size, receiver % size % graph.size)
     sender, receiver = sender[order][pair], receiver[pair]  # duplicates stay
+    place, known = lookup(keys, sender)
     return Nets(
         target=keys // size,
         node=keys % size,
-        edges=torch.stack([torch.searchsorted(keys, sender), torch.searchsorted(keys, receiver)]),
+        edges=torch.stack([torch.where(known, place, 0), torch.searchsorted(keys, receiver)]),
         edge_target=receiver // size,
         edge_number=number,
     )

@@ -16,6 +16,7 @@ from glasshouse.graph.models.asking import ask_model, manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question, check_width
 from glasshouse.graph.rule.toggle.balls import draw_rings
+from glasshouse.graph.rule.toggle.cost import audit_values
 from glasshouse.graph.rule.toggle.masked_graph import Edges, MaskedGraph, coalesce, mask_graph
 from glasshouse.graph.rule.toggle.nets import Nets, draw_nets
 from glasshouse.graph.rule.toggle.registry import register_engine
@@ -31,6 +32,7 @@ from glasshouse.progress import open_bar
 
 __all__ = ["Packed"]
 
+_RATE = 1e-7  # seconds for one value on two cores
 _INDEX_BYTES = 200  # index arrays for each row or edge of a net
 _HIDDEN = 256  # assumed width inside a black box, to estimate its memory
 
@@ -46,7 +48,11 @@ class Packed:
 
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
-        return True
+        return not any(manners_of(model).everywhere for model in models)
+
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
+        return _RATE * audit_values(models[0], question)
 
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""

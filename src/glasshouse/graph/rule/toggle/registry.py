@@ -1,4 +1,4 @@
-"""The engines that can compute the rule, in the order in which they are tried."""
+"""The engines that can compute the rule."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ class Engine(Protocol):
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """Whether it can answer for these models, which all have the same shape."""
 
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        """How long an audit that asks such questions would take with it; a function of the arguments alone."""
+
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """S, float64 [models, masks, nodes], within about ``memory`` bytes."""
 
@@ -28,13 +31,15 @@ _ENGINES: dict[str, tuple[int, Engine]] = {}
 
 
 def register_engine(name: str, *, rank: int) -> Callable[[type[E]], type[E]]:
-    """Class decorator: add an engine under a name; lower ranks are tried first.
+    """Class decorator: add an engine under a name; if two take equally long, the lower rank is taken.
 
     Example:
         >>> @register_engine("never", rank=99)
         ... class Never:
         ...     def supports(self, models, question):
         ...         return False
+        ...     def seconds(self, models, question):
+        ...         return 0.0
         ...     def signals(self, models, question, *, memory):
         ...         raise NotImplementedError
         >>> "never" in engines()
@@ -50,7 +55,7 @@ def register_engine(name: str, *, rank: int) -> Callable[[type[E]], type[E]]:
 
 
 def engines() -> dict[str, Engine]:
-    """All engines by name, first choice first.
+    """All engines by name, lowest rank first.
 
     Example:
         >>> list(engines())[-1]

@@ -56,7 +56,7 @@ def place(operations: Sequence[Operation], *, radius: int | None) -> list[Placed
         >>> from glasshouse.graph.rule.toggle.lowering import Builder
         >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
         >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
-        >>> _ = build.message(layer, build.message(layer, build.features(width=2)))
+        >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
         >>> [(one.inner, one.outer) for one in place(build.operations, radius=2)]
         [(1, 2), (2, 2)]
     """

@@ -13,10 +13,13 @@ from glasshouse.graph.models.asking import manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.reference import induced_losses
+from glasshouse.graph.rule.toggle.cost import audit_values
 from glasshouse.graph.rule.toggle.registry import register_engine
 from glasshouse.progress import open_bar
 
 __all__ = ["Whole"]
+
+_RATE = 1e-9  # seconds for one value on two cores
 
 _LOG = logging.getLogger("glasshouse")
 _WORTH_SAYING = 5.0  # seconds
@@ -36,6 +39,10 @@ class Whole:
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
         return any(manners_of(model).everywhere for model in models)
+
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`; one node's share of a query is taken as a row."""
+        return _RATE * question.size * audit_values(models[0], question)
 
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`; it does not use ``memory``."""

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
-from glasshouse.graph.models.asking import quiet
+from glasshouse.graph.models.asking import meet, quiet
 from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle.compiled.architecture import toggle
 from glasshouse.graph.rule.toggle.compiled.commit import commit, fill_state
@@ -61,8 +61,8 @@ def gibbs_masks(
 
     A pass visits all nodes in random order and draws each from
     ``sigmoid(-S_target - log mean exp(-S_shadow) + log(λ / (1 - λ)))`` at the current configuration. Models of several
-    shapes answer in groups, one per shape. Two-layer GCN, GraphSAGE-max and GAT run compiled, one chain per thread;
-    any other group is asked through `toggle_losses`, node by node.
+    shapes answer in groups, one per shape. What reduces to two layers of GCN, GraphSAGE-max or GAT runs compiled, one
+    chain per thread; any other group is asked through `toggle_losses`, node by node.
 
     Args:
         models: the target first, then the shadow models.
@@ -97,7 +97,9 @@ def gibbs_masks(
     heard = everyone if asked is None else np.ascontiguousarray(asked.T)
     if heard.shape != everyone.shape or not heard.any(axis=1).all():
         raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
-    with open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
+    meet(models, data)
+    # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+    with quiet(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
         run = _Run(masks=masks, sources=sources, prior_logit=logits, asked=heard, passes=passes, done=done)
         engine = _compiled if supports(models, data) else _grouped
         flips = engine(models, data, run, threads=threads or available_cores())
@@ -166,7 +168,6 @@ def _grouped(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> i
                     groups.flip(order[place : place + 1])
                 run.done(1)
 
-    # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
-    with quiet(models), open_workers(min(threads, len(flips)) if side_by_side else 1, new_groups) as workers:
+    with open_workers(min(threads, len(flips)) if side_by_side else 1, new_groups) as workers:
         workers.each(walk, range(len(flips)))
     return int(flips.sum())

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
-from glasshouse.graph.models.asking import quiet
+from glasshouse.graph.models.asking import meet, quiet
 from glasshouse.graph.rule.toggle.compiled.problem import build_problem, supports
 from glasshouse.graph.rule.toggle.compiled.workers import available_cores, open_workers
 from glasshouse.graph.sampling.chains.flipping import CompiledFlipper, GroupFlipper
@@ -67,8 +67,9 @@ def metropolis_masks(
 
     L is a model's loss summed over the members, on the graph that they induce. A step proposes to flip a random set of
     indicators, on average a share ε of them; ε is tuned during burn-in until between 0.2 and 0.4 of the proposals
-    are accepted, and fixed afterwards. For two-layer GCN, GraphSAGE-max and GAT a step costs as much as the rows that
-    it changes; for anything else a forward pass. Models of several shapes answer in groups, one per shape.
+    are accepted, and fixed afterwards. For what reduces to two layers of GCN, GraphSAGE-max or GAT a step costs as
+    much as the rows that it changes; for anything else a forward pass. Models of several shapes answer in groups, one
+    per shape.
 
     Args:
         models: the target first, then the shadow models.
@@ -108,18 +109,19 @@ def metropolis_masks(
         flip_share=flip_share,
         candidates=np.flatnonzero(np.isfinite(logits)),
     )
-    new_flipper, side_by_side = _flipper_maker(models, data, logits, threads=cores)
+    meet(models, data)
     kept = np.zeros((schedule.samples, chains, n), np.bool_)
     taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
     steps = chains * (burn_in + schedule.samples * thinning)
-    with open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
+    # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
+    with quiet(models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
+        new_flipper, side_by_side = _flipper_maker(models, data, logits, threads=cores)
 
         def run(flipper: Flipper, chain: int) -> None:
             flipper.begin(masks[chain])
             taken[chain], shares[chain] = run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
 
-        # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
-        with quiet(models), open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
+        with open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
             workers.each(run, range(chains))
     info = ChainInfo(
         acceptance_rate=float(taken.sum() / max(chains * schedule.samples * thinning, 1)),

@@ -46,49 +46,17 @@ def _fill_all(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> N
             fill_row(weights, stage, reach.nodes[i], graph, state, scratch)
 
 
-def _any_refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
-    _fill_all(weights, v, graph, state, scratch)
-
-
-def _sage_refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
-    sage_refresh.refresh(weights, v, graph, state, scratch)
-
-
-def _gcn_fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
-    gcn.fill_row(weights, stage, u, graph, state, scratch)
-
-
-def _sage_fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
-    sage.fill_row(weights, stage, u, graph, state, scratch)
-
-
-def _gat_fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
-    gat.fill_row(weights, stage, u, graph, state, scratch)
-
-
-def _gcn_toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
-    gcn.toggle(weights, v, affected, graph, state, scratch)
-
-
-def _sage_toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
-    sage.toggle(weights, v, affected, graph, state, scratch)
-
-
-def _gat_toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
-    gat.toggle(weights, v, affected, graph, state, scratch)
-
-
+@inner_kernel
 def _none(weights: Any) -> int:
     return 0
 
 
+@inner_kernel
 def _one(weights: Any) -> int:
     return 1
 
 
-choose_by_type(
-    fill_row, {gcn.GCNWeights: _gcn_fill_row, sage.SAGEWeights: _sage_fill_row, gat.GATWeights: _gat_fill_row}
-)
-choose_by_type(toggle, {gcn.GCNWeights: _gcn_toggle, sage.SAGEWeights: _sage_toggle, gat.GATWeights: _gat_toggle})
+choose_by_type(fill_row, {gcn.GCNWeights: gcn.fill_row, sage.SAGEWeights: sage.fill_row, gat.GATWeights: gat.fill_row})
+choose_by_type(toggle, {gcn.GCNWeights: gcn.toggle, sage.SAGEWeights: sage.toggle, gat.GATWeights: gat.toggle})
 choose_by_type(extra_hops, {gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
-choose_by_type(refresh, {gcn.GCNWeights: _any_refresh, sage.SAGEWeights: _sage_refresh, gat.GATWeights: _any_refresh})
+choose_by_type(refresh, {gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage_refresh.refresh, gat.GATWeights: _fill_all})

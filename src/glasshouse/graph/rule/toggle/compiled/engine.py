@@ -11,7 +11,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle.compiled.architecture import STAGES, fill_row, toggle
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange, target_order
@@ -54,7 +53,7 @@ def toggle_all(
 
 
 def compiled_losses(
-    models: Sequence[GNN],
+    models: Sequence[Any],
     data: Data,
     masks: Tensor | BoolArray,
     nodes: Tensor | IntArray,
@@ -65,7 +64,7 @@ def compiled_losses(
     """S of the paper's eq. (6) for every model, mask and node; ask ``supports`` first.
 
     Args:
-        models: K GNNs of one architecture and shape.
+        models: K models of one shape that reduce to two convolutions.
         data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
         masks: bool [M, n], the assumed members.
         nodes: indices of the nodes to toggle.

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
-from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.rule.toggle.compiled.architecture import ARCHITECTURES, SELF_LOOPS_MATTER
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, has_self_loops, is_simple, whole_graph
+from glasshouse.graph.rule.toggle.compiled.reduction import reduced
 from glasshouse.graph.rule.toggle.compiled.workers import available_cores
 
 __all__ = ["Problem", "build_problem", "supports"]
@@ -45,25 +46,21 @@ class Problem:
         return self.architecture.new_scratch(self.weights, self.models)
 
 
-def _architecture(model: object) -> ModuleType | None:
-    if type(model) is not GNN or len(model.convolutions) != 2:
-        return None
+def _architecture(layers: Sequence[Any]) -> ModuleType | None:
     for architecture in ARCHITECTURES:
-        if architecture.supports(list(model.convolutions)):
+        if architecture.supports(layers):
             return architecture
     return None
 
 
-def _shapes(model: GNN) -> list[tuple[str, tuple[int, ...]]]:
-    return [(name, tuple(value.shape)) for name, value in model.state_dict().items()]
-
-
-def _slopes(model: GNN) -> list[float | None]:
-    return [getattr(layer, "negative_slope", None) for layer in model.convolutions]
+def _shape(layers: Sequence[nn.Module]) -> list[object]:
+    """What must agree for models to be stacked."""
+    shapes = [(name, tuple(value.shape)) for layer in layers for name, value in layer.state_dict().items()]
+    return [*shapes, *(getattr(layer, "negative_slope", None) for layer in layers)]
 
 
 def supports(models: Sequence[object], data: Data, hops: str = "model") -> bool:
-    """Whether the kernels can do it: 2-layer GNNs of one architecture and shape in float32, a plain symmetric graph.
+    """Whether the kernels can do it: models that reduce to two layers of one shape in float32, a plain symmetric graph.
 
     Example:
         >>> from glasshouse.graph.models.gnn import build_gnn
@@ -71,14 +68,14 @@ def supports(models: Sequence[object], data: Data, hops: str = "model") -> bool:
         >>> supports([build_gnn("gcn", features=3, hidden=4, classes=2)], one_way)
         False
     """
-    architecture = _architecture(models[0]) if models else None
-    if architecture is None or hops not in ("model", "affected"):
-        return False
-    known = [m for m in models if isinstance(m, GNN) and _architecture(m) is architecture]
+    found = [reduced(model) for model in models]
+    known = [layers for layers in found if layers is not None]
+    architecture = _architecture(known[0]) if known and len(known) == len(found) else None
     return (
-        len(known) == len(models)
-        and all(_shapes(m) == _shapes(known[0]) and _slopes(m) == _slopes(known[0]) for m in known)
-        and all(p.device.type == "cpu" and p.dtype == torch.float32 for m in known for p in m.parameters())
+        architecture is not None
+        and hops in ("model", "affected")
+        and all(_architecture(layers) is architecture and _shape(layers) == _shape(known[0]) for layers in known)
+        and all(_in_single(parameter) for layers in known for layer in layers for parameter in layer.parameters())
         and bool(data.edge_index.device.type == "cpu")
         and bool(data.x.is_floating_point() and data.x.shape[1] > 0)
         and is_simple(data)
@@ -86,14 +83,18 @@ def supports(models: Sequence[object], data: Data, hops: str = "model") -> bool:
     )
 
 
-def build_problem(models: Sequence[GNN], data: Data, *, threads: int | None = None) -> Problem:
+def _in_single(parameter: torch.Tensor) -> bool:
+    return parameter.device.type == "cpu" and parameter.dtype == torch.float32
+
+
+def build_problem(models: Sequence[Any], data: Data, *, threads: int | None = None) -> Problem:
     """Stack the models and read the graph; ask ``supports`` first."""
-    architecture = _architecture(models[0])
+    layers = [found for model in models if (found := reduced(model)) is not None]
+    architecture = _architecture(layers[0]) if layers and len(layers) == len(models) else None
     if architecture is None:
         raise InputError("These models have no compiled kernels; ask supports() first.")
     graph = whole_graph(data)
     x = np.ascontiguousarray(data.x.numpy(), dtype=np.float32)
-    layers: list[list[Any]] = [list(model.convolutions) for model in models]
     weights = architecture.prepare(layers, x, graph, threads=threads or available_cores())
     last_class = layers[0][-1].out_channels - 1
     # The label of a node that has none is never used, but a kernel must be able to look it up.

@@ -131,6 +131,7 @@ class KeptUnknown:
                 wanted,
                 hops=self.layer.hops,
                 degrees=self.layer.divides_by_degree,
+                counted=True,
             )
             values = self._values(nets, source, changed)
             place, _ = lookup(nets.target * len(self.graph.members) + nets.node, keys)

@@ -1,0 +1,102 @@
+"""Call a model once: what it takes is found by trying, and what it answers is checked."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from glasshouse.errors import InputError
+from glasshouse.graph.models.arguments import Arguments, bind_arguments
+from glasshouse.graph.models.edge_values import held_values, with_edges
+from glasshouse.graph.models.model import Model
+from glasshouse.graph.programs.reach import rounding
+from glasshouse.model_outputs import unwrapped
+
+__all__ = ["answer_of", "first_line", "try_call"]
+
+
+def answer_of(model: Any, data: Data, arguments: Arguments) -> Tensor:
+    """A model's answers about all nodes of a graph, [n, classes], as it gives them: logits or probabilities.
+
+    Example:
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))
+        >>> answer_of(lambda x, edge_index: x[:1], data, Arguments())
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: it answered 2 nodes with shape [1, 2]; expected [2, classes], one logit ...
+    """
+    answer, count = unwrapped(arguments.call(model, data)), len(data.x)
+    if not isinstance(answer, Tensor):
+        answer = torch.as_tensor(answer, device=data.x.device)
+    if not answer.is_floating_point():
+        raise InputError(
+            f"model: it answered with whole numbers ({answer.dtype}), which do not show how sure it is. Give logits "
+            f"or probabilities of all classes."
+        )
+    if answer.ndim != 2 or len(answer) != count:
+        raise InputError(
+            f"model: it answered {count} nodes with shape {list(answer.shape)}; expected [{count}, classes], one "
+            f"logit per class for every node."
+        )
+    return answer.detach()
+
+
+def try_call(model: Model, data: Data) -> tuple[Arguments, Tensor]:
+    """What a model is called with, found by trying it on a graph, and its answers there [n, classes].
+
+    What its signature says is tried first, then the other of one `Data` or ``x`` and ``edge_index``.
+
+    Example:
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))
+        >>> try_call(lambda *given: given[0].x, data)[0].takes_data  # the signature does not show it
+        True
+    """
+    guess = bind_arguments(model, held_values(data))
+    faults = []
+    for arguments in (guess, Arguments(takes_data=not guess.takes_data, held=guess.held)):
+        try:
+            answer = answer_of(model, data, arguments)
+        except InputError:
+            raise
+        except Exception as error:
+            faults.append(first_line(error))
+            continue
+        rounding(lambda *_: answer_of(model, data, arguments), data.x, data.edge_index, answer)  # noqa: B023 (used at once)
+        if arguments.takes_data:
+            arguments = replace(arguments, ignored=_ignored(model, data, arguments, answer))
+        return arguments, answer
+    raise InputError(_uncallable(guess, faults[0]))
+
+
+def first_line(error: Exception) -> str:
+    """An error in one line, for the refusal of a model.
+
+    Example:
+        >>> first_line(ValueError("no"))
+        'ValueError: no'
+    """
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+
+
+def _ignored(model: Model, data: Data, arguments: Arguments, answer: Tensor) -> tuple[str, ...]:
+    """Values of edges without which a model that takes a `Data` answers the same."""
+    found = []
+    for name, _ in arguments.held:
+        without = with_edges(data)
+        del without[name]
+        with contextlib.suppress(Exception):  # it needs them
+            if torch.allclose(answer_of(model, without, arguments), answer):
+                found.append(name)
+    return tuple(found)
+
+
+def _uncallable(arguments: Arguments, fault: str) -> str:
+    if arguments.takes_data:
+        return f"model: it cannot be called as model(data): {fault}"
+    given = [f"{parameter}=data.{name}" for parameter, name in arguments.bound]
+    advice = "".join(f" Set data.{name} = None if it was trained without." for _, name in arguments.bound)
+    return f"model: it cannot be called as model({', '.join(['x', 'edge_index', *given])}): {fault}{advice}"
