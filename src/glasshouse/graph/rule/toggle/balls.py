@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.around import senders_within
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import expand, lookup, starts_of
 
@@ -186,6 +188,8 @@ def _paths_to_added(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Te
 
 def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list[Paths]) -> Paths:
     """Paths between rows of the outermost ball."""
+    if jit.usable(ball.node):
+        return _paths_within_fused(graph, ball, removes)
     size = len(graph.members)
     entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
     source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
@@ -203,3 +207,18 @@ def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list
         weight=torch.cat([weight, own_weight])[order],
         inside=torch.arange(len(ball.keys), device=row.device),
     )
+
+
+def _paths_within_fused(graph: MaskedGraph, ball: Ball, removes: Tensor) -> Paths:
+    """The same on a GPU, without arrays of all the senders that are not in the ball."""
+    added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight
+    source, weight, start = senders_within(
+        graph.sources,
+        ball.node,
+        ball.target,
+        starts_of(ball.target, len(removes)),
+        torch.where(added, ball.centre[ball.target], -1),
+        ball.degree_change,
+    )
+    every = torch.arange(len(ball.keys), device=ball.keys.device)
+    return Paths(source=source, start=start, weight=weight, inside=every)

@@ -18,8 +18,8 @@ from glasshouse.graph.rule.toggle.layers.base import Kept
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph, coalesce, mask_graph
 from glasshouse.graph.rule.toggle.plan import WorkPlan, make_plan, target_costs
 from glasshouse.graph.rule.toggle.registry import register_engine
+from glasshouse.graph.rule.toggle.row_losses import row_losses
 from glasshouse.graph.rule.toggle.segments import segment_sum, slices_within, starts_of
-from glasshouse.losses import tensor_losses
 
 __all__ = ["Layered"]
 
@@ -101,7 +101,7 @@ def _answer(
         kept, values = stage.layer.keep(values, graph, limit=plan.temporary)
         values = values.relu_() if stage.relu else values
         steps.append(_Step(stage=stage, kept=kept, inner=inner, outer=outer))
-    kept_loss = tensor_losses(check_width(values, question), _safe(labels, values).unsqueeze(1))  # [N, models]
+    kept_loss = row_losses(check_width(values, question), _safe(labels, values))  # [N, models]
     targets = (torch.arange(masks, device=labels.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)
     ends = _Ends(labels=labels, kept_loss=kept_loss, classes=values.shape[-1])
     if all((step.inner, step.outer) == (place, place + 1) for place, step in enumerate(steps)):
@@ -130,7 +130,7 @@ class _Ends:
     def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
         """Eq. (6) from the toggled logits [rows, models, classes] of the outermost ball, [targets, models]."""
         ball = rings.balls[outer]
-        after = tensor_losses(logits, _safe(self.labels[ball.node], logits).unsqueeze(1))
+        after = row_losses(logits, _safe(self.labels[ball.node], logits))
         removed = rings.removes.unsqueeze(1)
         own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
         change = after - self.kept_loss[ball.node]

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Rings
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.sums import message_gains, summed_rows
 from glasshouse.graph.rule.toggle.layers.base import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import bag_sum
@@ -156,6 +158,20 @@ class KeptSum:
         own = self._sent_after(rings, inner) - self.sent[source.node]
         gain = own.clone()
         gain[source.centre] = self.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
+        if jit.usable(self.table):
+            return summed_rows(
+                self.table,
+                self.table,
+                paths,
+                nodes=nodes,
+                node=ball.node,
+                message=source.node,
+                factor=gain,
+                scale=scale,
+                own=own,
+                correction=torch.zeros_like(own),
+                root=None,
+            )
         # each row: its kept sum, its rest, then its paths
         lead = 2 * torch.arange(len(ball.node), device=ball.node.device)
         receiver = paths.receiver
@@ -181,6 +197,8 @@ class KeptSum:
         ball, source = rings.balls[outer], rings.balls[inner]
         paths = rings.paths(inner, outer)
         fresh = changed if self.layer.weight is None else project(changed, self.layer.weight)
+        if jit.usable(self.table):
+            return self._fused_messages(changed, fresh, rings, inner, outer, scale)
         fresh = fresh.reshape(-1, width) * self._sent_after(rings, inner).unsqueeze(1)
         old = self.table[source.node].mul_(self.sent[source.node].unsqueeze(1))
         gain = fresh - old
@@ -192,8 +210,41 @@ class KeptSum:
         rows.index_add_(0, paths.inside, own)
         rows *= scale.unsqueeze(1)
         rest = self.table[2 * nodes :][ball.node] if self.per_node else self.table[2 * nodes :]
-        if self.layer.root is not None:
-            own = project(changed, self.layer.root)
-            own = own if self.layer.bias is None else own + self.layer.bias
-            rest[paths.inside] = own.reshape(-1, width)
+        root = self._new_rest(changed)
+        if root is not None:
+            rest[paths.inside] = root
         return rows.add_(rest)
+
+    def _new_rest(self, changed: Tensor) -> Tensor | None:
+        """The rest of rows with new inputs [rows, models, width], if it depends on them: [rows, models * width]."""
+        if self.layer.root is None:
+            return None
+        own = project(changed, self.layer.root)
+        own = own if self.layer.bias is None else own + self.layer.bias
+        return own.reshape(-1, self.table.shape[1])
+
+    def _fused_messages(
+        self, changed: Tensor, fresh: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor
+    ) -> Tensor:
+        """The same as the twin above, in two passes on a GPU."""
+        source, removes = rings.balls[inner], rings.removes
+        old, new = self.sent[source.node], self._sent_after(rings, inner)
+        loops, centre = self.loops[source.node], source.centre
+        correction = torch.zeros_like(loops)
+        correction[centre] = -(loops * old)[centre]  # its message to others is new as a whole, the one to itself not
+        plus, minus = new.clone(), old.clone()
+        plus[centre] = torch.where(removes, 0, plus[centre])
+        minus[centre] = torch.where(removes, minus[centre], 0)
+        return summed_rows(
+            self.table,
+            message_gains(fresh, self.table, source.node, plus=plus, minus=minus),
+            rings.paths(inner, outer),
+            nodes=len(self.graph.members),
+            node=rings.balls[outer].node,
+            message=torch.arange(len(source.node), device=loops.device),
+            factor=torch.ones_like(loops),
+            scale=scale,
+            own=loops,
+            correction=correction,
+            root=self._new_rest(changed),
+        )

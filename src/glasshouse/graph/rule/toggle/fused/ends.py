@@ -1,0 +1,104 @@
+"""From logits to margins and from rows to sums over targets, in one pass each, in float64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.toggle.fused.jit import blocks_of, kernel
+
+__all__ = ["narrow_sums", "row_margins"]
+
+tl: Any = None  # triton.language, filled in by the first launch
+_TILE = 512  # logits that one program works on
+_LINES = 64  # rows that one program adds at once
+
+
+@kernel
+def _margins(
+    out: Any,
+    logits: Any,
+    label: Any,
+    count: Any,
+    models: Any,
+    classes: Any,
+    row_step: Any,
+    model_step: Any,
+    LINES: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+) -> None:
+    line = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)
+    live = line < count
+    row = line // models
+    own = tl.load(label + row, mask=live, other=0)
+    column = tl.arange(0, BLOCK)
+    place = (row * row_step + (line % models) * model_step)[:, None] + column[None, :]
+    value = tl.load(logits + place, mask=live[:, None] & (column < classes)[None, :], other=float("-inf"))
+    value = value.to(tl.float64)
+    mine = column[None, :] == own[:, None]
+    truth = tl.sum(tl.where(mine, value, 0.0), axis=1)
+    others = tl.where(mine, float("-inf"), value)
+    highest = tl.max(others, axis=1)
+    highest = tl.where(highest == float("-inf"), 0.0, highest)
+    total = tl.sum(tl.exp(others - highest[:, None]), axis=1)
+    total = tl.log(tl.where(live, total, 1.0)) + highest
+    tl.store(out + line, total - truth, mask=live)
+
+
+def row_margins(logits: Tensor, labels: Tensor) -> Tensor:
+    """Log-sum-exp of the other logits minus the true class's logit, float64 [rows, models].
+
+    Args:
+        logits: [rows, models, classes].
+        labels: true class of each row, [rows].
+    """
+    rows, models, classes = logits.shape
+    logits = logits if logits.stride(2) == 1 else logits.contiguous()
+    out = torch.empty(rows, models, dtype=torch.float64, device=logits.device)
+    block, _ = blocks_of(classes, most=2**20)
+    lines = max(1, _TILE // block)
+    count = rows * models
+    _margins.launch(
+        -(-count // lines),
+        *(out, logits, labels, count, models, classes, logits.stride(0), logits.stride(1)),
+        LINES=lines,
+        BLOCK=block,
+    )
+    return out
+
+
+@kernel
+def _sums(
+    out: Any,
+    values: Any,
+    start: Any,
+    width: Any,
+    LINES: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+) -> None:
+    segment = tl.program_id(0).to(tl.int64)
+    first, last = tl.load(start + segment), tl.load(start + segment + 1)
+    column = tl.arange(0, BLOCK)
+    inside = column < width
+    total = tl.zeros([LINES, BLOCK], out.dtype.element_ty)
+    for at in range(first, last, LINES):
+        row = at + tl.arange(0, LINES)
+        live = (row < last)[:, None] & inside[None, :]
+        total += tl.load(values + row[:, None] * width + column[None, :], mask=live, other=0.0)
+    tl.store(out + segment * width + column, tl.sum(total, axis=0), mask=inside)
+
+
+def narrow_sums(values: Tensor, start: Tensor) -> Tensor:
+    """Sums of consecutive rows, few columns and long segments: values [rows, width] to [segments, width].
+
+    Args:
+        values: contiguous, [rows, width].
+        start: where each segment starts, [segments + 1].
+    """
+    width = values.shape[1]
+    out = values.new_empty(len(start) - 1, width)
+    block, _ = blocks_of(width, most=2**20)
+    _sums.launch(len(out), out, values.contiguous(), start, width, LINES=_LINES, BLOCK=block)
+    return out

@@ -1,0 +1,176 @@
+"""Rows of a summed layer after a toggle: gathered, weighed, summed, scaled and finished in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.toggle.balls import Paths
+from glasshouse.graph.rule.toggle.fused.jit import blocks_of, kernel
+
+__all__ = ["message_gains", "summed_rows"]
+
+tl: Any = None  # triton.language, filled in by the first launch
+_BLOCK = 128  # columns of one program
+_PATHS = 4  # messages that it loads at once
+
+
+@kernel
+def _gains(
+    out: Any,
+    fresh: Any,
+    table: Any,
+    node: Any,
+    plus: Any,
+    minus: Any,
+    width: Any,
+    channels: Any,
+    row_step: Any,
+    model_step: Any,
+    blocks: Any,
+    BLOCK: tl.constexpr,  # noqa: N803 (Triton's constants)
+) -> None:
+    program = tl.program_id(0)
+    row = (program // blocks).to(tl.int64)
+    column = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < width
+    up, down = tl.load(plus + row), tl.load(minus + row)
+    total = tl.zeros([BLOCK], out.dtype.element_ty)
+    if up != 0.0:
+        place = row * row_step + (column // channels).to(tl.int64) * model_step + column % channels
+        total += up * tl.load(fresh + place, mask=inside, other=0.0)
+    if down != 0.0:
+        total -= down * tl.load(table + tl.load(node + row) * width + column, mask=inside, other=0.0)
+    tl.store(out + row * width + column, total, mask=inside)
+
+
+def message_gains(fresh: Tensor, table: Tensor, node: Tensor, *, plus: Tensor, minus: Tensor) -> Tensor:
+    """``plus * fresh - minus * table[node]``, [rows, models * width].
+
+    Args:
+        fresh: new messages [rows, models, width], in any order of axes that keeps the last one whole.
+        table: kept messages, [any, models * width].
+        node: row of the table, [rows].
+        plus: [rows]; a row whose factor is 0 is not read.
+        minus: likewise.
+    """
+    rows, models, channels = fresh.shape
+    fresh = fresh if fresh.stride(2) == 1 else fresh.contiguous()
+    width = models * channels
+    out = fresh.new_empty(rows, width)
+    block, blocks = blocks_of(width, most=4 * _BLOCK)
+    _gains.launch(
+        rows * blocks,
+        *(out, fresh, table, node, plus.contiguous(), minus.contiguous()),
+        *(width, channels, fresh.stride(0), fresh.stride(1), blocks),
+        BLOCK=block,
+    )
+    return out
+
+
+@kernel
+def _rows(
+    out: Any,
+    kept: Any,
+    sums: Any,
+    rest: Any,
+    messages: Any,
+    node: Any,
+    message: Any,
+    factor: Any,
+    source: Any,
+    start: Any,
+    weight: Any,
+    scale: Any,
+    inner: Any,
+    own: Any,
+    correction: Any,
+    root: Any,
+    width: Any,
+    rest_step: Any,
+    blocks: Any,
+    ROOT: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+    PATHS: tl.constexpr,  # noqa: N803
+) -> None:
+    program = tl.program_id(0)
+    row = (program // blocks).to(tl.int64)
+    column = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < width
+    here = tl.load(node + row)
+    total = tl.load(sums + here * width + column, mask=inside, other=0.0)
+    first, last = tl.load(start + row), tl.load(start + row + 1)
+    for at in range(first, last, PATHS):
+        place = at + tl.arange(0, PATHS)
+        live = place < last
+        sender = tl.load(source + place, mask=live, other=0)
+        times = tl.load(weight + place, mask=live, other=0.0) * tl.load(factor + sender, mask=live, other=0.0)
+        which = tl.load(message + sender, mask=live, other=0)
+        tile = tl.load(
+            messages + which[:, None] * width + column[None, :], mask=live[:, None] & inside[None, :], other=0.0
+        )
+        total += tl.sum(tile * times[:, None], axis=0)
+    mine = tl.load(inner + row)
+    ends = tl.load(rest + here * rest_step + column, mask=inside, other=0.0)
+    if mine >= 0:
+        which = tl.load(message + mine)
+        total += tl.load(own + mine) * tl.load(messages + which * width + column, mask=inside, other=0.0)
+        back = tl.load(correction + mine)
+        if back != 0.0:
+            total += back * tl.load(kept + here * width + column, mask=inside, other=0.0)
+        if ROOT:
+            ends = tl.load(root + mine * width + column, mask=inside, other=0.0)
+    total = total * tl.load(scale + row) + ends
+    tl.store(out + row * width + column, total, mask=inside)
+
+
+def summed_rows(
+    table: Tensor,
+    messages: Tensor,
+    paths: Paths,
+    *,
+    nodes: int,
+    node: Tensor,
+    message: Tensor,
+    factor: Tensor,
+    scale: Tensor,
+    own: Tensor,
+    correction: Tensor,
+    root: Tensor | None,
+) -> Tensor:
+    """Finished rows of the outer ball, [outer rows, models * width].
+
+    Row x is ``scale_x * (sum_x + over its paths weight * factor * message + own * own message + correction * kept
+    message) + rest_x``; the last two terms of the sum only where the row is in the inner ball too.
+
+    Args:
+        table: kept messages [nodes], sums [nodes] and rest [nodes or 1], each models * width.
+        messages: what is sent, [any, models * width].
+        paths: from the inner ball to the outer one.
+        nodes: nodes in the union of masks.
+        node: node of each outer row.
+        message: row in ``messages`` of each inner row.
+        factor: what its messages are multiplied with, [inner rows].
+        scale: [outer rows].
+        own: what its message to itself is multiplied with, [inner rows].
+        correction: what its kept message is multiplied with, [inner rows].
+        root: a new rest for inner rows [inner rows, models * width], or None if it does not change.
+    """
+    rows, width = len(node), table.shape[1]
+    out = table.new_empty(rows, width)
+    inner = torch.full_like(node, -1)
+    inner[paths.inside] = torch.arange(len(paths.inside), device=node.device)
+    block, blocks = blocks_of(width, most=_BLOCK)
+    _rows.launch(
+        rows * blocks,
+        *(out, table, table[nodes:], table[2 * nodes :], messages, node, message, factor),
+        *(paths.source, paths.start, paths.weight, scale, inner, own, correction, out if root is None else root),
+        *(width, width if len(table) > 2 * nodes + 1 else 0, blocks),
+        warps=1,
+        ROOT=root is not None,
+        BLOCK=block,
+        PATHS=_PATHS,
+    )
+    return out
