@@ -17,18 +17,18 @@ _BLOCK = 32  # senders that are searched for at once
 
 
 @kernel
-def _search(
-    found: Any,
-    count: Any,
-    offset: Any,
-    node: Any,
-    target: Any,
-    bounds: Any,
-    first: Any,
-    other: Any,
-    steps: Any,
+def _search(  # type: ignore[no-untyped-def]
+    found,
+    count,
+    offset,
+    node,
+    target,
+    bounds,
+    first,
+    other,
+    steps,
     BLOCK: tl.constexpr,  # noqa: N803
-) -> None:
+):
     row = tl.program_id(0).to(tl.int64)
     here, whose = tl.load(node + row), tl.load(target + row)
     low, high = tl.load(bounds + whose), tl.load(bounds + whose + 1)
@@ -53,19 +53,19 @@ def _search(
 
 
 @kernel
-def _collect(
-    source: Any,
-    strength: Any,
-    begin: Any,
-    found: Any,
-    offset: Any,
-    node: Any,
-    first: Any,
-    weight: Any,
-    extra: Any,
-    extra_weight: Any,
+def _collect(  # type: ignore[no-untyped-def]
+    source,
+    strength,
+    begin,
+    found,
+    offset,
+    node,
+    first,
+    weight,
+    extra,
+    extra_weight,
     BLOCK: tl.constexpr,  # noqa: N803
-) -> None:
+):
     row = tl.program_id(0).to(tl.int64)
     here = tl.load(node + row)
     start, senders, at_found = tl.load(first + here), tl.load(first + here + 1), tl.load(offset + row)

@@ -1,4 +1,8 @@
-"""From logits to margins and from rows to sums over targets, in one pass each, in float64."""
+"""From logits to margins and from rows to sums over targets, in one pass each.
+
+Exponentials are in the logits' own type, relative to the largest logit: a margin keeps the digits that the logits have.
+Logarithms and sums over rows are in float64.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +16,23 @@ from glasshouse.graph.rule.toggle.fused.jit import blocks_of, kernel
 __all__ = ["narrow_sums", "row_margins"]
 
 tl: Any = None  # triton.language, filled in by the first launch
-_TILE = 512  # logits that one program works on
-_LINES = 64  # rows that one program adds at once
+_TILE = 1024  # logits that one program works on
+_LINES = 256  # rows that one program adds at once
 
 
 @kernel
-def _margins(
-    out: Any,
-    logits: Any,
-    label: Any,
-    count: Any,
-    models: Any,
-    classes: Any,
-    row_step: Any,
-    model_step: Any,
-    LINES: tl.constexpr,  # noqa: N803
+def _margins(  # type: ignore[no-untyped-def]
+    out,
+    logits,
+    label,
+    count,
+    models,
+    classes,
+    row_step,
+    model_step,
+    LINES: tl.constexpr,
     BLOCK: tl.constexpr,  # noqa: N803
-) -> None:
+):
     line = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)
     live = line < count
     row = line // models
@@ -36,15 +40,14 @@ def _margins(
     column = tl.arange(0, BLOCK)
     place = (row * row_step + (line % models) * model_step)[:, None] + column[None, :]
     value = tl.load(logits + place, mask=live[:, None] & (column < classes)[None, :], other=float("-inf"))
-    value = value.to(tl.float64)
     mine = column[None, :] == own[:, None]
     truth = tl.sum(tl.where(mine, value, 0.0), axis=1)
     others = tl.where(mine, float("-inf"), value)
     highest = tl.max(others, axis=1)
     highest = tl.where(highest == float("-inf"), 0.0, highest)
-    total = tl.sum(tl.exp(others - highest[:, None]), axis=1)
-    total = tl.log(tl.where(live, total, 1.0)) + highest
-    tl.store(out + line, total - truth, mask=live)
+    total = tl.sum(tl.exp(others - highest[:, None]), axis=1).to(tl.float64)
+    total = tl.log(tl.where(live, total, 1.0)) + (highest.to(tl.float64) - truth.to(tl.float64))
+    tl.store(out + line, total, mask=live)
 
 
 def row_margins(logits: Tensor, labels: Tensor) -> Tensor:
@@ -70,14 +73,14 @@ def row_margins(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 @kernel
-def _sums(
-    out: Any,
-    values: Any,
-    start: Any,
-    width: Any,
-    LINES: tl.constexpr,  # noqa: N803
+def _sums(  # type: ignore[no-untyped-def]
+    out,
+    values,
+    start,
+    width,
+    LINES: tl.constexpr,
     BLOCK: tl.constexpr,  # noqa: N803
-) -> None:
+):
     segment = tl.program_id(0).to(tl.int64)
     first, last = tl.load(start + segment), tl.load(start + segment + 1)
     column = tl.arange(0, BLOCK)

@@ -14,24 +14,24 @@ __all__ = ["message_gains", "summed_rows"]
 
 tl: Any = None  # triton.language, filled in by the first launch
 _BLOCK = 128  # columns of one program
-_PATHS = 4  # messages that it loads at once
+_PATHS = 8  # messages that it loads at once
 
 
 @kernel
-def _gains(
-    out: Any,
-    fresh: Any,
-    table: Any,
-    node: Any,
-    plus: Any,
-    minus: Any,
-    width: Any,
-    channels: Any,
-    row_step: Any,
-    model_step: Any,
-    blocks: Any,
-    BLOCK: tl.constexpr,  # noqa: N803 (Triton's constants)
-) -> None:
+def _gains(  # type: ignore[no-untyped-def]
+    out,
+    fresh,
+    table,
+    node,
+    plus,
+    minus,
+    width,
+    channels,
+    row_step,
+    model_step,
+    blocks,
+    BLOCK: tl.constexpr,  # noqa: N803
+):
     program = tl.program_id(0)
     row = (program // blocks).to(tl.int64)
     column = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
@@ -71,30 +71,29 @@ def message_gains(fresh: Tensor, table: Tensor, node: Tensor, *, plus: Tensor, m
 
 
 @kernel
-def _rows(
-    out: Any,
-    kept: Any,
-    sums: Any,
-    rest: Any,
-    messages: Any,
-    node: Any,
-    message: Any,
-    factor: Any,
-    source: Any,
-    start: Any,
-    weight: Any,
-    scale: Any,
-    inner: Any,
-    own: Any,
-    correction: Any,
-    root: Any,
-    width: Any,
-    rest_step: Any,
-    blocks: Any,
-    ROOT: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
+def _rows(  # type: ignore[no-untyped-def]
+    out,
+    kept,
+    sums,
+    rest,
+    messages,
+    node,
+    source,
+    start,
+    weight,
+    scale,
+    inner,
+    own,
+    correction,
+    root,
+    width,
+    rest_step,
+    blocks,
+    LATER: tl.constexpr,
+    ROOT: tl.constexpr,
+    BLOCK: tl.constexpr,
     PATHS: tl.constexpr,  # noqa: N803
-) -> None:
+):
     program = tl.program_id(0)
     row = (program // blocks).to(tl.int64)
     column = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
@@ -106,17 +105,16 @@ def _rows(
         place = at + tl.arange(0, PATHS)
         live = place < last
         sender = tl.load(source + place, mask=live, other=0)
-        times = tl.load(weight + place, mask=live, other=0.0) * tl.load(factor + sender, mask=live, other=0.0)
-        which = tl.load(message + sender, mask=live, other=0)
+        times = tl.load(weight + place, mask=live, other=0.0)
         tile = tl.load(
-            messages + which[:, None] * width + column[None, :], mask=live[:, None] & inside[None, :], other=0.0
+            messages + sender[:, None] * width + column[None, :], mask=live[:, None] & inside[None, :], other=0.0
         )
         total += tl.sum(tile * times[:, None], axis=0)
     mine = tl.load(inner + row)
     ends = tl.load(rest + here * rest_step + column, mask=inside, other=0.0)
     if mine >= 0:
-        which = tl.load(message + mine)
-        total += tl.load(own + mine) * tl.load(messages + which * width + column, mask=inside, other=0.0)
+        if LATER:
+            total += tl.load(own + mine) * tl.load(messages + mine * width + column, mask=inside, other=0.0)
         back = tl.load(correction + mine)
         if back != 0.0:
             total += back * tl.load(kept + here * width + column, mask=inside, other=0.0)
@@ -128,34 +126,34 @@ def _rows(
 
 def summed_rows(
     table: Tensor,
-    messages: Tensor,
     paths: Paths,
     *,
     nodes: int,
     node: Tensor,
-    message: Tensor,
-    factor: Tensor,
     scale: Tensor,
+    gain: Tensor | None,
+    source: Tensor,
+    weight: Tensor,
     own: Tensor,
     correction: Tensor,
     root: Tensor | None,
 ) -> Tensor:
     """Finished rows of the outer ball, [outer rows, models * width].
 
-    Row x is ``scale_x * (sum_x + over its paths weight * factor * message + own * own message + correction * kept
-    message) + rest_x``; the last two terms of the sum only where the row is in the inner ball too.
+    Row x is ``scale_x * (sum_x + over its paths weight * message + own * gain + correction * kept message) + rest_x``;
+    the last two terms of the sum only where the row is in the inner ball too.
 
     Args:
         table: kept messages [nodes], sums [nodes] and rest [nodes or 1], each models * width.
-        messages: what is sent, [any, models * width].
         paths: from the inner ball to the outer one.
         nodes: nodes in the union of masks.
         node: node of each outer row.
-        message: row in ``messages`` of each inner row.
-        factor: what its messages are multiplied with, [inner rows].
         scale: [outer rows].
-        own: what its message to itself is multiplied with, [inner rows].
-        correction: what its kept message is multiplied with, [inner rows].
+        gain: changes of messages [inner rows, models * width]; None if messages are the kept ones.
+        source: row in ``gain``, or in the kept messages, of each path.
+        weight: what each path's message is multiplied with.
+        own: what a row's own gain is multiplied with, [inner rows].
+        correction: what its own kept message is multiplied with, [inner rows].
         root: a new rest for inner rows [inner rows, models * width], or None if it does not change.
     """
     rows, width = len(node), table.shape[1]
@@ -165,10 +163,11 @@ def summed_rows(
     block, blocks = blocks_of(width, most=_BLOCK)
     _rows.launch(
         rows * blocks,
-        *(out, table, table[nodes:], table[2 * nodes :], messages, node, message, factor),
-        *(paths.source, paths.start, paths.weight, scale, inner, own, correction, out if root is None else root),
+        *(out, table, table[nodes:], table[2 * nodes :], table if gain is None else gain, node, source, paths.start),
+        *(weight, scale, inner, own, correction, out if root is None else root),
         *(width, width if len(table) > 2 * nodes + 1 else 0, blocks),
         warps=1,
+        LATER=gain is not None,
         ROOT=root is not None,
         BLOCK=block,
         PATHS=_PATHS,

@@ -161,15 +161,15 @@ class KeptSum:
         if jit.usable(self.table):
             return summed_rows(
                 self.table,
-                self.table,
                 paths,
                 nodes=nodes,
                 node=ball.node,
-                message=source.node,
-                factor=gain,
                 scale=scale,
+                gain=None,
+                source=source.node[paths.source],
+                weight=paths.weight * gain[paths.source],
                 own=own,
-                correction=torch.zeros_like(own),
+                correction=own,
                 root=None,
             )
         # each row: its kept sum, its rest, then its paths
@@ -235,15 +235,16 @@ class KeptSum:
         plus, minus = new.clone(), old.clone()
         plus[centre] = torch.where(removes, 0, plus[centre])
         minus[centre] = torch.where(removes, minus[centre], 0)
+        paths = rings.paths(inner, outer)
         return summed_rows(
             self.table,
-            message_gains(fresh, self.table, source.node, plus=plus, minus=minus),
-            rings.paths(inner, outer),
+            paths,
             nodes=len(self.graph.members),
             node=rings.balls[outer].node,
-            message=torch.arange(len(source.node), device=loops.device),
-            factor=torch.ones_like(loops),
             scale=scale,
+            gain=message_gains(fresh, self.table, source.node, plus=plus, minus=minus),
+            source=paths.source,
+            weight=paths.weight,
             own=loops,
             correction=correction,
             root=self._new_rest(changed),
