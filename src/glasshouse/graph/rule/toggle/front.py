@@ -9,6 +9,7 @@ from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Ball, Rings, grow
 from glasshouse.graph.rule.toggle.batching import LayerStep
+from glasshouse.graph.rule.toggle.fused import jit
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.plan import PATH_BYTES, ROW_BYTES, loss_bytes
 from glasshouse.graph.rule.toggle.segments import segment_sum, starts_of
@@ -79,4 +80,4 @@ def growth_costs(graph: MaskedGraph, front: Front, stage: LayerStep, *, shared: 
     paths += torch.where(front.removes, 0, graph.sources.count[front.targets])  # an added target receives too
     rows = (paths + starts.diff()).clamp(max=graph.size)
     cost = stage.layer.cost(shared=shared)
-    return rows * (cost.row + ROW_BYTES + loss_bytes(logits)) + paths * (cost.path + PATH_BYTES)
+    return rows * (cost.row + ROW_BYTES + loss_bytes(logits, fused=jit.usable(sent))) + paths * (cost.path + PATH_BYTES)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.toggle.batching import LayerStep
+from glasshouse.graph.rule.toggle.fused import jit
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import bag_sum
 
@@ -21,6 +22,8 @@ _EDGE_BYTES = 64  # index arrays for each edge and mask
 PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
 ROW_BYTES = 80  # likewise for each row
 _LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
+_FUSED_LOSS_BYTES = 8  # likewise where one pass does it
+_SEARCH_BYTES = 24  # for each walk out of a ball where only those that end in it again are listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +41,7 @@ class WorkPlan:
 
 
 def default_memory(device: torch.device) -> int:
-    """Bytes to use by default: 1 GiB on the CPU; on a GPU 16 GiB or two fifths of what is free.
+    """Bytes to use by default: 1 GiB on the CPU; on a GPU 32 GiB or two fifths of what is free.
 
     Example:
         >>> default_memory(torch.device("cpu")) == 2**30
@@ -47,7 +50,7 @@ def default_memory(device: torch.device) -> int:
     if device.type != "cuda":
         return 2**30
     free, _ = torch.cuda.mem_get_info(device)
-    return min(2**34, int(0.4 * free))
+    return min(2**35, int(0.4 * free))
 
 
 def make_plan(stages: Sequence[LayerStep], question: Question, *, memory: int) -> WorkPlan:
@@ -66,14 +69,14 @@ def make_plan(stages: Sequence[LayerStep], question: Question, *, memory: int) -
     return WorkPlan(models=models, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
 
 
-def loss_bytes(logits: int) -> int:
-    """Bytes of a changed row while its logits become losses.
+def loss_bytes(logits: int, *, fused: bool = False) -> int:
+    """Bytes of a changed row while its logits become losses; ``fused`` if one kernel does it.
 
     Example:
         >>> loss_bytes(2) > loss_bytes(0)
         True
     """
-    return logits * _LOSS_BYTES
+    return logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES)
 
 
 def target_costs(
@@ -88,17 +91,18 @@ def target_costs(
         spans: the balls that each stage reads and writes.
         logits: logits of one node, over all models.
     """
-    receivers = graph.receivers
+    receivers, fused = graph.receivers, jit.usable(graph.degree)
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
     rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
     balls = [rows]  # rows of ball 0, 1, ...: at most 1 + the sum over receivers
     for _ in range(max(outer for _, outer in spans) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
     wanted = [ball.squeeze(1)[targets] for ball in balls]
-    total = wanted[spans[-1][1]].clamp(max=most_rows) * loss_bytes(logits)
+    total = wanted[spans[-1][1]].clamp(max=most_rows) * loss_bytes(logits, fused=fused)
     for number, (stage, (inner, outer)) in enumerate(zip(stages, spans, strict=True)):
         cost = stage.layer.cost(shared=number == 0)
         paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
         row_count = wanted[outer].clamp(max=most_rows)
-        total += row_count * (cost.row + ROW_BYTES) + paths * (cost.path + PATH_BYTES)
+        around = fused and inner == outer
+        total += row_count * (cost.row + ROW_BYTES) + paths * (_SEARCH_BYTES if around else cost.path + PATH_BYTES)
     return total

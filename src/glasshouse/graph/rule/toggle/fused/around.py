@@ -27,7 +27,7 @@ def _search(  # type: ignore[no-untyped-def]
     first,
     other,
     steps,
-    BLOCK: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     here, whose = tl.load(node + row), tl.load(target + row)
@@ -64,7 +64,7 @@ def _collect(  # type: ignore[no-untyped-def]
     weight,
     extra,
     extra_weight,
-    BLOCK: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     here = tl.load(node + row)

@@ -31,7 +31,7 @@ def _margins(  # type: ignore[no-untyped-def]
     row_step,
     model_step,
     LINES: tl.constexpr,
-    BLOCK: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,
 ):
     line = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)
     live = line < count
@@ -79,7 +79,7 @@ def _sums(  # type: ignore[no-untyped-def]
     start,
     width,
     LINES: tl.constexpr,
-    BLOCK: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,
 ):
     segment = tl.program_id(0).to(tl.int64)
     first, last = tl.load(start + segment), tl.load(start + segment + 1)

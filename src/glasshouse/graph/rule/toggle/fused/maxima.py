@@ -28,8 +28,8 @@ def _ranks(  # type: ignore[no-untyped-def]
     width,
     size,
     blocks,
-    RANKS: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
+    RANKS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0)
     row = (program // blocks).to(tl.int64)
@@ -103,9 +103,9 @@ def _toggled(  # type: ignore[no-untyped-def]
     width,
     size,
     blocks,
-    FIRST: tl.constexpr,  # noqa: N803
-    RANKS: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
+    FIRST: tl.constexpr,
+    RANKS: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0)
     row = (program // blocks).to(tl.int64)
@@ -154,12 +154,12 @@ def _toggled(  # type: ignore[no-untyped-def]
             path = first
             for at in range(tl.load(sender_start + here), tl.load(sender_start + here + 1)):
                 name = tl.load(other + at)
-                if path < last:
-                    if tl.load(kind + tl.load(source + path)) == 2:  # an added target is not in the list of senders
-                        path += 1
-                same = False
-                if path < last:
-                    same = tl.load(source_node + tl.load(source + path)) == name
+                # an added target is not in the list of senders
+                path += (tl.load(kind + tl.load(source + path, mask=path < last, other=0)) == 2).to(tl.int64) * (
+                    path < last
+                )
+                one = tl.load(source + path, mask=path < last, other=0)
+                same = (path < last) & (tl.load(source_node + one) == name)
                 if same:
                     path += 1
                 else:

@@ -30,7 +30,7 @@ def _gains(  # type: ignore[no-untyped-def]
     row_step,
     model_step,
     blocks,
-    BLOCK: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,
 ):
     program = tl.program_id(0)
     row = (program // blocks).to(tl.int64)
@@ -92,7 +92,7 @@ def _rows(  # type: ignore[no-untyped-def]
     LATER: tl.constexpr,
     ROOT: tl.constexpr,
     BLOCK: tl.constexpr,
-    PATHS: tl.constexpr,  # noqa: N803
+    PATHS: tl.constexpr,
 ):
     program = tl.program_id(0)
     row = (program // blocks).to(tl.int64)

@@ -47,7 +47,8 @@ class Maximum:
         ranks = 2 if shared else _RANKS
         return Cost(
             node=values * (2 * size + 4 * ranks) + models * out * size,
-            row=values * (5 * size + 16) + models * out * 3 * size,  # 16: positions that a maximum reports
+            # a kernel writes the new maxima alone; torch has several copies, and positions that a maximum reports
+            row=values * (2 * size if jit.usable(self.weight) else 5 * size + 16) + models * out * 3 * size,
             path=32,
         )
 
