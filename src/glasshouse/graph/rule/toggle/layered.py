@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -15,6 +15,7 @@ from glasshouse.graph.rule.toggle.balls import Rings, draw_rings, target_ball
 from glasshouse.graph.rule.toggle.batching import LayerStep, batch_layers, can_batch
 from glasshouse.graph.rule.toggle.front import Front, growth_costs
 from glasshouse.graph.rule.toggle.layers.base import Kept
+from glasshouse.graph.rule.toggle.layers.sparse_maximum import for_features
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph, coalesce, mask_graph
 from glasshouse.graph.rule.toggle.plan import WorkPlan, make_plan, target_costs
 from glasshouse.graph.rule.toggle.registry import register_engine
@@ -40,19 +41,25 @@ class Layered:
 
     def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
-        first = batch_layers(models[:1])
+        first = _suited(batch_layers(models[:1]), question)
         dtype = _dtype(models[0])
         edges = coalesce(question.edge_index, question.size, dtype)
-        plan = make_plan(first, question, memory=memory)
+        plan = make_plan(first, question, models=len(models), memory=memory)
         parts = []
         for models_at in range(0, len(models), plan.models):
-            stages = batch_layers(models[models_at : models_at + plan.models])
+            stages = _suited(batch_layers(models[models_at : models_at + plan.models]), question)
             rows = []
             for masks_at in range(0, len(question.masks), plan.masks):
                 graph = mask_graph(edges, question.masks[masks_at : masks_at + plan.masks])
                 rows.append(_answer(stages, graph, question, dtype=dtype, plan=plan))
             parts.append(torch.cat(rows, dim=1))
         return torch.cat(parts)
+
+
+def _suited(stages: Sequence[LayerStep], question: Question) -> list[LayerStep]:
+    """The stages, with the first one in the form that suits the features."""
+    first, *rest = stages
+    return [replace(first, layer=for_features(first.layer, question.x, question.edge_index)), *rest]
 
 
 def _dtype(model: Model) -> torch.dtype:

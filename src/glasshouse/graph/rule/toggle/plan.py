@@ -53,20 +53,21 @@ def default_memory(device: torch.device) -> int:
     return min(2**35, int(0.4 * free))
 
 
-def make_plan(stages: Sequence[LayerStep], question: Question, *, memory: int) -> WorkPlan:
+def make_plan(stages: Sequence[LayerStep], question: Question, *, models: int, memory: int) -> WorkPlan:
     """As many models and masks at once as fit; at least one of each.
 
     Args:
         stages: the stages of one model.
         question: sizes of graph and masks.
+        models: how many there are.
         memory: bytes.
     """
     kept = int(memory * _KEPT_SHARE)
     for_model = question.size * sum(stage.layer.cost(shared=i == 0).node for i, stage in enumerate(stages))
     for_graph = question.edge_index.shape[1] * _EDGE_BYTES
-    models = max(1, (kept - for_graph) // max(for_model, 1))
-    masks = max(1, kept // max(for_model * min(models, 64) + for_graph, 1))
-    return WorkPlan(models=models, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
+    at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
+    masks = max(1, kept // max(for_model * at_once + for_graph, 1))
+    return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
 
 
 def loss_bytes(logits: int, *, fused: bool = False) -> int:

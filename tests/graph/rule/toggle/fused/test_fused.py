@@ -9,7 +9,6 @@ from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggle import toggle_losses
 from tests.graph.random_graphs import Case, depths, random_cases, random_models, seeds
-from tests.graph.rule.toggle.test_layered import hub_case
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 BOTH: tuple[Hops, ...] = ("model", "affected")
