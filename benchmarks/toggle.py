@@ -179,7 +179,8 @@ def main() -> None:
     lines = [
         f"Engine `{options.engine}` on {machine}, torch {torch.__version__}, Python {platform.python_version()};",
         f"{options.shadows} shadow models and the target, {options.masks} masks, half of the nodes as targets.",
-        "`hubs` and `wide` are made up (made_graphs.py); hubs-gcn has all nodes as targets, hubs-gcn-3 (three layers) 4 000.",
+        "`hubs` and `wide` are made up (made_graphs.py); hubs-gcn has all nodes as targets, hubs-gcn-3 (three layers)",
+        "4 000 of them.",
         f"Both loops are measured on {options.sampled} sampled pairs, with one thread or all, whichever is faster: the",
         "exact one with ego-nets as large as needed, the lean one with 2-hop ego-nets, wrong at the border. The",
         "first call includes compiling. Peak memory is the GPU's, or the whole process's on a CPU. Error is the",

@@ -22,7 +22,7 @@ _EDGE_BYTES = 64  # index arrays for each edge and mask
 PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
 ROW_BYTES = 80  # likewise for each row
 _LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
-_FUSED_LOSS_BYTES = 8  # likewise where one pass does it
+_FUSED_LOSS_BYTES = 2  # likewise where one pass does it
 _SEARCH_BYTES = 24  # for each walk out of a ball where only those that end in it again are listed
 
 

@@ -16,16 +16,17 @@ from glasshouse.graph.rule.toggle.fused.jit import blocks_of, kernel
 __all__ = ["narrow_sums", "row_margins"]
 
 tl: Any = None  # triton.language, filled in by the first launch
-_TILE = 1024  # logits that one program works on
+_TILE = 512  # logits that one program works on
 _LINES = 256  # rows that one program adds at once
 
 
 @kernel
 def _margins(  # type: ignore[no-untyped-def]
-    out,
+    total,
+    offset,
     logits,
     label,
-    count,
+    rows,
     models,
     classes,
     row_step,
@@ -33,21 +34,19 @@ def _margins(  # type: ignore[no-untyped-def]
     LINES: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    line = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)
-    live = line < count
-    row = line // models
+    row = tl.program_id(0).to(tl.int64) * LINES + tl.arange(0, LINES)
+    live = row < rows
     own = tl.load(label + row, mask=live, other=0)
     column = tl.arange(0, BLOCK)
-    place = (row * row_step + (line % models) * model_step)[:, None] + column[None, :]
-    value = tl.load(logits + place, mask=live[:, None] & (column < classes)[None, :], other=float("-inf"))
-    mine = column[None, :] == own[:, None]
-    truth = tl.sum(tl.where(mine, value, 0.0), axis=1)
-    others = tl.where(mine, float("-inf"), value)
-    highest = tl.max(others, axis=1)
-    highest = tl.where(highest == float("-inf"), 0.0, highest)
-    total = tl.sum(tl.exp(others - highest[:, None]), axis=1).to(tl.float64)
-    total = tl.log(tl.where(live, total, 1.0)) + (highest.to(tl.float64) - truth.to(tl.float64))
-    tl.store(out + line, total, mask=live)
+    other = live[:, None] & (column < classes)[None, :] & (column[None, :] != own[:, None])
+    for model in range(models):
+        place = logits + row * row_step + model * model_step
+        value = tl.load(place[:, None] + column[None, :], mask=other, other=float("-inf"))
+        highest = tl.max(value, axis=1)
+        highest = tl.where(highest == float("-inf"), 0.0, highest)
+        tl.store(total + row * models + model, tl.sum(tl.exp(value - highest[:, None]), axis=1), mask=live)
+        truth = tl.load(place + own, mask=live, other=0.0)
+        tl.store(offset + row * models + model, highest.to(tl.float64) - truth.to(tl.float64), mask=live)
 
 
 def row_margins(logits: Tensor, labels: Tensor) -> Tensor:
@@ -59,17 +58,18 @@ def row_margins(logits: Tensor, labels: Tensor) -> Tensor:
     """
     rows, models, classes = logits.shape
     logits = logits if logits.stride(2) == 1 else logits.contiguous()
-    out = torch.empty(rows, models, dtype=torch.float64, device=logits.device)
+    total = logits.new_empty(rows, models)
+    offset = torch.empty(rows, models, dtype=torch.float64, device=logits.device)
     block, _ = blocks_of(classes, most=2**20)
     lines = max(1, _TILE // block)
-    count = rows * models
     _margins.launch(
-        -(-count // lines),
-        *(out, logits, labels, count, models, classes, logits.stride(0), logits.stride(1)),
+        -(-rows // lines),
+        *(total, offset, logits, labels, rows, models, classes, logits.stride(0), logits.stride(1)),
+        warps=1 if block <= _TILE else 4,
         LINES=lines,
         BLOCK=block,
     )
-    return out
+    return total.double().log_().add_(offset)
 
 
 @kernel

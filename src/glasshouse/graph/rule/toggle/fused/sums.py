@@ -14,7 +14,7 @@ __all__ = ["message_gains", "summed_rows"]
 
 tl: Any = None  # triton.language, filled in by the first launch
 _BLOCK = 128  # columns of one program
-_PATHS = 8  # messages that it loads at once
+_UNIT = 4  # values that a GPU loads in one instruction, where the rows allow it
 
 
 @kernel
@@ -86,15 +86,17 @@ def _rows(  # type: ignore[no-untyped-def]
     own,
     correction,
     root,
-    width,
-    rest_step,
+    units,
+    rest_units,
     blocks,
+    UNIT: tl.constexpr,
     LATER: tl.constexpr,
     ROOT: tl.constexpr,
     BLOCK: tl.constexpr,
     PATHS: tl.constexpr,
 ):
     program = tl.program_id(0)
+    width, rest_step = units * UNIT, rest_units * UNIT
     row = (program // blocks).to(tl.int64)
     column = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
     inside = column < width
@@ -122,6 +124,16 @@ def _rows(  # type: ignore[no-untyped-def]
             ends = tl.load(root + mine * width + column, mask=inside, other=0.0)
     total = total * tl.load(scale + row) + ends
     tl.store(out + row * width + column, total, mask=inside)
+
+
+def paths_at_once(mean: float) -> int:
+    """How many messages a program loads at once, for rows with so many on average.
+
+    Example:
+        >>> paths_at_once(1.3), paths_at_once(6.0)
+        (2, 8)
+    """
+    return 2 if mean < 2 else 4 if mean < 4 else 8
 
 
 def summed_rows(
@@ -161,15 +173,17 @@ def summed_rows(
     inner = torch.full_like(node, -1)
     inner[paths.inside] = torch.arange(len(paths.inside), device=node.device)
     block, blocks = blocks_of(width, most=_BLOCK)
+    unit = _UNIT if width % _UNIT == 0 else 1
     _rows.launch(
         rows * blocks,
         *(out, table, table[nodes:], table[2 * nodes :], table if gain is None else gain, node, source, paths.start),
         *(weight, scale, inner, own, correction, out if root is None else root),
-        *(width, width if len(table) > 2 * nodes + 1 else 0, blocks),
+        *(width // unit, width // unit if len(table) > 2 * nodes + 1 else 0, blocks),
         warps=1,
+        UNIT=unit,
         LATER=gain is not None,
         ROOT=root is not None,
         BLOCK=block,
-        PATHS=_PATHS,
+        PATHS=paths_at_once(len(source) / max(rows, 1)),
     )
     return out

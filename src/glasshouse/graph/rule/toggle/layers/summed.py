@@ -82,7 +82,8 @@ class Summed:
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
         size = self.models * self.width * self.item
-        return Cost(node=(3 + (self.root is not None)) * size, row=4 * size, path=32)
+        fused = self.weight is not None and jit.usable(self.weight)  # kernels write rows and changes of messages alone
+        return Cost(node=(3 + (self.root is not None)) * size, row=(2 if fused else 4) * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
