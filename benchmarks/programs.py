@@ -197,8 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     place = torch.cuda.get_device_name() if options.device == "cuda" else f"{torch.get_num_threads()} CPU threads"
     lines = [
         f"Times on {place}, torch {torch.__version__}, Python {platform.python_version()}; {options.graph}, eight",
-        f"shadow models and the target, {options.masks} masks, {options.share:.0%} of the nodes as targets (a quarter of",
-        f"these for layers of unknown type). Medians of {options.repeats} turns.",
+        f"shadow models and the target, {options.masks} masks, {options.share:.0%} of the nodes as targets (a quarter",
+        f"of these for layers of unknown type). Medians of {options.repeats} turns.",
         "",
         "| what | first s | second s | second over first |",
         "| --- | --- | --- | --- |",

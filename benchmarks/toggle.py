@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from ego_nets import ego_losses
+from made_graphs import hub_graph, wide_graph
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -29,11 +30,13 @@ from glasshouse.graph.rule.toggle import toggle_losses
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A data set, an architecture and the paper's hidden width for the pair."""
+    """A data set, an architecture, the paper's hidden width for the pair, and how many nodes are targets."""
 
     data: str
     architecture: str
     hidden: int
+    layers: int = 2
+    targets: int | None = None  # None: half of the nodes
 
 
 CASES = {
@@ -43,12 +46,16 @@ CASES = {
     "photo-gat": Case(data="amazon-photo", architecture="gat", hidden=64),
     "github-sage": Case(data="github", architecture="sage", hidden=64),
     "flickr-gcn": Case(data="flickr", architecture="gcn", hidden=128),
+    "hubs-gcn": Case(data="hubs", architecture="gcn", hidden=64, targets=169_343),
+    "hubs-gcn-3": Case(data="hubs", architecture="gcn", hidden=64, layers=3, targets=4000),
+    "wide-sage": Case(data="wide", architecture="sage", hidden=128),
 }
 
 
 def load(name: str) -> Data:
     """A graph by name; Flickr's features are made up, because the file that holds them was not available."""
-    return _flickr() if name == "flickr" else load_graph(name)
+    made = {"flickr": _flickr, "hubs": hub_graph, "wide": wide_graph}
+    return made[name]() if name in made else load_graph(name)
 
 
 def _flickr() -> Data:
@@ -111,13 +118,13 @@ def measure(name: str, options: Options) -> str:
     data = load(case.data).to(options.device)
     size, classes = int(data.num_nodes or 0), int(data.y.max()) + 1
     models: list[GNN] = [
-        build_gnn(case.architecture, features=data.x.shape[1], hidden=case.hidden, classes=classes)
+        build_gnn(case.architecture, features=data.x.shape[1], hidden=case.hidden, classes=classes, layers=case.layers)
         .to(options.device)
         .eval()
         for _ in range(options.shadows + 1)
     ]
     masks = (torch.rand(options.masks, size) < 0.5).to(options.device)
-    nodes = torch.randperm(size)[: size // 2].to(options.device)
+    nodes = torch.randperm(size)[: case.targets or size // 2].to(options.device)
     results: list[Tensor] = []
 
     def run() -> None:
@@ -172,6 +179,8 @@ def main() -> None:
     lines = [
         f"Engine `{options.engine}` on {machine}, torch {torch.__version__}, Python {platform.python_version()};",
         f"{options.shadows} shadow models and the target, {options.masks} masks, half of the nodes as targets.",
+        "`hubs` and `wide` are made up (made_graphs.py); hubs-gcn has all nodes as targets, hubs-gcn-3 (three layers)",
+        "4 000 of them.",
         f"Both loops are measured on {options.sampled} sampled pairs, with one thread or all, whichever is faster: the",
         "exact one with ego-nets as large as needed, the lean one with 2-hop ego-nets, wrong at the border. The",
         "first call includes compiling. Peak memory is the GPU's, or the whole process's on a CPU. Error is the",

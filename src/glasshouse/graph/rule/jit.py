@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from numba import types
@@ -64,4 +64,4 @@ def choose_by_type(function: Callable[P, R], choices: Mapping[type, Callable[P, 
         kernel: Any = choices.get(getattr(first, "instance_class", type(None)))
         return None if kernel is None else kernel.py_func  # numba compiles it again, with the same options
 
-    overload(function, jit_options=_INNER, strict=False)(chosen)
+    overload(function, jit_options=cast("Any", _INNER), strict=False)(chosen)

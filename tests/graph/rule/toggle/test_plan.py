@@ -38,12 +38,12 @@ def star(leaves: int) -> Question:
 
 
 def test_one_model_and_one_mask_are_the_least_however_little_memory_there_is() -> None:
-    plan = make_plan(COSTS, star(50), memory=1)
+    plan = make_plan(COSTS, star(50), models=999, memory=1)
     assert (plan.models, plan.masks) == (1, 1)
 
 
 def test_more_memory_never_means_less_at_once_and_temporary_arrays_stay_small_enough_for_torch() -> None:
-    plans = [make_plan(COSTS, star(50), memory=2**power) for power in range(10, 45)]
+    plans = [make_plan(COSTS, star(50), models=999, memory=2**power) for power in range(10, 45)]
     for fewer, more in itertools.pairwise(plans):
         assert fewer.models <= more.models
         assert fewer.temporary <= more.temporary <= 2**34

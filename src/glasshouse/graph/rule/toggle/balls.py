@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.around import senders_within
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import expand, lookup, starts_of
 
@@ -132,7 +134,7 @@ def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, fi
 
     One sort gives both the distinct rows and the order of the paths.
     """
-    size = len(graph.members)
+    size, inner = len(graph.members), len(ball.keys)
     entry, source = expand(graph.receivers.start[ball.node], graph.receivers.count[ball.node])
     keys = ball.target[source] * size + graph.receivers.other[entry]
     weight = graph.receivers.weight[entry]
@@ -142,24 +144,30 @@ def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, fi
         weight = torch.cat([weight, back_weight])
     paths = len(keys)
     ordered, order = torch.cat([keys, ball.keys]).sort(stable=True)
-    distinct = torch.ones_like(ordered, dtype=torch.bool)
-    distinct[1:] = ordered[1:] != ordered[:-1]
-    row = distinct.cumsum(0) - 1
+    row = torch.zeros_like(ordered)
+    torch.cumsum(ordered[1:] != ordered[:-1], 0, out=row[1:])
+    # Rows of the ball and paths are told apart by scattering, with a spare last place for the others: a boolean
+    # index would make a GPU wait for the number of hits, which is known here.
     is_path = order < paths
-    inside = torch.empty_like(ball.keys)
-    inside[order[~is_path] - paths] = row[~is_path]
-    new_keys = ordered[distinct]
-    order = order[is_path]
+    inside = row.new_empty(inner + 1)
+    inside[torch.where(is_path, inner, order - paths)] = row
+    inside = inside[:-1]
+    place = torch.where(is_path, is_path.cumsum(0) - 1, paths)
+    path_row, path = row.new_empty(2, paths + 1)
+    path_row[place], path[place] = row, order
+    path_row, path = path_row[:-1], path[:-1]
+    new_keys = ordered.new_empty(int(row[-1]) + 1 if len(row) else 0)
+    new_keys[row] = ordered
     result = Paths(
-        source=source[order],
-        start=starts_of(row[is_path], len(new_keys)),
-        weight=weight[order],
+        source=source[path],
+        start=starts_of(path_row, len(new_keys)),
+        weight=weight[path],
         inside=inside,
     )
     change = graph.degree.new_zeros(len(new_keys))
     if first:  # ball 0: the paths just found are the target's own messages
         sign = 1 - 2 * removes[result.source].to(change.dtype)
-        change[row[is_path]] = sign * result.weight
+        change[path_row] = sign * result.weight
     else:
         change[inside] = ball.degree_change
     target = new_keys // size
@@ -176,16 +184,18 @@ def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, fi
 def _paths_to_added(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Paths from rows of a ball to added targets: keys of the receiving rows, source rows and weights."""
     size = len(graph.members)
-    added = (~removes).nonzero().squeeze(1)
-    entry, owner = expand(graph.sources.start[targets[added]], graph.sources.count[targets[added]])
-    target = added[owner]
+    count = torch.where(removes, 0, graph.sources.count[targets])
+    entry, target = expand(graph.sources.start[targets], count)
     source, found = lookup(ball.keys, target * size + graph.sources.other[entry])
+    found = found.nonzero().squeeze(1)
     target = target[found]
-    return target * size + targets[target], source[found], graph.sources.weight[entry][found]
+    return target * size + targets[target], source[found], graph.sources.weight[entry[found]]
 
 
 def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list[Paths]) -> Paths:
     """Paths between rows of the outermost ball."""
+    if jit.usable(ball.node):
+        return _paths_within_fused(graph, ball, removes)
     size = len(graph.members)
     entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
     source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
@@ -203,3 +213,18 @@ def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list
         weight=torch.cat([weight, own_weight])[order],
         inside=torch.arange(len(ball.keys), device=row.device),
     )
+
+
+def _paths_within_fused(graph: MaskedGraph, ball: Ball, removes: Tensor) -> Paths:
+    """The same on a GPU, without arrays of all the senders that are not in the ball."""
+    added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight
+    source, weight, start = senders_within(
+        graph.sources,
+        ball.node,
+        ball.target,
+        starts_of(ball.target, len(removes)),
+        torch.where(added, ball.centre[ball.target], -1),
+        ball.degree_change,
+    )
+    every = torch.arange(len(ball.keys), device=ball.keys.device)
+    return Paths(source=source, start=start, weight=weight, inside=every)

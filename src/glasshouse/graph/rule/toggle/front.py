@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Ball, Rings, grow
+from glasshouse.graph.rule.toggle.fused import jit
 from glasshouse.graph.rule.toggle.layers.base import Layer
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.plan import PATH_BYTES, ROW_BYTES, loss_bytes
@@ -79,4 +80,4 @@ def growth_costs(graph: MaskedGraph, front: Front, layer: Layer, *, shared: bool
     paths += torch.where(front.removes, 0, graph.sources.count[front.targets])  # an added target receives too
     rows = (paths + starts.diff()).clamp(max=graph.size)
     cost = layer.cost(shared=shared)
-    return rows * (cost.row + ROW_BYTES + loss_bytes(logits)) + paths * (cost.path + PATH_BYTES)
+    return rows * (cost.row + ROW_BYTES + loss_bytes(logits, fused=jit.usable(sent))) + paths * (cost.path + PATH_BYTES)

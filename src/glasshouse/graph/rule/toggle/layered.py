@@ -51,7 +51,7 @@ class Layered:
         first = place(lower(models[:1], question), radius=radius)
         dtype = first[-1].operation.result.sample.dtype
         edges = coalesce(question.edge_index, question.size, dtype)
-        plan = make_plan([one.cost() for one in first], question, memory=memory)
+        plan = make_plan([one.cost() for one in first], question, models=len(models), memory=memory)
         parts = []
         for models_at in range(0, len(models), plan.models):
             some = models[models_at : models_at + plan.models]

@@ -47,7 +47,7 @@ def toggle_losses(
             engine's name.
         hops: ``"model"`` sums over N_L(v) as in the theorem, ``"affected"`` over every member whose prediction
             changes (one hop further if a layer divides by degrees).
-        memory: bytes that the work may take; by default 1 GiB on the CPU; on a GPU 16 GiB or two
+        memory: bytes that the work may take; by default 1 GiB on the CPU; on a GPU 32 GiB or two
             fifths of what is free.
 
     Example:

@@ -16,6 +16,7 @@ from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.stacked import RowFunction, stacked_rows
 from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.toggle.layers.base import Layer
+from glasshouse.graph.rule.toggle.layers.sparse_maximum import for_features
 from glasshouse.graph.rule.toggle.layers.unknown import Unknown
 
 __all__ = ["Builder", "MessageOperation", "Operation", "RowOperation", "Slot", "lower", "sources_of"]
@@ -161,7 +162,9 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
             slots[step.name] = build.rows(function, *sources)
     if manners.probabilities:
         build.rows(_log, slots[program.output])
-    return _in_use(build.operations, build.operations[-1].result if manners.probabilities else slots[program.output])
+    return _in_use(
+        build.operations, build.operations[-1].result if manners.probabilities else slots[program.output], question
+    )
 
 
 def _layer(
@@ -202,10 +205,17 @@ def _place(root: Any, question: Question) -> tuple[torch.device, torch.dtype]:
     return question.x.device, question.x.dtype
 
 
-def _in_use(operations: Sequence[Operation], output: Slot) -> list[Operation]:
+def _suited(operation: Operation, question: Question) -> Operation:
+    """An operation that reads the features, in the form that suits them."""
+    if not isinstance(operation, MessageOperation) or operation.source.number != 0:
+        return operation
+    return replace(operation, layer=for_features(operation.layer, question.x, question.edge_index))
+
+
+def _in_use(operations: Sequence[Operation], output: Slot, question: Question) -> list[Operation]:
     """The operations up to the one that makes the output; an activation may write into what only it reads."""
     last = next(place for place, one in enumerate(operations) if one.result is output)
-    used = list(operations[: last + 1])
+    used = [_suited(one, question) for one in operations[: last + 1]]
     read = [slot.number for one in used for slot in sources_of(one)]
     fresh = {one.result.number for one in used if isinstance(one, MessageOperation) and one.result is not output}
     return [

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.question import Question
+from glasshouse.graph.rule.toggle.fused import jit
 from glasshouse.graph.rule.toggle.layers.base import Cost
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import bag_sum
@@ -22,6 +23,8 @@ _EDGE_BYTES = 64  # index arrays for each edge and mask
 PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
 ROW_BYTES = 80  # likewise for each row
 _LOSS_BYTES = 60  # for each logit of a changed row while it becomes a loss, in float64
+_FUSED_LOSS_BYTES = 2  # likewise where one pass does it
+_SEARCH_BYTES = 24  # for each walk out of a ball where only those that end in it again are listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,7 @@ class WorkPlan:
 
 
 def default_memory(device: torch.device) -> int:
-    """Bytes to use by default: 1 GiB on the CPU; on a GPU 16 GiB or two fifths of what is free.
+    """Bytes to use by default: 1 GiB on the CPU; on a GPU 32 GiB or two fifths of what is free.
 
     Example:
         >>> default_memory(torch.device("cpu")) == 2**30
@@ -48,33 +51,34 @@ def default_memory(device: torch.device) -> int:
     if device.type != "cuda":
         return 2**30
     free, _ = torch.cuda.mem_get_info(device)
-    return min(2**34, int(0.4 * free))
+    return min(2**35, int(0.4 * free))
 
 
-def make_plan(costs: Sequence[Cost], question: Question, *, memory: int) -> WorkPlan:
+def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory: int) -> WorkPlan:
     """As many models and masks at once as fit; at least one of each.
 
     Args:
         costs: of the operations of one model.
         question: sizes of graph and masks.
+        models: how many there are.
         memory: bytes.
     """
     kept = int(memory * _KEPT_SHARE)
     for_model = question.size * sum(cost.node for cost in costs)
     for_graph = question.edge_index.shape[1] * _EDGE_BYTES
-    models = max(1, (kept - for_graph) // max(for_model, 1))
-    masks = max(1, kept // max(for_model * min(models, 64) + for_graph, 1))
-    return WorkPlan(models=models, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
+    at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
+    masks = max(1, kept // max(for_model * at_once + for_graph, 1))
+    return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
 
 
-def loss_bytes(logits: int) -> int:
-    """Bytes of a changed row while its logits become losses.
+def loss_bytes(logits: int, *, fused: bool = False) -> int:
+    """Bytes of a changed row while its logits become losses; ``fused`` if one kernel does it.
 
     Example:
         >>> loss_bytes(2) > loss_bytes(0)
         True
     """
-    return logits * _LOSS_BYTES
+    return logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES)
 
 
 def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[Placed], *, logits: int) -> Tensor:
@@ -86,7 +90,7 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[Placed], 
         placed: the operations of all models, and the balls that they read and write.
         logits: logits of one node, over all models.
     """
-    receivers = graph.receivers
+    receivers, fused = graph.receivers, jit.usable(graph.degree)
     most_rows, most_paths = graph.size, max(len(receivers.other), 1)
     working = [(one.inner, one.outer, one.cost()) for one in placed if one.outer is not None]
     rows = torch.ones_like(graph.degree, dtype=torch.float64).unsqueeze(1)
@@ -94,10 +98,12 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[Placed], 
     for _ in range(max(outer for _, outer, _ in working) + 1):
         balls.append(bag_sum(balls[-1], receivers.other, receivers.start) + 1)
     wanted = [ball.squeeze(1)[targets] for ball in balls]
-    total = wanted[working[-1][1]].clamp(max=most_rows) * loss_bytes(logits)
+    total = wanted[working[-1][1]].clamp(max=most_rows) * loss_bytes(logits, fused=fused)
     for inner, outer, cost in working:
-        paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
         row_count = wanted[outer].clamp(max=most_rows)
-        total += row_count * (cost.row + ROW_BYTES * (cost.path > 0))
-        total += paths * (cost.path + PATH_BYTES) * (cost.path > 0)
+        total += row_count * cost.row
+        if cost.path:  # a layer, which needs index arrays
+            paths = wanted[inner + 1].clamp(max=most_paths)  # walks out of the inner ball
+            around = fused and inner == outer
+            total += row_count * ROW_BYTES + paths * (_SEARCH_BYTES if around else cost.path + PATH_BYTES)
     return total

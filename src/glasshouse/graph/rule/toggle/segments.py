@@ -7,7 +7,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.ends import narrow_sums
+
 __all__ = ["bag_sum", "distinct", "expand", "lookup", "segment_sum", "slices_within", "starts_of"]
+
+_NARROW = 64  # columns up to which a GPU sums a segment in blocks of rows; one thread a column would take too long
 
 
 def expand(start: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
@@ -57,6 +62,8 @@ def segment_sum(values: Tensor, start: Tensor) -> Tensor:
         tensor([[1.],
                 [2.]])
     """
+    if 0 < values.shape[1] <= _NARROW and jit.usable(values):
+        return narrow_sums(values, start)
     return bag_sum(values, torch.arange(len(values), device=values.device), start)
 
 

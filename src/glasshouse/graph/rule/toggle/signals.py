@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Rings
+from glasshouse.graph.rule.toggle.row_losses import row_losses
 from glasshouse.graph.rule.toggle.segments import segment_sum, starts_of
-from glasshouse.losses import tensor_losses
 
 __all__ = ["Ends"]
 
@@ -30,13 +30,13 @@ class Ends:
     @classmethod
     def of(cls, labels: Tensor, logits: Tensor) -> Ends:
         """From the labels [N] and the kept logits [N, models, classes]."""
-        loss = tensor_losses(logits, _safe(labels, logits).unsqueeze(1))
+        loss = row_losses(logits, _safe(labels, logits))
         return cls(labels=labels, kept_loss=loss, classes=int(logits.shape[-1]))
 
     def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
         """Eq. (6) from the toggled logits [rows, models, classes] of the outermost ball, [targets, models]."""
         ball = rings.balls[outer]
-        after = tensor_losses(logits, _safe(self.labels[ball.node], logits).unsqueeze(1))
+        after = row_losses(logits, _safe(self.labels[ball.node], logits))
         removed = rings.removes.unsqueeze(1)
         own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
         change = after - self.kept_loss[ball.node]

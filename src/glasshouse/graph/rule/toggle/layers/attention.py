@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Ball, Paths, Rings
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.attention import Scored, attended, attended_afresh, attended_update
 from glasshouse.graph.rule.toggle.layers.base import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import expand, lookup, segment_sum, slices_within, starts_of
@@ -62,21 +64,18 @@ class Attention:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
         wide = self.weight.shape[0] * self.weight.shape[2] * self.weight.element_size()
         narrow = self.weight.shape[0] * self.heads * self.weight.element_size()
+        if jit.usable(self.weight):  # kernels store nothing for a path
+            return Cost(node=3 * wide + 4 * narrow, row=4 * wide + 4 * narrow, path=32)
         return Cost(node=3 * wide + 4 * narrow, row=4 * wide + 4 * narrow, path=3 * wide + 6 * narrow + 64)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptAttention, Tensor]:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
         values, sent, received = (under_every_mask(part, graph) for part in self.scores(inputs))
-        highest, below, above = torch.empty_like(sent), torch.empty_like(sent), torch.empty_like(values)
-        sources = graph.sources
-        for part in slices_within((sources.count + 1) * self.cost(shared=False).path, limit):
-            rows = torch.arange(part.start, part.stop, device=values.device)
-            entry, owner = expand(sources.start[rows], sources.count[rows])
-            other = sources.other[entry]
-            softmax = _Softmax(received=received[rows], slope=self.slope)
-            softmax.add(values[other], sent[other], owner, sources.weight[entry])
-            softmax.add(values[rows], sent[rows], torch.arange(len(rows), device=rows.device), None)
-            highest[part], below[part], above[part] = softmax.sums()
+        if jit.usable(values):
+            scored = Scored(values=values, sent=sent, received=received)
+            highest, below, above = attended(scored, graph, slope=self.slope)
+        else:
+            highest, below, above = self._sums(values, sent, received, graph, limit)
         kept = KeptAttention(
             layer=self,
             graph=graph,
@@ -90,6 +89,22 @@ class Attention:
         )
         return kept, self.combine(above, below)
 
+    def _sums(
+        self, values: Tensor, sent: Tensor, received: Tensor, graph: MaskedGraph, limit: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Largest scores, denominators and numerators of all nodes."""
+        highest, below, above = torch.empty_like(sent), torch.empty_like(sent), torch.empty_like(values)
+        sources = graph.sources
+        for part in slices_within((sources.count + 1) * self.cost(shared=False).path, limit):
+            rows = torch.arange(part.start, part.stop, device=values.device)
+            entry, owner = expand(sources.start[rows], sources.count[rows])
+            other = sources.other[entry]
+            softmax = _Softmax(received=received[rows], slope=self.slope)
+            softmax.add(values[other], sent[other], owner, sources.weight[entry])
+            softmax.add(values[rows], sent[rows], torch.arange(len(rows), device=rows.device), None)
+            highest[part], below[part], above[part] = softmax.sums()
+        return highest, below, above
+
     def scores(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Values [rows, models * heads, channels] and the scores of senders and receivers [rows, models * heads]."""
         models, heads, channels = self.source.shape
@@ -99,8 +114,12 @@ class Attention:
 
     def combine(self, above: Tensor, below: Tensor) -> Tensor:
         """Outputs [rows, models, out] from numerators and denominators."""
+        return self.finish(above / below.unsqueeze(2))
+
+    def finish(self, rows: Tensor) -> Tensor:
+        """Outputs [rows, models, out] from each head's mean [rows, models * heads, channels]."""
         models, heads, channels = self.source.shape
-        rows = (above / below.unsqueeze(2)).view(-1, models, heads, channels)
+        rows = rows.view(-1, models, heads, channels)
         rows = rows.reshape(-1, models, heads * channels) if self.concat else rows.mean(2)
         return rows if self.bias is None else rows + self.bias
 
@@ -152,6 +171,8 @@ class KeptAttention:
 
     def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Kept`."""
+        if jit.usable(self.values):
+            return Toggled(self._fused(changed, rings, inner, outer))
         ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         afresh = torch.zeros_like(ball.node, dtype=torch.bool)
         if changed is None:
@@ -167,6 +188,36 @@ class KeptAttention:
             some = rows[part]
             above[some], below[some] = self._sum_afresh(news, ball, some)
         return Toggled(self.layer.combine(above, below))
+
+    def _fused(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> Tensor:
+        """The same in two passes on a GPU: rows whose messages are exchanged, then those that are summed afresh."""
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        kept = Scored(values=self.values, sent=self.sent, received=self.received)
+        news = None
+        if changed is not None:
+            values, sent, received = self.layer.scores(changed)
+            news = Scored(values=values.contiguous(), sent=sent, received=received)
+        kind = torch.zeros_like(source.node, dtype=torch.int32)
+        kind[source.centre] = 2 - rings.removes.to(torch.int32)
+        place = torch.full_like(ball.node, -1)
+        place[paths.inside] = torch.arange(len(source.node), device=place.device)
+        slope = self.layer.slope
+        rows, spoilt = attended_update(
+            kept,
+            (self.highest, self.below, self.above),
+            news,
+            ball,
+            source,
+            paths,
+            inner=place,
+            kind=kind,
+            slope=slope,
+            limit=_HIGHEST,
+            share=_KEPT_SHARE,
+        )
+        again = spoilt.nonzero().squeeze(1)
+        attended_afresh(rows, again, kept, news, ball, source, paths, self.graph, inner=place, kind=kind, slope=slope)
+        return self.layer.finish(rows.view(len(rows), *self.values.shape[1:]))
 
     def _update(self, news: _News, ball: Ball, skip: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Numerators and denominators after the exchange of changed messages, and the rows where that lost digits."""

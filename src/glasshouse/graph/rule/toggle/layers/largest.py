@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Ball, Paths
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.maxima import ranked_senders
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import expand, lookup, slices_within, starts_of
 
@@ -39,6 +41,9 @@ def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) 
         >>> find_largest(torch.tensor([[1.0], [5.0], [9.0]]), graph, ranks=2, limit=2**20).sender[:, 2, 0]
         tensor([1, 0], dtype=torch.int32)
     """
+    if jit.usable(values):
+        value, sender = ranked_senders(values, graph, ranks=ranks)
+        return Largest(graph=graph, value=value, sender=sender)
     count = graph.sources.count + (graph.loops > 0)
     value = values.new_full(values.shape, -torch.inf)
     sender = torch.full((ranks, *values.shape), -1, dtype=torch.int32, device=values.device)

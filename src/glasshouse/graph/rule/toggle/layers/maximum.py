@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Ball, Paths, Rings
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.maxima import toggled_maxima
 from glasshouse.graph.rule.toggle.layers.base import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.rule.toggle.layers.largest import Largest, bag_max, find_largest, largest_other
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
@@ -51,7 +53,8 @@ class Maximum:
         ranks = 2 if shared else _RANKS
         return Cost(
             node=values * (2 * size + 4 * ranks) + models * out * size,
-            row=values * (5 * size + 16) + models * out * 3 * size,  # 16: positions that a maximum reports
+            # a kernel writes the new maxima alone; torch has several copies, and positions that a maximum reports
+            row=values * (2 * size if jit.usable(self.weight) else 5 * size + 16) + models * out * 3 * size,
             path=32,
         )
 
@@ -88,6 +91,18 @@ class KeptMaximum:
 
     def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Kept`."""
+        ball, paths = rings.balls[outer], rings.paths(inner, outer)
+        maxima, alive = (self._fused if jit.usable(self.values) else self._maxima)(changed, rings, inner, outer)
+        alive[ball.centre] = True
+        if changed is not None:
+            alive[paths.inside] = True
+        root = self.root if len(self.root) == 1 else self.root[ball.node]
+        if changed is not None and self.layer.root is not None:
+            root[paths.inside] = self.layer._root(changed)
+        return Toggled(self.combine(maxima, root), alive)
+
+    def _maxima(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
+        """New maxima of the outer ball [rows, values], and whether each row differs, bool [rows]."""
         ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
         if changed is None:
             table, index = self.values, source.node
@@ -106,14 +121,25 @@ class KeptMaximum:
             other = largest_other(self.values, self.largest, ball, source, row, column, limit=self.limit)
             maxima[row, column] = torch.maximum(other, arrived[row, column])
         # most maxima do not depend on one sender, and then nothing changes; a target itself is added or removed
-        alive = (maxima != self.largest.value[ball.node]).any(dim=1)
-        alive[ball.centre] = True
-        if changed is not None:
-            alive[paths.inside] = True
-        root = self.root if len(self.root) == 1 else self.root[ball.node]
-        if changed is not None and self.layer.root is not None:
-            root[paths.inside] = self.layer._root(changed)
-        return Toggled(self.combine(maxima, root), alive)
+        return maxima, (maxima != self.largest.value[ball.node]).any(dim=1)
+
+    def _fused(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
+        """The same in one pass on a GPU."""
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        table = None if changed is None else changed.reshape(len(changed), -1)
+        kind = torch.zeros_like(source.node, dtype=torch.int32)
+        kind[source.centre] = 2 - rings.removes.to(torch.int32)
+        return toggled_maxima(
+            self.values,
+            table,
+            self.largest.value,
+            self.largest.sender,
+            self.largest.graph,
+            paths,
+            node=ball.node,
+            source_node=source.node,
+            kind=kind,
+        )
 
     def _loops(self, table: Tensor, index: Tensor, source: Ball, paths: Paths, arrived: Tensor, left: Tensor) -> None:
         """A node with a self-loop is its own sender."""

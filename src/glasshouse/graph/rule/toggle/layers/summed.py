@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Rings
+from glasshouse.graph.rule.toggle.fused import jit
+from glasshouse.graph.rule.toggle.fused.sums import message_gains, summed_rows
 from glasshouse.graph.rule.toggle.layers.base import Cost, Toggled, project, under_every_mask
 from glasshouse.graph.rule.toggle.layers.scales import Loops, Normalisation, Scales, Scaling
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
@@ -87,7 +89,8 @@ class Summed:
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
         size = self.models * self.width * self.item
-        return Cost(node=(3 + (self.root is not None)) * size, row=4 * size, path=32)
+        fused = self.weight is not None and jit.usable(self.weight)  # kernels write rows and changes of messages alone
+        return Cost(node=(3 + (self.root is not None)) * size, row=(2 if fused else 4) * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
@@ -149,6 +152,22 @@ class KeptSum:
         own = self.scales.sent_after(source, rings) - self.scales.sent[source.node]
         gain = own.clone()
         gain[source.centre] = self.scales.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
+        along = self.scales.along(paths, source, ball)
+        if jit.usable(self.table):
+            loops = own * self.scales.loops[source.node]
+            return summed_rows(
+                self.table,
+                paths,
+                nodes=nodes,
+                node=ball.node,
+                scale=scale,
+                gain=None,
+                source=source.node[paths.source],
+                weight=along * gain[paths.source],
+                own=loops,
+                correction=loops,
+                root=None,
+            )
         # each row: its kept sum, its rest, then its paths
         lead = 2 * torch.arange(len(ball.node), device=ball.node.device)
         receiver = paths.receiver
@@ -160,7 +179,7 @@ class KeptSum:
         weight[first] = scale
         index[first + 1] = ball.node + 2 * nodes if self.per_node else 2 * nodes
         index[place] = source.node[paths.source]
-        weight[place] = self.scales.along(paths, source, ball) * gain[paths.source] * scale[receiver]
+        weight[place] = along * gain[paths.source] * scale[receiver]
         start = torch.cat([first, first.new_tensor([len(index)])])
         rows = bag_sum(self.table, index, start, weight)
         if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
@@ -174,6 +193,8 @@ class KeptSum:
         ball, source = rings.balls[outer], rings.balls[inner]
         paths = rings.paths(inner, outer)
         fresh = changed if self.layer.weight is None else project(changed, self.layer.weight)
+        if jit.usable(self.table):
+            return self._fused_messages(changed, fresh, rings, inner, outer, scale)
         fresh = fresh.reshape(-1, width) * self.scales.sent_after(source, rings).unsqueeze(1)
         old = self.table[source.node].mul_(self.scales.sent[source.node].unsqueeze(1))
         gain = fresh - old
@@ -185,8 +206,42 @@ class KeptSum:
         rows.index_add_(0, paths.inside, own)
         rows *= scale.unsqueeze(1)
         rest = self.table[2 * nodes :][ball.node] if self.per_node else self.table[2 * nodes :]
-        if self.layer.root is not None:
-            own = project(changed, self.layer.root)
-            own = own if self.layer.bias is None else own + self.layer.bias
-            rest[paths.inside] = own.reshape(-1, width)
+        root = self._new_rest(changed)
+        if root is not None:
+            rest[paths.inside] = root
         return rows.add_(rest)
+
+    def _new_rest(self, changed: Tensor) -> Tensor | None:
+        """The rest of rows with new inputs [rows, models, width], if it depends on them: [rows, models * width]."""
+        if self.layer.root is None:
+            return None
+        own = project(changed, self.layer.root)
+        own = own if self.layer.bias is None else own + self.layer.bias
+        return own.reshape(-1, self.table.shape[1])
+
+    def _fused_messages(
+        self, changed: Tensor, fresh: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor
+    ) -> Tensor:
+        """The same as the twin above, in two passes on a GPU."""
+        source, removes = rings.balls[inner], rings.removes
+        old, new = self.scales.sent[source.node], self.scales.sent_after(source, rings)
+        loops, centre = self.scales.loops[source.node], source.centre
+        correction = torch.zeros_like(loops)
+        correction[centre] = -(loops * old)[centre]  # its message to others is new as a whole, the one to itself not
+        plus, minus = new.clone(), old.clone()
+        plus[centre] = torch.where(removes, 0, plus[centre])
+        minus[centre] = torch.where(removes, minus[centre], 0)
+        paths = rings.paths(inner, outer)
+        return summed_rows(
+            self.table,
+            paths,
+            nodes=len(self.graph.members),
+            node=rings.balls[outer].node,
+            scale=scale,
+            gain=message_gains(fresh, self.table, source.node, plus=plus, minus=minus),
+            source=paths.source,
+            weight=self.scales.along(paths, source, rings.balls[outer]),
+            own=loops,
+            correction=correction,
+            root=self._new_rest(changed),
+        )

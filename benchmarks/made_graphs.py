@@ -1,0 +1,42 @@
+"""Made-up graphs of the sizes of two public ones that were not available: one with hubs, one with wide features."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+
+def _edges(size: int, pairs: int, *, exponent: float, offset: float, random: np.random.Generator) -> torch.Tensor:
+    """Undirected edges [2, 2 * pairs]; node i is drawn in proportion to (i + offset) ** -exponent, then renamed."""
+    share = (np.arange(size) + offset) ** -exponent
+    total = np.cumsum(share / share.sum())
+    keys = np.empty(0, dtype=np.int64)
+    while len(keys) < pairs:
+        ends = np.minimum(np.searchsorted(total, random.random((2, pairs))), size - 1)
+        low, high = ends.min(0), ends.max(0)
+        keys = np.unique(np.concatenate([keys, (low * size + high)[low != high]]))
+    keys = random.permutation(keys)[:pairs]
+    edges = torch.from_numpy(random.permutation(size)[np.stack([keys // size, keys % size])])
+    return torch.cat([edges, edges.flip(0)], dim=1)
+
+
+def hub_graph(seed: int = 0) -> Data:
+    """169 343 nodes, 2.3 million directed edges, largest degree 3 552, 128 features, 40 classes."""
+    random = np.random.default_rng(seed)
+    size = 169_343
+    edges = _edges(size, 1_157_799, exponent=0.62, offset=3.9, random=random)
+    x = torch.from_numpy(random.standard_normal((size, 128), dtype=np.float32))
+    return Data(x=x, edge_index=edges, y=torch.from_numpy(random.integers(0, 40, size)))
+
+
+def wide_graph(seed: int = 0) -> Data:
+    """34 493 nodes, 495 924 directed edges, 8 415 features of which a node has 33 on average, 5 classes."""
+    random = np.random.default_rng(seed)
+    size, words = 34_493, 8_415
+    edges = _edges(size, 247_962, exponent=0.5, offset=20.0, random=random)
+    x = torch.zeros(size, words)
+    often = 1 / (np.arange(words) + 50.0)
+    row = np.repeat(np.arange(size), random.poisson(33, size))
+    x[row, random.choice(words, len(row), p=often / often.sum())] = 1.0
+    return Data(x=x, edge_index=edges, y=torch.from_numpy(random.integers(0, 5, size)))
