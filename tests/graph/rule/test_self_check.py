@@ -21,12 +21,13 @@ def test_an_engine_that_follows_the_rule_passes_with_few_nodes_too() -> None:
     found = check_engine(MODELS, DATA, nodes=np.arange(12), share=0.5, seed=0)
     assert found.triples == 8
     assert found.largest < 1e-4
+    assert found.engines == ("layered",)
     assert check_engine(MODELS, DATA, nodes=np.array([3]), share=0.5, seed=0).triples == 2
 
 
 @pytest.mark.parametrize("fault", [0.01, float("nan")])
 def test_an_engine_that_errs_is_refused(fault: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*given: Any) -> torch.Tensor:
+    def wrong(*given: Any, engine: str) -> torch.Tensor:
         return reference_losses(*given) * (1 + fault) + fault
 
     monkeypatch.setattr(self_check, "toggle_losses", wrong)

@@ -17,7 +17,7 @@ from glasshouse.graph.rule.toggle.batching import by_shape
 from glasshouse.graph.rule.toggle.plan import default_memory
 from glasshouse.graph.rule.toggle.registry import engines
 
-__all__ = ["toggle_losses"]
+__all__ = ["engine_names", "toggle_losses"]
 
 EngineName = Literal["auto", "toggle", "packed", "reference"]
 
@@ -75,8 +75,29 @@ def toggle_losses(
     return answer
 
 
+def engine_names(models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor) -> list[str]:
+    """The engine that ``toggle_losses`` takes for each group of models of one shape.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> engine_names([lambda x, edge_index: x], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
+        ['packed']
+    """
+    question = ask(data, masks, nodes, device=model_device(models))
+    meet(models, question.graph())
+    with quiet(models):
+        groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
+        return [_chosen(group, question, engine="auto") for group in groups]
+
+
 def _signals(models: Sequence[Model], question: Question, *, engine: str, memory: int) -> Tensor:
-    """The answer of the engine that is predicted to be fastest, among those that are allowed and support the models."""
+    """The answer of the chosen engine."""
+    return engines()[_chosen(models, question, engine=engine)].signals(models, question, memory=memory)
+
+
+def _chosen(models: Sequence[Model], question: Question, *, engine: str) -> str:
+    """The engine that is predicted to be fastest, among those that are allowed and support the models."""
     known = engines()
     if engine in known:
         chosen = [engine]
@@ -84,10 +105,9 @@ def _signals(models: Sequence[Model], question: Question, *, engine: str, memory
         chosen = [name for name in known if engine == "auto" or name != "packed"]
     else:
         raise InputError(f"engine: {engine!r} is not known. Use auto, toggle, reference or one of {', '.join(known)}.")
-    able = [known[name] for name in chosen if known[name].supports(models, question)]
+    able = [name for name in chosen if known[name].supports(models, question)]
     if able:
-        fastest = min(able, key=lambda one: one.seconds(models, question)) if len(able) > 1 else able[0]
-        return fastest.signals(models, question, memory=memory)
+        return min(able, key=lambda name: known[name].seconds(models, question)) if len(able) > 1 else able[0]
     raise InputError(
         f"engine: {engine!r} cannot toggle {type(models[0]).__name__} row by row. "
         'Use "auto", which asks it as a black box.'

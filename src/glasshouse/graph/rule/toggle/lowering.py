@@ -160,11 +160,9 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
             sources = [slots[name] for name in step.inputs]
             function = stacked_rows(step, roots, [source.sample for source in sources])
             slots[step.name] = build.rows(function, *sources)
-    if manners.probabilities:
-        build.rows(_log, slots[program.output])
-    return _in_use(
-        build.operations, build.operations[-1].result if manners.probabilities else slots[program.output], question
-    )
+    output = slots[program.output]
+    output = build.rows(_log, output) if manners.probabilities else output
+    return _in_use(build.operations, output, question)
 
 
 def _layer(
