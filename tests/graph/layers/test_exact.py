@@ -94,3 +94,16 @@ def test_a_layer_that_needs_edges_both_ways_is_asked_about_whole_graphs_without_
         assert manners_of(models[0]).everywhere != both_ways
         assert (manners_of(models[0]).program is not None) == both_ways
         assert any("out-degrees" in note for note in manners_of(models[0]).notes) != both_ways
+
+
+@pytest.mark.parametrize("name", ["GCNConv weights without loops", "TAGConv weights", "GraphConv weights mean"])
+def test_weights_of_very_different_size_lose_no_digits(name: str) -> None:
+    """A sum in float32 that loses a message 10^6 times the others has none of its digits left."""
+    make, values = CASES[name]
+    data = messy_graph(5, both_ways=True, dtype=torch.float32)
+    drawn = torch.rand(len(data.edge_weight), generator=torch.Generator().manual_seed(1))
+    data.edge_weight = 10 ** (8 * drawn - 6)
+    models = made_models(lambda: TwoLayers(make, values), dtype=torch.float32)
+    masks, nodes = questions(1)
+    found = toggle_losses(models, data, masks, nodes, engine="layered")
+    equals_the_rule(found, models, data, masks, close=1e-4)

@@ -86,7 +86,7 @@ class Summed:
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
-        size = self.models * self.width * self.item
+        size = self.models * self.width * (self.item if self.edge_weight is None else 8)  # weighted sums are float64
         return Cost(node=(3 + (self.root is not None)) * size, row=4 * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
@@ -103,17 +103,17 @@ class Summed:
         if per_node:
             rest = under_every_mask(rest, graph)
         # messages, sums and rest share one table, so that one gather-and-sum makes a finished row of the first layer
-        table = messages.new_empty(2 * nodes + len(rest), models * width)
+        scales = self.scaling.under(graph)
+        table = scales.scale.new_empty(2 * nodes + len(rest), models * width)
         table[:nodes] = under_every_mask(messages.reshape(-1, models * width), graph)
         table[2 * nodes :] = rest.reshape(-1, models * width)
-        scales = self.scaling.under(graph)
         sources = graph.sources
         table[nodes : 2 * nodes] = bag_sum(
             table[:nodes], sources.other, sources.start, scales.messages * scales.sent[sources.other]
         )
         if bool(scales.loops.any()):
             table[nodes : 2 * nodes].addcmul_((scales.loops * scales.sent).unsqueeze(1), table[:nodes])
-        kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node)
+        kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node, dtype=messages.dtype)
         rows = table[nodes : 2 * nodes] * scales.scale.unsqueeze(1) + table[2 * nodes :]
         return kept, kept.finish(rows)
 
@@ -127,10 +127,11 @@ class KeptSum:
     table: Tensor
     scales: Scales
     per_node: bool  # whether each node has its own rest
+    dtype: torch.dtype  # of the outputs
 
     def finish(self, rows: Tensor) -> Tensor:
         """Outputs [rows, models, width] of finished sums [rows, models * width]."""
-        return rows.view(len(rows), -1, self.layer.width)
+        return rows.view(len(rows), -1, self.layer.width).to(self.dtype)
 
     def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Kept`."""
@@ -188,5 +189,5 @@ class KeptSum:
         if self.layer.root is not None:
             own = project(changed, self.layer.root)
             own = own if self.layer.bias is None else own + self.layer.bias
-            rest[paths.inside] = own.reshape(-1, width)
+            rest[paths.inside] = own.reshape(-1, width).to(rest.dtype)
         return rows.add_(rest)
