@@ -73,7 +73,7 @@ def checked_program(
         3
         >>> checked_program(GCN(3, 4, num_layers=2, norm=GraphNorm(4)).eval(), data)
         Traceback (most recent call last):
-        glasshouse.graph.programs.program.NoProgram: its step norms.0 (GraphNorm) mixes the rows of nodes
+        glasshouse.graph.programs.program.NoProgram: its step norms.0 (GraphNorm), act (ReLU) mixes the rows of nodes
     """
     program = traced(model, takes_data=takes_data, keywords=keywords)
     root = Asked(model, takes_data=takes_data, keywords=keywords)
