@@ -64,7 +64,7 @@ def stacked_rows(step: RowStep, roots: Sequence[nn.Module], sample: Sequence[Ten
                 found = quick(*sample)
         except (_Unknown, RuntimeError, TypeError, ValueError, Warning):
             continue
-        scale = float(wanted.abs().max()) if wanted.numel() else 0.0
+        scale = float(wanted.detach().abs().max()) if wanted.numel() else 0.0
         same = found.expand(wanted.shape) if found.shape[1] == 1 else found
         if found.shape[1:] == wanted.shape[1:] and torch.allclose(same, wanted, rtol=0, atol=_CLOSE * max(scale, 1e-6)):
             return quick

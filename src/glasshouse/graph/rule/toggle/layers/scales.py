@@ -53,7 +53,7 @@ class Scaling:
         if pairs is not None:
             receiver = torch.repeat_interleave(graph.sources.count, output_size=len(messages))
             weight = pairs.between(graph.sources.other % graph.size, receiver % graph.size)
-            messages = weight.to(degree.dtype)
+            messages = weight
             if self.by_degree:
                 degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
         if self.loops == "dropped":
@@ -63,7 +63,7 @@ class Scaling:
         else:
             loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
         counted = loops if self.by_degree else graph.loops
-        scale = self._scale(degree, counted).to(graph.degree.dtype)
+        scale = self._scale(degree, counted).to(messages.dtype)
         return Scales(
             scaling=self,
             graph=graph,
@@ -86,7 +86,11 @@ class Scaling:
 
 @dataclass(frozen=True, kw_only=True)
 class Scales:
-    """The factors in a union of masks, and after toggles."""
+    """The factors in a union of masks, and after toggles; in float64 if edges have weights.
+
+    Weights may be of very different size. A sum from which its largest message is subtracted then has no digits left in
+    float32.
+    """
 
     scaling: Scaling
     graph: MaskedGraph
@@ -107,8 +111,7 @@ class Scales:
             target = ball.target[row]
             weight = self.pairs.between(rings.targets[target] % self.graph.size, ball.node[row] % self.graph.size)
             change[row] = torch.where(rings.removes[target], -weight, weight)
-        scale = self.scaling._scale(self.degree[ball.node] + change, self.counted[ball.node])
-        return scale.to(self.scale.dtype)
+        return self.scaling._scale(self.degree[ball.node] + change, self.counted[ball.node]).to(self.scale.dtype)
 
     def sent_after(self, ball: Ball, rings: Rings) -> Tensor:
         """K of the rows of a ball after the toggle, [rows]."""
@@ -119,5 +122,4 @@ class Scales:
         if self.pairs is None:
             return paths.weight
         size = self.graph.size
-        weight = self.pairs.between(inner.node[paths.source] % size, outer.node[paths.receiver] % size)
-        return weight.to(self.scale.dtype)
+        return self.pairs.between(inner.node[paths.source] % size, outer.node[paths.receiver] % size)

@@ -88,8 +88,9 @@ class Summed:
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Layer`."""
-        size = self.models * self.width * self.item
+        size = self.models * self.width * (self.item if self.edge_weight is None else 8)  # weighted sums are float64
         fused = self.weight is not None and jit.usable(self.weight)  # kernels write rows and changes of messages alone
+        fused = fused and self.edge_weight is None
         return Cost(node=(3 + (self.root is not None)) * size, row=(2 if fused else 4) * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
@@ -106,17 +107,17 @@ class Summed:
         if per_node:
             rest = under_every_mask(rest, graph)
         # messages, sums and rest share one table, so that one gather-and-sum makes a finished row of the first layer
-        table = messages.new_empty(2 * nodes + len(rest), models * width)
+        scales = self.scaling.under(graph)
+        table = scales.scale.new_empty(2 * nodes + len(rest), models * width)
         table[:nodes] = under_every_mask(messages.reshape(-1, models * width), graph)
         table[2 * nodes :] = rest.reshape(-1, models * width)
-        scales = self.scaling.under(graph)
         sources = graph.sources
         table[nodes : 2 * nodes] = bag_sum(
             table[:nodes], sources.other, sources.start, scales.messages * scales.sent[sources.other]
         )
         if bool(scales.loops.any()):
             table[nodes : 2 * nodes].addcmul_((scales.loops * scales.sent).unsqueeze(1), table[:nodes])
-        kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node)
+        kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node, dtype=messages.dtype)
         rows = table[nodes : 2 * nodes] * scales.scale.unsqueeze(1) + table[2 * nodes :]
         return kept, kept.finish(rows)
 
@@ -130,10 +131,16 @@ class KeptSum:
     table: Tensor
     scales: Scales
     per_node: bool  # whether each node has its own rest
+    dtype: torch.dtype  # of the outputs
+
+    @property
+    def _fused(self) -> bool:
+        """Whether kernels do the work; sums with weights of edges are in another type than the models' values."""
+        return self.layer.edge_weight is None and jit.usable(self.table)
 
     def finish(self, rows: Tensor) -> Tensor:
         """Outputs [rows, models, width] of finished sums [rows, models * width]."""
-        return rows.view(len(rows), -1, self.layer.width)
+        return rows.view(len(rows), -1, self.layer.width).to(self.dtype)
 
     def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Kept`."""
@@ -153,7 +160,7 @@ class KeptSum:
         gain = own.clone()
         gain[source.centre] = self.scales.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
         along = self.scales.along(paths, source, ball)
-        if jit.usable(self.table):
+        if self._fused:
             loops = own * self.scales.loops[source.node]
             return summed_rows(
                 self.table,
@@ -193,7 +200,7 @@ class KeptSum:
         ball, source = rings.balls[outer], rings.balls[inner]
         paths = rings.paths(inner, outer)
         fresh = changed if self.layer.weight is None else project(changed, self.layer.weight)
-        if jit.usable(self.table):
+        if self._fused:
             return self._fused_messages(changed, fresh, rings, inner, outer, scale)
         fresh = fresh.reshape(-1, width) * self.scales.sent_after(source, rings).unsqueeze(1)
         old = self.table[source.node].mul_(self.scales.sent[source.node].unsqueeze(1))
@@ -217,7 +224,7 @@ class KeptSum:
             return None
         own = project(changed, self.layer.root)
         own = own if self.layer.bias is None else own + self.layer.bias
-        return own.reshape(-1, self.table.shape[1])
+        return own.reshape(-1, self.table.shape[1]).to(self.table.dtype)
 
     def _fused_messages(
         self, changed: Tensor, fresh: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor
