@@ -32,7 +32,7 @@ POOLS = {  # the target first; each with how many of its groups have kernels
 
 
 class Own(nn.Module):
-    """A user's own network of two layers, with dropout, left in training mode."""
+    """A user's own network of two layers, with dropout, left in training mode. It cannot be traced: a black box."""
 
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Own(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         answer: Tensor = self.inner(self.dropout(x), edge_index)
-        return answer
+        return answer if float(answer.abs().sum()) >= 0 else -answer
 
 
 def mixed(architectures: list[str], seed: int = 0) -> list[nn.Module]:

@@ -51,7 +51,7 @@ def layers(layer: Callable[..., Any], *parts: Callable[[], nn.Module], **options
 
 
 def norm() -> nn.Module:
-    return BatchNorm(HIDDEN)
+    return BatchNorm(HIDDEN)  # type: ignore[no-any-return]
 
 
 PYG = {"in_channels": FEATURES, "hidden_channels": HIDDEN, "out_channels": CLASSES, "num_layers": 2, "dropout": 0.3}

@@ -33,13 +33,13 @@ def reduced(model: object) -> list[Any] | None:
     attention depends on its weights, so nothing is folded into it. A log_softmax at the end changes no loss.
 
     Args:
-        model: our `GNN`, or a module whose program is known (`glasshouse.graph.models.asking.meet`).
+        model: our `GNN`, or a module in evaluation mode whose program is known (`glasshouse.graph.models.asking.meet`).
 
     Example:
         >>> from torch_geometric.data import Data
         >>> from torch_geometric.nn import GCN
         >>> from glasshouse.graph.models.asking import meet
-        >>> model = GCN(3, 8, num_layers=2, out_channels=2, norm="batch")
+        >>> model = GCN(3, 8, num_layers=2, out_channels=2, norm="batch").eval()
         >>> meet([model], Data(x=torch.randn(3, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
         >>> reduced(model)
         [GCNConv(3, 8), GCNConv(8, 2)]
