@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 from numba import types
@@ -64,9 +64,5 @@ def choose_by_type(function: Callable[P, R], choices: Mapping[type, Callable[P, 
         kernel: Any = choices.get(getattr(first, "instance_class", type(None)))
         return None if kernel is None else kernel.py_func  # numba compiles it again, with the same options
 
-<<<<<<< HEAD
-    overload(function, jit_options=cast("Any", _INNER), strict=False)(chosen)
-=======
     options: Any = _INNER  # its type stubs have only some of them
     overload(function, jit_options=options, strict=False)(chosen)
->>>>>>> e
