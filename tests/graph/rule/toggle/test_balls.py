@@ -100,3 +100,22 @@ def test_paths_that_were_not_drawn_are_refused() -> None:
     rings = draw_rings(mask_graph(edges, torch.ones(1, 2, dtype=torch.bool)), torch.tensor([0]), radius=1, around=False)
     with pytest.raises(LookupError, match="from ball 1 to ball 1"):
         rings.paths(1, 1)
+
+
+@given(case=random_cases())
+def test_paths_into_a_row_are_in_the_order_of_its_senders(case: Case) -> None:
+    """Kernels walk along both lists at once; an added target, which is not among the senders, may stand anywhere."""
+    graph = mask_graph(coalesce(case.data.edge_index, int(case.data.num_nodes), torch.float64), case.masks)
+    targets = torch.arange(len(graph.members))
+    rings = draw_rings(graph, targets, radius=2, around=True)
+    for inner, outer in ((0, 1), (1, 2), (2, 2)):
+        paths, source = rings.paths(inner, outer), rings.balls[inner]
+        for row, node in enumerate(rings.balls[outer].node.tolist()):
+            sent = paths.source[paths.start[row] : paths.start[row + 1]]
+            added = (source.node[sent] == targets[source.target[sent]]) & ~rings.removes[source.target[sent]]
+            names = source.node[sent][~added].tolist()
+            listed = graph.sources.other[graph.sources.start[node] : graph.sources.start[node + 1]].tolist()
+            assert names == sorted(set(names))
+            assert set(names) <= set(listed)
+            assert listed == sorted(listed)
+            assert int(added.sum()) <= 1

@@ -56,7 +56,11 @@ class Ball:
 
 @dataclass(frozen=True, kw_only=True)
 class Paths:
-    """Messages from the rows of an inner ball to the rows of an outer one, sorted by receiver row."""
+    """Messages from the rows of an inner ball to the rows of an outer one, sorted by receiver row.
+
+    Those into one row are in the order of its list of senders, so that both lists can be walked along together; an
+    added target, which is in no list of senders, may stand anywhere among them.
+    """
 
     source: Tensor  # [paths], row of the inner ball
     start: Tensor  # [outer rows + 1], where each receiver's paths start

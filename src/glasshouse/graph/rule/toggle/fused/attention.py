@@ -158,8 +158,8 @@ def _update(  # type: ignore[no-untyped-def]
                 share = tl.exp(score) * times
                 under -= share
                 over -= share * tl.load(values + name * width + column, mask=inside, other=0.0)
-        tl.store(out + row * width + column, over / under, mask=inside)
-        wrong = ((largest > limit) | (under < share_kept * before)) & inside
+        wrong = (largest > limit) | (under < share_kept * before)  # digits were lost
+        tl.store(out + row * width + column, over / tl.where(wrong, 1.0, under), mask=inside)
         if tl.max(wrong.to(tl.int32), axis=0) > 0:
             tl.store(spoilt + row, 1)
 
@@ -256,7 +256,8 @@ def _afresh(  # type: ignore[no-untyped-def]
     path, last = tl.load(start + row), tl.load(start + row + 1)
     at, end = tl.load(sender_start + here), tl.load(sender_start + here + 1)
     while (at < end) | (path < last):  # senders and paths are in the same order; an added target is a path alone
-        from_sent, from_values, which, times = sent, values, here, 0.0
+        from_sent, from_values, which = sent, values, here
+        times = tl.load(weight + path, mask=path < last, other=0.0)
         how = 0
         one = path
         changed = at >= end
@@ -266,7 +267,6 @@ def _afresh(  # type: ignore[no-untyped-def]
             if at < end:
                 changed = (how == 2) | (tl.load(source_node + one) == tl.load(other + at))
         if changed:
-            times = tl.load(weight + path)
             which = one
             if FIRST:
                 which = tl.load(source_node + one)
