@@ -34,7 +34,7 @@ def mapped(build: Builder, x: Slot, layers: Sequence[nn.Linear]) -> Slot:
 
     Example:
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> mapped(build, build.features(width=3), [nn.Linear(3, 4), nn.Linear(3, 4)]).width
+        >>> mapped(build, build.features(torch.ones(5, 3)), [nn.Linear(3, 4), nn.Linear(3, 4)]).width
         4
     """
     return build.rows(affine(layers), x)
@@ -55,7 +55,7 @@ def spread(build: Builder, x: Slot, **options: Any) -> Slot:
 
     Example:
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> spread(build, build.features(width=3), normalisation="mean").shared
+        >>> spread(build, build.features(torch.ones(5, 3)), normalisation="mean").shared
         True
     """
     models, item = int(x.sample.shape[1]), x.sample.element_size()
@@ -68,7 +68,7 @@ def added(build: Builder, *values: Slot, factors: Sequence[float] | None = None,
 
     Example:
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> x = build.features(width=3)
+        >>> x = build.features(torch.ones(5, 3))
         >>> added(build, x, x, factors=(1.0, -1.0)).sample.abs().max()
         tensor(0.)
     """
