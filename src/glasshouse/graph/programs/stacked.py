@@ -15,7 +15,7 @@ from torch_geometric.nn import BatchNorm, LayerNorm
 from glasshouse.graph.programs.partition import works_in_place
 from glasshouse.graph.programs.program import RowStep
 
-__all__ = ["RowFunction", "stacked_modules", "stacked_rows"]
+__all__ = ["RowFunction", "is_direct", "stacked_modules", "stacked_rows"]
 
 RowFunction = Callable[..., Tensor]  # rows [rows, models or 1, width] of each input -> rows [rows, models or 1, width]
 
@@ -88,6 +88,17 @@ def stacked_modules(modules: Sequence[nn.Module], sample: Tensor) -> RowFunction
         roots = [nn.ModuleList([module]) for module in modules]
     changes = any(works_in_place(node, roots[0]) for node in graph.nodes)
     return stacked_rows(RowStep(name="rows", inputs=("rows",), graph=graph, changes_inputs=changes), roots, [sample])
+
+
+def is_direct(function: RowFunction) -> bool:
+    """Whether a function works on tensors alone, without a module whose weights are exchanged while it runs.
+
+    Example:
+        >>> is_direct(torch.relu)
+        True
+    """
+    owner = getattr(function, "__self__", function)
+    return not isinstance(owner, _Mapped | _OneByOne)
 
 
 class _Unknown(Exception):  # noqa: N818 (it is an answer, not a fault)

@@ -22,6 +22,7 @@ from glasshouse.graph.rule.toggle.registry import register_engine
 from glasshouse.graph.rule.toggle.segments import slices_within
 from glasshouse.graph.rule.toggle.signals import Ends
 from glasshouse.graph.rule.toggle.stages import Placed, chain_of, place
+from glasshouse.graph.rule.toggle.turns import are_safe, in_turns
 
 __all__ = ["Layered"]
 
@@ -78,7 +79,8 @@ def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *,
         signal = ends.kept_loss[targets]
     elif chain is not None:
         start = Front(targets=targets, removes=graph.members[targets], ball=target_ball(graph, targets), first=True)
-        signal = toggle_outward(list(zip(chain, program.layers, strict=True)), graph, start, ends, limit=plan.temporary)
+        steps = list(zip(chain, program.layers, strict=True))
+        signal = toggle_outward(steps, graph, start, ends, limit=plan.temporary, threads=are_safe(placed))
     else:
         signal = _in_balls(program, graph, targets, ends, models=models, limit=plan.temporary)
     return signal.view(masks, count, -1).permute(2, 0, 1)
@@ -89,4 +91,9 @@ def _in_balls(
 ) -> Tensor:
     """S of all targets, [targets, models], in chunks that fit into memory."""
     costs = target_costs(graph, targets, program.placed, logits=models * ends.classes)
-    return torch.cat([program.signals(targets[part], ends) for part in slices_within(costs, limit)])
+    return in_turns(
+        lambda part: program.signals(targets[part], ends),
+        list(slices_within(costs, limit)),
+        device=targets.device,
+        threads=are_safe(program.placed),
+    )

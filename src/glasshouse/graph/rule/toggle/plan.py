@@ -19,6 +19,7 @@ __all__ = ["PATH_BYTES", "ROW_BYTES", "WorkPlan", "default_memory", "loss_bytes"
 
 _KEPT_SHARE = 0.4  # of the memory for kept state; the rest is for the rows being toggled
 _MOST_TEMPORARY = 2**34  # arrays stay below 2^31 entries, beyond which some operations of torch fail
+_MOST_ON_CPU = 2**27  # rows that were just made are then still near a core; also, each core works on so many bytes
 _EDGE_BYTES = 64  # index arrays for each edge and mask
 PATH_BYTES = 120  # index arrays for each path while rings are drawn: keys, order, rows, weights
 ROW_BYTES = 80  # likewise for each row
@@ -68,7 +69,8 @@ def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory:
     for_graph = question.edge_index.shape[1] * _EDGE_BYTES
     at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
     masks = max(1, kept // max(for_model * at_once + for_graph, 1))
-    return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, _MOST_TEMPORARY))
+    most = _MOST_TEMPORARY if question.x.is_cuda else _MOST_ON_CPU
+    return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, most))
 
 
 def loss_bytes(logits: int, *, fused: bool = False) -> int:
