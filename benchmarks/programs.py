@@ -115,7 +115,7 @@ class Own(nn.Module):
         return self.out(x)  # type: ignore[no-any-return]
 
 
-class Degrees(MessagePassing):
+class Degrees(MessagePassing):  # type: ignore[misc]
     """Differences that are divided by the senders' degrees: a layer that nobody knows and that reaches further."""
 
     def __init__(self, width: int, out: int) -> None:
@@ -173,7 +173,8 @@ def time_rows(data: Data, *, masks: int, share: float, device: str, repeats: int
     plain = ours("gcn", 3)
     works = [toggles(mine(plain)), toggles(mine(plain, rich=True))]
     rows.append(pair_row("3 x gcn, with BatchNorm and residual", works, device=device, repeats=repeats))
-    for layer, layers in itertools.product((Differences, Degrees), (2, 3)):
+    kinds: list[Any] = [Differences, Degrees]
+    for layer, layers in itertools.product(kinds, (2, 3)):
         models_ = [Own(layer, data.x.shape[1], classes, layers).to(device).eval() for _ in range(9)]
         works = [toggles(models_, part=4), toggles(models_, "packed", part=4)]
         name = f"asked itself, packed: {layers} x {layer.__name__}"

@@ -157,7 +157,7 @@ def test_what_is_built_in_is_named_in_as_few_files(name: str, files: set[str]) -
     assert found == files
 
 
-class OwnConv(GraphConv):
+class OwnConv(GraphConv):  # type: ignore[misc]
     """A layer of one's own; subclasses of a known layer are not known, since they may do anything."""
 
 

@@ -226,7 +226,7 @@ class Head(nn.Module):
         return self.head(hidden), hidden
 
 
-class Differences(MessagePassing):
+class Differences(MessagePassing):  # type: ignore[misc]
     """The mean of tanh(difference) to the neighbours: a layer that nobody else has."""
 
     def __init__(self, width: int, out: int) -> None:
@@ -272,7 +272,8 @@ def _sequential() -> nn.Module:
         nn.Dropout(0.3),
         (SAGEConv(HIDDEN, CLASSES, normalize=True), "x, edge_index -> x"),
     ]
-    return Sequential("x, edge_index", steps)
+    made: nn.Module = Sequential("x, edge_index", steps)
+    return made
 
 
 def _callable() -> Callable[[Tensor, Tensor], Tensor]:

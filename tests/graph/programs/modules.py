@@ -52,7 +52,7 @@ class InPlaceTwice(nn.Module):
         return self.b(h, edge_index)  # type: ignore[no-any-return]
 
 
-class Adds(MessagePassing):
+class Adds(MessagePassing):  # type: ignore[misc]
     """A user's own layer: the mean of tanh(difference) to the neighbours."""
 
     def __init__(self, width: int, out: int) -> None:

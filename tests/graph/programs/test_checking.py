@@ -81,7 +81,7 @@ def test_how_far_a_layer_sees_and_whether_degrees_count_is_measured(layer: Any, 
     assert program.hops == 2 * hops
 
 
-class Counted(MessagePassing):
+class Counted(MessagePassing):  # type: ignore[misc]
     """Its answers depend on how many nodes the graph has."""
 
     def __init__(self, width: int, out: int) -> None:

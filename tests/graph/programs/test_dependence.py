@@ -17,7 +17,7 @@ from tests.graph.layers.cases import CLASSES, FEATURES, HIDDEN, made_models, mes
 from tests.graph.test_zoo import rule_as_written
 
 
-class ByOutDegree(MessagePassing):
+class ByOutDegree(MessagePassing):  # type: ignore[misc]
     """Each sender shares its value among those that it sends to."""
 
     def __init__(self, width: int, out: int) -> None:

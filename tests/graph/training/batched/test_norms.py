@@ -39,7 +39,7 @@ def test_each_model_is_normalised_as_by_its_own_module(options: dict[str, float 
             upstream[k, n:] = 0  # what fills a graph up never reaches a loss
         together = hidden.clone().requires_grad_()
         found = batch_norm(together, alone[0], weights, graph)
-        found.backward(upstream)  # type: ignore[no-untyped-call]
+        found.backward(upstream)
         assert together.grad is not None
         for k, (norm, n) in enumerate(zip(alone, SIZES, strict=True)):
             own = hidden[k, :n].clone().requires_grad_()
