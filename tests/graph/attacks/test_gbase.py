@@ -66,7 +66,7 @@ def test_a_black_box_target_is_scored_like_the_module_inside() -> None:
     module = scene.target
 
     def box(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
-        answer: Tensor = module(x, edge_index)
+        answer: torch.Tensor = module(x, edge_index)
         return answer
 
     opaque = Scene(scene.data, box, scene.shadows, scene.shadow_members, nodes=scene.nodes)

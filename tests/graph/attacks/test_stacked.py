@@ -152,7 +152,7 @@ def test_a_black_box_and_another_architecture_are_judged_and_noticed() -> None:
     target = trained_scene(shadows=8, architecture="gat").target
 
     def sharper(x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-        answer: Tensor = 4 * target(x, edges)
+        answer: torch.Tensor = 4 * target(x, edges)
         return answer
 
     unlike = Scene(scene.data, sharper, scene.shadows, scene.shadow_members)

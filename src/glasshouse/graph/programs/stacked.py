@@ -28,6 +28,8 @@ _ENTRYWISE: tuple[Any, ...] = (
     *(nn.functional.selu, nn.functional.softplus, nn.functional.relu6, torch.clamp, nn.functional.mish),
 )
 _ENTRYWISE_METHODS = ("relu", "tanh", "sigmoid", "exp", "add", "sub", "mul", "div", "abs", "clamp", "neg", "relu_")
+_OVER_CLASSES = (nn.functional.log_softmax, nn.functional.softmax, torch.log_softmax, torch.softmax)
+_NAMED = ("log_softmax", "softmax")
 _ENTRYWISE_MODULES: tuple[type[nn.Module], ...] = (
     *(nn.ReLU, nn.ELU, nn.LeakyReLU, nn.GELU, nn.SiLU, nn.SELU, nn.Softplus, nn.ReLU6, nn.Tanh, nn.Sigmoid),
     *(nn.Identity, nn.Mish, nn.CELU, nn.Hardtanh),
@@ -109,11 +111,9 @@ class _OneByOne:
     """Each model in turn; right for every operation."""
 
     def __init__(self, step: RowStep, roots: Sequence[nn.Module]) -> None:
-        self.functions = [step.function(root).eval() for root in roots]
+        self.functions = [step.call(root) for root in roots]
         self.copies = step.changes_inputs
-        self.shared = not any(True for function in self.functions for _ in function.parameters()) and not any(
-            True for function in self.functions for _ in function.buffers()
-        )
+        self.shared = not any(_has_weights(node, roots[0]) for node in step.graph.nodes)
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         models = max(one.shape[1] for one in inputs)
@@ -123,6 +123,13 @@ class _OneByOne:
             own = [one[:, number if one.shape[1] > 1 else 0] for one in inputs]
             answers.append(self.functions[number](*[one.clone() if self.copies else one for one in own]))
         return torch.stack(answers, dim=1)
+
+
+def _has_weights(node: fx.Node, root: nn.Module) -> bool:
+    """Whether a call uses something that each model has of its own."""
+    if node.op == "call_module":
+        return any(True for _ in root.get_submodule(str(node.target)).state_dict())
+    return node.op == "get_attr"
 
 
 class _Mapped:
@@ -188,6 +195,17 @@ def _relu(rows: Tensor) -> Tensor:
     return rows.relu()
 
 
+def _over_classes(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A softmax of each row; an axis that is the last one of [rows, width] is the last one of stacked rows too."""
+
+    def apply(rows: Tensor, dim: int | None = None, *_: Any, **options: Any) -> Tensor:
+        if dim not in (1, -1) or options.get("dtype") is not None:
+            raise _Unknown
+        return function(rows, dim=-1)
+
+    return apply
+
+
 def _operation(node: fx.Node, roots: Sequence[nn.Module]) -> Callable[..., Any]:
     """What a call does to rows [rows, models, width]."""
     if node.op == "call_function" and node.target in _ENTRYWISE and not node.kwargs.get("inplace"):
@@ -197,6 +215,10 @@ def _operation(node: fx.Node, roots: Sequence[nn.Module]) -> Callable[..., Any]:
         if name == "relu":
             return _relu
         return lambda rows, *args, **kwargs: getattr(rows, name)(*args, **kwargs)
+    if (node.op == "call_function" and node.target in _OVER_CLASSES) or (
+        node.op == "call_method" and node.target in _NAMED
+    ):
+        return _over_classes(getattr(torch, str(getattr(node.target, "__name__", node.target))))
     if node.op == "call_module":
         layers: list[Any] = [root.get_submodule(str(node.target)) for root in roots]
         for kinds, make in _MODULES:
