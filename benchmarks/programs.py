@@ -23,11 +23,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import erdos_renyi_graph
-from users_module import Mine
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # the modules are the ones that the tests use
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))  # the modules are those of the tests
 
 from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, PYG, ZOO, Differences
+from users_module import Mine
 
 from glasshouse.graph import citation_graph, toggle_losses
 from glasshouse.graph.data.datasets import load_graph
