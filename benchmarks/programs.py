@@ -127,7 +127,9 @@ def pair_row(name: str, works: Sequence[Callable[[], object]], *, device: str, r
     times = [[seconds(work, device) for work in works] for _ in range(repeats)]
     first, second = (statistics.median(column) for column in zip(*times, strict=True))
     ratio = statistics.median(b / a for a, b in times)
-    return f"| {name} | {first:.3f} | {second:.3f} | {ratio:.2f} |"
+    row = f"| {name} | {first:.3f} | {second:.3f} | {ratio:.2f} |"
+    print(row, file=sys.stderr, flush=True)
+    return row
 
 
 def time_rows(data: Data, *, masks: int, share: float, device: str, repeats: int) -> list[str]:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from glasshouse import InputError, write_evidence
-from glasshouse.cli import app
+from glasshouse.cli import app, main
 from glasshouse.config import AuditFile, data_names
 from glasshouse.graph.data.datasets import graph_names, load_graph
 from tests.strategies import gaussian_evidence
@@ -24,10 +27,29 @@ shadows: 4
 """
 
 
-def glasshouse(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def in_a_process(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """The command as a user runs it, in a process of its own."""
     command = [sys.executable, "-m", "glasshouse.cli", *map(str, arguments)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def glasshouse(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The same command in this process, which has imported everything already."""
+    out, err, given = io.StringIO(), io.StringIO(), sys.argv
+    sys.argv, code = ["glasshouse", *map(str, arguments)], 0
+    try:
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            mock.patch.dict("glasshouse.progress._BEGUN", clear=True),  # what earlier tests began
+        ):
+            main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.argv = given
+    return subprocess.CompletedProcess(sys.argv, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
@@ -38,7 +60,7 @@ def evidence(tmp_path: Path) -> Path:
 
 def test_an_audit_file_gives_a_table_and_a_report_and_says_where(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(SMALL)
-    done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
+    done = in_a_process("audit", "audit.yaml", "--out", "run", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "labels were made wrong on purpose" in done.stdout
     assert "the strongest of 3 attacks on " in " ".join(done.stdout.split())
@@ -51,7 +73,7 @@ def test_an_audit_file_gives_a_table_and_a_report_and_says_where(tmp_path: Path)
 
 def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: Path) -> None:
     """As `make audit` runs it: a synthetic graph, all attacks side by side."""
-    done = glasshouse("audit", "--out", "run", folder=tmp_path)
+    done = in_a_process("audit", "--out", "run", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "synthetic" in done.stdout
     for name in ("base", "lira", "rmia", "classifier", "g-classifier", "g-base-mia"):
@@ -65,7 +87,7 @@ def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: P
 def test_a_pool_is_kept_found_again_and_refused_for_other_data(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(SMALL)
     for run, workers in (("first", "2"), ("second", "1")):
-        done = glasshouse(
+        done = in_a_process(
             "audit", "audit.yaml", "--out", run, "--pool", "pool", "--workers", workers, "--json", folder=tmp_path
         )
         assert done.returncode == 0, done.stderr

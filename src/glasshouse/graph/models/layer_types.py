@@ -5,6 +5,7 @@ A layer of another type works too: it is measured, and then asked itself about t
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -101,10 +102,16 @@ def arguments_of(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
         ['edge_index', 'x']
     """
     try:
-        bound = inspect.signature(layer.forward).bind(*step.args, **step.kwargs)
+        bound = _parameters(type(layer)).bind(layer, *step.args, **step.kwargs)
     except TypeError:  # the layer itself will say what is wrong
         return dict(step.kwargs)
-    return {name: value for name, value in bound.arguments.items() if value is not None}
+    given = list(bound.arguments.items())[1:]  # without the layer itself
+    return {name: value for name, value in given if value is not None}
+
+
+@functools.cache
+def _parameters(kind: Any) -> inspect.Signature:
+    return inspect.signature(kind.forward)
 
 
 def counted_step(layer: nn.Module, step: MessageStep) -> MessageStep | None:

@@ -26,7 +26,7 @@ _FEATURE_COST = 4  # a maximum over raw features is taken feature by feature, fo
 
 
 def audit_values(model: Model, question: Question) -> float:
-    """How many numbers change, over all toggles of an audit that asks this question about each of its targets.
+    """How many numbers change, over all toggles of an audit that asks this about every node, for each of its targets.
 
     Args:
         model: one of the models, which share a shape.
@@ -42,7 +42,7 @@ def audit_values(model: Model, question: Question) -> float:
         >>> audit_values(wide, question) / audit_values(narrow, question)
         2.0
     """
-    pairs = len(question.masks) * len(question.nodes)
+    pairs = len(question.masks) * question.size  # a question about some nodes is one of several, or a check
     width = _width(model) * _MODELS
     if isinstance(model, nn.Module) and any(isinstance(part, MaxAggregation) for part in model.modules()):
         width += _FEATURE_COST * int(question.x.shape[1])
