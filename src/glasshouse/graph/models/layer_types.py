@@ -101,8 +101,9 @@ def arguments_of(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
         >>> sorted(arguments_of(layer, traced(layer).messages[0]))
         ['edge_index', 'x']
     """
+    kind: Any = type(layer)
     try:
-        bound = _parameters(type(layer)).bind(layer, *step.args, **step.kwargs)
+        bound = _parameters(kind).bind(layer, *step.args, **step.kwargs)
     except TypeError:  # the layer itself will say what is wrong
         return dict(step.kwargs)
     given = list(bound.arguments.items())[1:]  # without the layer itself
