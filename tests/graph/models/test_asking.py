@@ -87,3 +87,18 @@ def test_a_stated_reach_counts_where_the_weights_leave_it_unused() -> None:
             return x
 
     assert manners_of(met(Stated())).hops == 3
+
+
+def test_the_log_says_why_a_model_is_asked_as_a_black_box(caplog: pytest.LogCaptureFixture) -> None:
+    class Branching(nn.Module):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return x if x.sum() > 0 else -x
+
+    model = Branching()
+    with caplog.at_level("INFO", logger="glasshouse"):
+        meet([model], Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]])))
+    (line,) = [record.message for record in caplog.records if "Branching" in record.message]
+    assert line.startswith("The model Branching is asked as a black box: its forward pass cannot be traced (")
+    assert (
+        manners_of(model).notes[0].startswith("The model is asked as a black box, which is exact but slow: its forward")
+    )

@@ -28,6 +28,7 @@ from glasshouse.graph.programs.program import NoProgram, Program
 from glasshouse.graph.programs.reach import counted_layers
 from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.model_outputs import looks_like_probabilities
+from glasshouse.training.batching import say_once
 
 __all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
 
@@ -79,6 +80,8 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
                     one if one.measured else _measured(model, one, graph, edges, first=model is group[0])
                     for model, one in zip(group, found, strict=True)
                 ]
+        for obstacle in dict.fromkeys(one.obstacle for one in found if one.obstacle):
+            say_once(f"The model {_kind_name(group[0])} is asked as a black box: {obstacle}.")
         hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
         ways = next((one.both_ways for one in found if one.both_ways is not None), None)
         for model, manners in zip(group, found, strict=True):
@@ -203,6 +206,10 @@ def _program(model: Model, manners: Manners, data: Data, known: dict[tuple[objec
             model, data, takes_data=arguments.takes_data, keywords=keywords, counted=counted_step
         )
     return known[signature]
+
+
+def _kind_name(model: Model) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))
 
 
 def _stated_attribute(model: Model) -> int:
