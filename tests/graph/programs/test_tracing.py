@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN, GCNConv
-from torch_geometric.utils import erdos_renyi_graph
+from torch_geometric.utils import dropout_edge, erdos_renyi_graph
 
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep
 from glasshouse.graph.programs.tracing import Asked, traced
@@ -120,3 +120,25 @@ def test_the_data_that_a_module_takes_may_hold_values_of_edges() -> None:
             return self.conv(data.x, data.edge_index, data.edge_weight)  # type: ignore[no-any-return]
 
     assert traced(OnData().eval(), takes_data=True).edge_values == ("edge_weight",)
+
+
+class Thinned(nn.Module):
+    """Drops edges in training, as tutorials do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(5, 3)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        edges, _ = dropout_edge(edge_index, p=0.3, training=self.training)
+        return self.conv(x, edges)  # type: ignore[no-any-return]
+
+
+def test_edges_that_are_dropped_in_training_alone_leave_no_trace_in_evaluation() -> None:
+    assert calls(traced(Thinned().eval())) == ["model.conv"]
+
+
+def test_what_torch_compile_wraps_is_traced_inside() -> None:
+    model = Two().eval()
+    wrapped: Any = torch.compile(model, backend="eager")
+    assert traced(wrapped).signature == traced(model).signature

@@ -39,7 +39,7 @@ class Asked(nn.Module):
         self, model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str, str] | None = None
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model = getattr(model, "_orig_mod", model)  # what torch.compile wraps does the same
         self.takes_data = takes_data
         self.keywords = dict(keywords or {})
 
@@ -91,6 +91,8 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         try:
             with torch.no_grad():
                 graph = _Tracer(whole).trace(root)
+            _follow_changes_in_place(graph, root)
+            graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
             inside = _own_message_passing(root, graph, whole)
         except NoProgram:
             raise
@@ -102,8 +104,6 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         if inside is None:
             break
         whole |= {inside}
-    _follow_changes_in_place(graph, root)
-    graph.eliminate_dead_code(lambda node: node.op in ("placeholder", "output"))
     steps, output = steps_of(graph, root, _answer(graph))
     return Program(steps=steps, output=output, signature=_signature(steps, output, root))
 
