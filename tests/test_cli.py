@@ -60,7 +60,7 @@ def evidence(tmp_path: Path) -> Path:
 
 def test_an_audit_file_gives_a_table_and_a_report_and_says_where(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(SMALL)
-    done = in_a_process("audit", "audit.yaml", "--out", "run", folder=tmp_path)
+    done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "labels were made wrong on purpose" in done.stdout
     assert "the strongest of 3 attacks on " in " ".join(done.stdout.split())
@@ -86,8 +86,8 @@ def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: P
 
 def test_a_pool_is_kept_found_again_and_refused_for_other_data(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(SMALL)
-    for run, workers in (("first", "2"), ("second", "1")):
-        done = in_a_process(
+    for run, workers, command in (("first", "2", in_a_process), ("second", "1", glasshouse)):
+        done = command(
             "audit", "audit.yaml", "--out", run, "--pool", "pool", "--workers", workers, "--json", folder=tmp_path
         )
         assert done.returncode == 0, done.stderr
