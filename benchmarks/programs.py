@@ -78,7 +78,7 @@ def zoo_row(name: str, make: Callable[[], Any]) -> str:
     found, right = (toggle_losses([model], data, masks, nodes, engine=engine) for engine in ("auto", "reference"))
     (engine,) = engine_names([model], data, masks, nodes)
     reach = "all" if manners.everywhere else str(manners.hops)
-    difference = float((found - right).abs().max())
+    difference = float(((found - right).abs() / right.abs().clamp(min=1)).max())
     return f"| {name} | {reach} | {engine} | {layers_of(model, data)} | {manners.obstacle or '-'} | {difference:.1e} |"
 
 
@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "",
         "Modules as users write them (`tests/graph/zoo.py`), random weights, 60 nodes. *Engine*: the one that `auto`",
         "takes for so small a graph. *Layers*: incremental, or the layer itself computes the rows that change.",
-        "*Difference*: the largest from the rule as written, in float32.",
+        "*Difference*: the largest from the rule as written, of S or of 1 if S is smaller, in float32.",
         "",
         "| module | L | engine | layers | why no program | difference |",
         "| --- | --- | --- | --- | --- | --- |",
