@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (as users write it)
-from torch_geometric.nn import GCNConv, MessagePassing, SAGEConv
+from torch_geometric.nn import GCNConv, SAGEConv
 
-__all__ = ["Adds", "InPlaceTwice", "Looped", "OwnScatter", "Sized", "Two", "Weighted"]
+__all__ = ["InPlaceTwice", "Looped", "Sized", "Two", "Weighted"]
 
 
 class Two(nn.Module):
@@ -50,34 +50,6 @@ class InPlaceTwice(nn.Module):
         h = self.a(x, edge_index)
         h.relu_()
         return self.b(h, edge_index)  # type: ignore[no-any-return]
-
-
-class Adds(MessagePassing):  # type: ignore[misc]
-    """A user's own layer: the mean of tanh(difference) to the neighbours."""
-
-    def __init__(self, width: int, out: int) -> None:
-        super().__init__(aggr="mean")
-        self.lin = nn.Linear(width, out)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return self.lin(x + self.propagate(edge_index, x=x))  # type: ignore[no-any-return]
-
-    def message(self, x_i: Tensor, x_j: Tensor) -> Tensor:
-        return torch.tanh(x_j - x_i)
-
-
-class OwnScatter(nn.Module):
-    """A layer without MessagePassing, divided by the senders' degrees."""
-
-    def __init__(self, width: int, out: int) -> None:
-        super().__init__()
-        self.lin = nn.Linear(width, out)
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        source, target = edge_index
-        degree = torch.zeros(len(x), dtype=x.dtype).index_add(0, target, torch.ones(len(target), dtype=x.dtype)) + 1
-        sums = torch.zeros_like(x).index_add(0, target, x[source] / degree[source].unsqueeze(1))
-        return self.lin(x + sums)  # type: ignore[no-any-return]
 
 
 class Looped(nn.Module):

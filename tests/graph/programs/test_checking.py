@@ -13,8 +13,8 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.graph.programs.checking import checked_program, sample_graph
 from glasshouse.graph.programs.program import NoProgram
-from tests.graph.programs.modules import Adds, Looped, OwnScatter
-from tests.graph.zoo import EVERYWHERE
+from tests.graph.programs.modules import Looped
+from tests.graph.zoo import EVERYWHERE, Differences, Spread
 
 torch.manual_seed(0)
 DATA = Data(x=torch.randn(40, 5), edge_index=erdos_renyi_graph(40, 0.1))
@@ -69,8 +69,8 @@ def test_models_that_look_at_the_whole_graph_have_no_program(name: str) -> None:
         (lambda a, b: GCNConv(a, b), 1, True),
         (lambda a, b: SAGEConv(a, b), 1, False),
         (lambda a, b: GATConv(a, b), 1, False),
-        (Adds, 1, False),
-        (OwnScatter, 1, True),
+        (Differences, 1, False),
+        (Spread, 1, True),
         (lambda a, b: MixHopConv(a, b // 4, powers=[0, 1, 2, 3]), 3, True),
     ],
 )

@@ -14,8 +14,8 @@ from torch_geometric.utils import dropout_edge, erdos_renyi_graph
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep
 from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.model_outputs import unwrapped
-from tests.graph.programs.modules import Adds, InPlaceTwice, Looped, OwnScatter, Sized, Two, Weighted
-from tests.graph.zoo import PYG, ZOO
+from tests.graph.programs.modules import InPlaceTwice, Looped, Sized, Two, Weighted
+from tests.graph.zoo import PYG, ZOO, Differences, Spread
 
 torch.manual_seed(0)
 EDGES = erdos_renyi_graph(20, 0.2)
@@ -54,7 +54,7 @@ def test_sizes_and_constants_are_repeated_where_they_are_needed() -> None:
     assert calls(traced(Sized().eval())) == ["model.conv", "relu getitem", "size new_ones cat model.head"]
 
 
-@pytest.mark.parametrize(("layer", "by"), [(Adds, "MessagePassing"), (OwnScatter, "operations on edge_index")])
+@pytest.mark.parametrize(("layer", "by"), [(Differences, "MessagePassing"), (Spread, "operations on edge_index")])
 def test_a_users_own_layer_is_one_call(layer: Any, by: str) -> None:
     program = traced(Looped(layer).eval())
     assert [step.module for step in program.messages] == ["model.layers.0", "model.layers.1"], by
