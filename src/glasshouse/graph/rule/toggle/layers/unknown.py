@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -112,7 +113,7 @@ class Unknown:
         return KeptUnknown(layer=self, graph=graph, inputs=inputs, limit=limit), made
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class KeptUnknown:
     """The layer's inputs under every mask, [N, models or 1, widths]."""
 
@@ -158,6 +159,11 @@ class KeptUnknown:
 
     def _costs(self, ball: Ball) -> Tensor:
         """Bytes that the net of each row of a ball takes at most, [rows]."""
+        return self._net_bytes[ball.node]
+
+    @cached_property
+    def _net_bytes(self) -> Tensor:
+        """The same for every node in the union of masks, [N]; found once, since toggles come in many parts."""
         sources = self.graph.sources
         seen = torch.ones_like(self.graph.degree, dtype=torch.float64).unsqueeze(1)
         for _ in range(self.layer.hops + self.layer.beyond):
@@ -165,4 +171,4 @@ class KeptUnknown:
             seen = total.clamp(max=float(self.graph.size))
         layer = self.layer
         width = (sum(layer.widths) * (self.inputs.shape[1] + 1) + layer.width) * layer.item
-        return seen.squeeze(1)[ball.node] * (_COPIES * width + 64)
+        return seen.squeeze(1) * (_COPIES * width + 64)
