@@ -52,7 +52,8 @@ class Layered:
         first = place(lower(models[:1], question), radius=radius)
         dtype = first[-1].operation.result.sample.dtype
         edges = coalesce(question.edge_index, question.size, dtype)
-        plan = make_plan([one.cost() for one in first], question, models=len(models), memory=memory)
+        costs, threads = [one.cost() for one in first], are_safe(first)
+        plan = make_plan(costs, question, models=len(models), memory=memory, threads=threads)
         parts = []
         for models_at in range(0, len(models), plan.models):
             some = models[models_at : models_at + plan.models]

@@ -55,7 +55,7 @@ def default_memory(device: torch.device) -> int:
     return min(2**35, int(0.4 * free))
 
 
-def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory: int) -> WorkPlan:
+def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory: int, threads: bool = True) -> WorkPlan:
     """As many models and masks at once as fit; at least one of each.
 
     Args:
@@ -63,13 +63,14 @@ def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory:
         question: sizes of graph and masks.
         models: how many there are.
         memory: bytes.
+        threads: whether cores may work on parts at the same time; if not, a part may be larger.
     """
     kept = int(memory * _KEPT_SHARE)
     for_model = question.size * sum(cost.node for cost in costs)
     for_graph = question.edge_index.shape[1] * _EDGE_BYTES
     at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
     masks = max(1, kept // max(for_model * at_once + for_graph, 1))
-    most = _MOST_TEMPORARY if question.x.is_cuda else _MOST_ON_CPU
+    most = _MOST_TEMPORARY if question.x.is_cuda else _MOST_ON_CPU if threads else 4 * _MOST_ON_CPU
     return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, most))
 
 
