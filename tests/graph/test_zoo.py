@@ -207,3 +207,21 @@ def test_what_cannot_be_toggled_is_refused_in_one_line(model: Any, said: str) ->
         toggle_losses([model], data, torch.ones(1, 24, dtype=torch.bool), torch.tensor([0]))
     assert said in str(refusal.value)
     assert len(refusal.value.faults) == 1
+
+
+@pytest.mark.parametrize("engine", ["auto", "layered"])
+@pytest.mark.parametrize("how", ["hook", "method"])
+def test_a_known_layer_that_was_altered_is_asked_itself(how: str, engine: str) -> None:
+    """A hook, or a method put in place of another, makes it another layer; its class alone does not tell."""
+    model = made(ZOO["two GCNConv"][0], 1, torch.float64)
+    if how == "hook":
+        model.convs[0].register_forward_hook(lambda layer, given, answer: 2 * answer)
+    else:
+        model.convs[1].message = lambda x_j, edge_weight: 3 * x_j
+    data = graph(1, dtype=torch.float64)
+    masks, nodes = torch.rand(2, 24) < 0.6, torch.tensor([0, 5, 7])
+    found = toggle_losses([model], data, masks, nodes, engine=engine)
+    wanted = [[rule_as_written(model, data, mask, node, 2) for node in nodes.tolist()] for mask in masks]
+    torch.testing.assert_close(found[0], torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
+    with pytest.raises(InputError, match="cannot toggle"):
+        toggle_losses([model.float()], graph(1), masks, nodes, engine="compiled")

@@ -16,7 +16,7 @@ from torch import nn
 from glasshouse.graph.programs.program import MessageStep, Value
 from glasshouse.graph.programs.reach import counted_layers
 
-__all__ = ["LAYER_TYPES", "LayerType", "arguments_of", "counted_step", "register_layer_type"]
+__all__ = ["LAYER_TYPES", "LayerType", "arguments_of", "counted_step", "is_altered", "register_layer_type"]
 
 
 def _never(layer: Any) -> bool:
@@ -70,8 +70,11 @@ class LayerType:
         """Whether a layer that is called with these arguments can be toggled in the form of its type."""
         plain = given.keys() <= {"x", "edge_index", *self.arguments}
         plain = plain and all(isinstance(value, Value) for value in given.values()) and "x" in given
-        return plain and layer.flow == "source_to_target" and bool(self.can_toggle(layer))
+        plain = plain and layer.flow == "source_to_target" and not is_altered(layer)
+        return plain and bool(self.can_toggle(layer))
 
+
+_METHODS = ("forward", "message", "aggregate", "update", "propagate", "message_and_aggregate", "edge_update")
 
 LAYER_TYPES: dict[type[nn.Module], LayerType] = {}
 
@@ -89,6 +92,23 @@ def register_layer_type(layer_type: LayerType) -> None:
         >>> _ = LAYER_TYPES.pop(ClusterGCNConv)
     """
     LAYER_TYPES[layer_type.convolution] = layer_type
+
+
+def is_altered(layer: nn.Module) -> bool:
+    """Whether a layer of a known class does something else: it has hooks, or methods of its own put in place of others.
+
+    Example:
+        >>> from torch_geometric.nn import GCNConv
+        >>> layer = GCNConv(3, 2)
+        >>> _ = layer.register_forward_hook(lambda layer, given, made: 2 * made)
+        >>> is_altered(layer)
+        True
+    """
+    return any(
+        ("forward" in name and name.endswith("hooks") and bool(value)) or (name in _METHODS and callable(value))
+        for part in layer.modules()
+        for name, value in vars(part).items()
+    )
 
 
 def arguments_of(layer: nn.Module, step: MessageStep) -> dict[str, Any]:

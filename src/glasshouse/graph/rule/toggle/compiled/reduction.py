@@ -12,7 +12,7 @@ from torch_geometric.nn import BatchNorm, GCNConv, SAGEConv
 
 from glasshouse.graph.models.asking import asked, manners_of
 from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.models.layer_types import arguments_of
+from glasshouse.graph.models.layer_types import arguments_of, is_altered
 from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Value
 
 __all__ = ["reduced"]
@@ -45,7 +45,8 @@ def reduced(model: object) -> list[Any] | None:
         [GCNConv(3, 8), GCNConv(8, 2)]
     """
     if type(model) is GNN:  # nothing to look for
-        return list(model.convolutions) if len(model.convolutions) == _LAYERS else None
+        altered = any(is_altered(layer) for layer in model.convolutions)
+        return list(model.convolutions) if len(model.convolutions) == _LAYERS and not altered else None
     manners = manners_of(model)  # type: ignore[arg-type]
     program = manners.program
     if program is None or manners.probabilities or manners.hops != _LAYERS or program.edge_values:
@@ -63,7 +64,8 @@ def _read(program: Program, root: nn.Module) -> list[Any] | None:
             return None
         if isinstance(step, MessageStep):
             layer: Any = root.get_submodule(step.module)
-            if arguments_of(layer, step) != {"x": Value(value), "edge_index": Value("edge_index")}:
+            plain = {"x": Value(value), "edge_index": Value("edge_index")}
+            if arguments_of(layer, step) != plain or is_altered(layer):
                 return None
             layers.append(layer)
             after.append([])
