@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.attacks import ShadowClassifier
+from glasshouse.attacks import ShadowClassifier, classifier
+from glasshouse.attacks.perceptron import Perceptron, train_perceptron
 from glasshouse.evaluation import auc
 from glasshouse.losses import losses_from_logits
 from glasshouse.population import complementary_halves
@@ -61,3 +64,19 @@ def test_losses_alone_are_not_enough() -> None:
     bare = Evidence(target_loss=[1.0, 2.0], shadow_loss=[[1.0, 2.0]], shadow_members=[[1, 0]])
     with pytest.raises(InputError, match="the evidence holds only losses"):
         ShadowClassifier().score(bare)
+
+
+def test_a_model_and_its_complement_share_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are judged by the same references; the scores are those of networks trained one at a time."""
+    attack = ShadowClassifier(epochs=3)
+    alone = [attack.score(target.view) for target in evidence().simulated()]
+    trained: list[int] = []
+
+    def counted(x: np.ndarray, *given: Any, **options: Any) -> Perceptron:
+        trained.append(len(x))
+        return train_perceptron(x, *given, **options)
+
+    monkeypatch.setattr(classifier, "train_perceptron", counted)
+    together = [scores for scores, _ in attack.simulated_scores(evidence())]
+    assert all((one == other).all() for one, other in zip(together, alone, strict=True))
+    assert trained == [600, 600]  # four models: two networks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -12,17 +13,33 @@ from sklearn.preprocessing import StandardScaler
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.perceptron import train_perceptron
+from glasshouse.attacks.perceptron import Perceptron, train_perceptron
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
+from glasshouse.digests import digest_arrays
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
 from glasshouse.randomness import generator, seed_for
 
-__all__ = ["ShadowClassifier", "sorted_log_probabilities"]
+__all__ = ["AnswerNetwork", "Networks", "ShadowClassifier", "sorted_log_probabilities"]
 
 _FLOOR = -30.0  # log-probabilities below this all mean "never"; without a bound they would dominate the scaling
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerNetwork:
+    """A trained network, and the scale of the features that it was trained on."""
+
+    scaler: StandardScaler
+    network: Perceptron
+
+    def probabilities(self, asked: FloatArray) -> FloatArray:
+        """Probabilities of membership, [N], from features [N, F]."""
+        return self.network.probabilities(self.scaler.transform(asked))
+
+
+Networks = dict[str, AnswerNetwork]  # by the digest of what they learned from
 
 
 @register("classifier")
@@ -65,6 +82,18 @@ class ShadowClassifier(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Probabilities of membership, [N]."""
+        return self._scored(evidence, {})
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members [N] of each simulated target.
+
+        A model and its complement are judged by the same references, and so by the same network.
+        """
+        known: Networks = {}
+        for target in evidence.simulated():
+            yield self._scored(target.view, known), target.members
+
+    def _scored(self, evidence: Evidence, known: Networks) -> FloatArray:
         if evidence.target_logits is None or evidence.shadow_logits is None:
             raise InputError(
                 "classifier: it looks at all classes, but the evidence holds only losses. Give logits or "
@@ -75,33 +104,36 @@ class ShadowClassifier(Attack):
         if self.true_class:
             answers = np.column_stack([answers, _true_class(evidence.shadow_loss.reshape(-1))])
             asked = np.column_stack([asked, _true_class(evidence.target_loss)])
-        return self.learned(answers, evidence.shadow_members.reshape(-1), asked)
+        return self.learned(answers, evidence.shadow_members.reshape(-1), known=known).probabilities(asked)
 
     def queries(self, evidence: Evidence) -> QueryCount:
         """The target once per record; shadow models for the examples that it learns from."""
         return QueryCount(1.0, shared=min(self.examples, evidence.shadow_members.size))
 
-    def learned(self, answers: FloatArray, members: BoolArray, asked: FloatArray) -> FloatArray:
-        """Probabilities of membership, [N], learned from examples.
+    def learned(self, answers: FloatArray, members: BoolArray, *, known: Networks) -> AnswerNetwork:
+        """A network that learned from examples.
 
         Args:
             answers: [R, F] features of shadow models' answers.
             members: [R] whether the record trained the model that answered.
-            asked: [N, F] the same features of the target's answers.
+            known: networks that learned before; one that learned from the same examples is returned, a new one added.
         """
         if len(answers) > self.examples:
             drawn = generator(self.seed, "classifier").permutation(len(answers))[: self.examples]
             answers, members = answers[drawn], members[drawn]
-        scaler = StandardScaler()
-        network = train_perceptron(
-            scaler.fit_transform(answers),
-            members,
-            hidden=self.hidden,
-            epochs=self.epochs,
-            batch=min(256, len(answers)),
-            seed=seed_for(self.seed, "network") % 2**32,
-        )
-        return network.probabilities(scaler.transform(asked))
+        digest = digest_arrays([answers, members])
+        if digest not in known:
+            scaler = StandardScaler()
+            network = train_perceptron(
+                scaler.fit_transform(answers),
+                members,
+                hidden=self.hidden,
+                epochs=self.epochs,
+                batch=min(256, len(answers)),
+                seed=seed_for(self.seed, "network") % 2**32,
+            )
+            known[digest] = AnswerNetwork(scaler, network)
+        return known[digest]
 
 
 def _true_class(loss: FloatArray) -> FloatArray:
