@@ -87,7 +87,16 @@ def test_every_attack_that_the_pool_cannot_serve_is_named_at_once() -> None:
     with pytest.raises(InputError) as refused:
         check_attacks(chosen_attacks(["loss", "lira", "bavaria"]), pool)
     assert [fault.split(":")[1].strip() for fault in refused.value.faults] == ["lira", "bavaria"]
-    check_attacks(chosen_attacks(["loss"]), pool)
+    assert list(check_attacks(chosen_attacks(["loss"]), pool)[0]) == ["loss"]
+
+
+def test_an_attack_that_the_user_did_not_name_is_left_out_with_its_reason() -> None:
+    pool = np.array([[True, True], [True, False]])
+    kept, left_out = check_attacks(chosen_attacks(["loss", "lira"]), pool, named=False)
+    assert list(kept) == ["loss"]
+    assert "0 out-models" in left_out["lira"]
+    with pytest.raises(InputError, match="lira"):  # nothing would be left
+        check_attacks(chosen_attacks(["lira"]), pool, named=False)
 
 
 def test_an_attack_that_fails_fails_alone(caplog: pytest.LogCaptureFixture) -> None:

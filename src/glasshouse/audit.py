@@ -34,10 +34,9 @@ from glasshouse.report import Context
 from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer, check_trainer
 
-__all__ = ["audit", "audit_evidence"]
+__all__ = ["DEFAULT_ATTACKS", "audit", "audit_evidence"]
 
-
-DEFAULT_ATTACKS = ("base", "lira", "rmia")
+DEFAULT_ATTACKS = ("base", "lira", "rmia", "stacked")  # the paper's, and the strongest one
 
 
 def audit(
@@ -76,7 +75,8 @@ def audit(
         shadow_trainer: how the attacker trains, if it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
-            simulated targets and reports why.
+            simulated targets and reports why. By default the paper's attacks and the strongest one, ``"stacked"``;
+            what cannot use the pool is then left out, and the report says why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve.
@@ -127,7 +127,7 @@ def audit(
         folder=pool,
         compute=compute,
     )
-    check_attacks(made, plan.members)
+    made, left_out = check_attacks(made, plan.members, named=attacks is not DEFAULT_ATTACKS)
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
@@ -162,6 +162,7 @@ def audit(
         claim=claim,
         policy=policy,
         progress=progress,
+        left_out=left_out,
         known=Known(x=population.x, labels=population.y),
         prior=prior,
         groups=columns,
@@ -190,7 +191,8 @@ def audit_evidence(
         members: [N] which records trained the target; without it records are scored and ranked, but nothing is
             measured.
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
-            simulated targets and reports why.
+            simulated targets and reports why. By default the paper's attacks and the strongest one, ``"stacked"``;
+            what cannot use the pool is then left out, and the report says why.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates.
         prior: λ, the share of members that the attacker expects: one number, or one per record.

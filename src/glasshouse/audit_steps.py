@@ -30,6 +30,7 @@ from glasshouse.evaluation import (
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
+from glasshouse.evaluation.trials import Trials
 from glasshouse.evidence import Evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
@@ -129,12 +130,17 @@ def prior_text(prior: float | ArrayLike) -> Any:
     return prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} records"
 
 
-def check_attacks(attacks: Mapping[str, Attack[Any]], members: BoolArray) -> None:
-    """Refuse attacks that cannot use a pool before its models are trained, all of them at once.
+def check_attacks(
+    attacks: Mapping[str, Attack[Any]], members: BoolArray, *, named: bool = True
+) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
+    """The attacks that can use a pool, before its models are trained, and why the others cannot.
+
+    If the user named the attacks, one that cannot is refused; all of them are reported at once.
 
     Args:
         attacks: by name.
         members: [K, N] which records will train which shadow model.
+        named: whether the user named them; those of the default list are left out instead, unless none is left.
 
     Example:
         >>> from glasshouse.attacks.choices import chosen_attacks
@@ -142,13 +148,16 @@ def check_attacks(attacks: Mapping[str, Attack[Any]], members: BoolArray) -> Non
         Traceback (most recent call last):
         glasshouse.errors.InputError: attacks: lira: shadow_members: record '0' has 0 out-models and this attack ...
     """
-    faults = []
+    reasons: dict[str, Sequence[str]] = {}
     for name, attack in attacks.items():
         try:
             attack.check(members)
         except InputError as error:
-            faults += [f"attacks: {name}: {fault}" for fault in error.faults]
-    raise_faults(faults)
+            reasons[name] = error.faults
+    if named or len(reasons) == len(attacks):
+        raise_faults([f"attacks: {name}: {fault}" for name, faults in reasons.items() for fault in faults])
+    kept = {name: attack for name, attack in attacks.items() if name not in reasons}
+    return kept, {name: " ".join(faults) for name, faults in reasons.items()}
 
 
 def audit_view(
@@ -193,6 +202,7 @@ def audit_view(
         evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_advice(context)
     )
     outcomes: dict[str, AttackOutcome] = {}
+    trials = Trials(view, progress=progress)
     failed: dict[str, str] = {}
     for name, attack in attacks.items():
         try:
@@ -203,6 +213,7 @@ def audit_view(
                 members=members,
                 policy=policy,
                 progress=progress,
+                trials=trials,
                 prior=prior,
                 unlike=bool(unlike),
             )

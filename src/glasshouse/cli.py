@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from glasshouse.attacks import attack_names
-from glasshouse.audit import audit_evidence
+from glasshouse.audit import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.compute import chosen_compute
 from glasshouse.config import AuditFile, data_names, read_audit_file, run_audit_file, with_attacks
 from glasshouse.errors import InputError, raise_faults
@@ -117,7 +117,7 @@ def score(
     result = audit_evidence(
         found.evidence,
         members=found.members,
-        attacks=attacks or ["base", "lira", "rmia"],
+        attacks=attacks or DEFAULT_ATTACKS,
         mode=checked,
         fprs=fprs or None,
         prior=prior,

@@ -23,8 +23,6 @@ from glasshouse.result import AuditResult
 
 __all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks"]
 
-RECORD_ATTACKS = ("base", "lira", "rmia", "calibration", "attack-r", "loss", "classifier")
-
 
 class ClaimSection(Strict):
     """A stated guarantee to judge."""
@@ -159,6 +157,5 @@ def run_audit_file(
     data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
     trainer = config.trainer.build(data.population, folder)
     model, members = config.target.load(data.population, told, folder, config.seed)
-    common.setdefault("attacks", RECORD_ATTACKS)
     common["groups"] = data.groups or None
     return audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)

@@ -19,6 +19,7 @@ from glasshouse.evaluation.metrics import DEFAULT_FPRS
 from glasshouse.evaluation.roc import auc
 from glasshouse.evaluation.simulated import rate_with_ties
 from glasshouse.evaluation.thresholds import Scored
+from glasshouse.evaluation.trials import Trials
 from glasshouse.evidence import Kind, Mode
 from glasshouse.evidence.simulation import check_simulation
 
@@ -90,22 +91,26 @@ class Best(Attack[View]):
         """Refuse a pool with too few models to simulate targets; a candidate that cannot run is left out later."""
         check_simulation(len(members))
 
-    def pick(self, view: View) -> Pick:
-        """The best candidate for this pool; it does not look at the target."""
+    def pick(self, view: View, trials: Trials | None = None) -> Pick:
+        """The best candidate for this pool; it does not look at the target.
+
+        Args:
+            view: evidence or a scene.
+            trials: of the same view: an attack that was tried before is not tried again.
+        """
+        known = Trials(view) if trials is None else trials
         offered = attack_names(graph="graph" in view.offers)
         names = (
             [name for name in offered if find_attack(name).candidate] if self.candidates is None else self.candidates
         )
-        return pick_best({name: functools.partial(self._trial, name, view) for name in names}, self.fprs)
+        return pick_best({name: functools.partial(self._trial, name, known) for name in names}, self.fprs)
 
-    def _trial(self, name: str, view: View) -> tuple[Attack[Any], Scored]:
+    def _trial(self, name: str, trials: Trials) -> tuple[Attack[Any], Scored]:
         # attacks on records know only the audited nodes of a graph, attacks on graphs all of them
         whole = find_attack(name).kind != "records" or np.ndim(self.prior) == 0
-        prior = self.prior if whole else view.audited(self.prior)
+        prior = self.prior if whole else trials.view.audited(self.prior)
         attack = create(name, shared={"mode": self.mode, "prior": prior, "seed": self.seed})
-        seen = seen_by(attack, view)
-        settled = attack.tuned(seen)
-        return settled, list(settled.simulated_scores(seen))
+        return trials.tuned(attack), trials.simulated(attack)
 
     def score(self, view: View) -> FloatArray:
         """Scores of the picked attack, [N]; higher means member."""

@@ -21,7 +21,8 @@ from glasshouse.evaluation.metrics import evaluate
 from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.simulated import simulated_figures
 from glasshouse.evaluation.subpools import steadiness
-from glasshouse.evaluation.thresholds import Policy, Scored, simulate, thresholds_from
+from glasshouse.evaluation.thresholds import Policy, Scored, thresholds_from
+from glasshouse.evaluation.trials import Trials
 from glasshouse.progress import note_work, showing
 
 __all__ = ["run_attack"]
@@ -38,7 +39,7 @@ def run_attack(
     policy: Policy = "mean",
     confidence: float = 0.95,
     progress: bool | None = False,
-    simulated: Scored | None = None,
+    trials: Trials | None = None,
     prior: float | ArrayLike = 0.5,
     unlike: bool = False,
 ) -> AttackOutcome:
@@ -54,7 +55,7 @@ def run_attack(
         policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
         progress: whether to show a bar.
-        simulated: scores and members of the simulated targets, if they are already known.
+        trials: of the same view; an attack that was tuned and tried before is not tuned and tried again.
         prior: λ, the share of members that is expected, one number or one per record of the population, for attacks
             that have no prior of their own.
         unlike: whether the target is already known to be unlike the shadow models.
@@ -66,9 +67,10 @@ def run_attack(
         >>> run_attack(LossThreshold(), evidence, fprs=[]).ranks
         array([1, 2])
     """
+    trials = Trials(view, progress=progress) if trials is None else trials
     if isinstance(attack, Best):
         began = time.perf_counter()
-        pick = attack.pick(view)
+        pick = attack.pick(view, trials)
         picking = time.perf_counter() - began
         outcome = run_attack(
             pick.attack,
@@ -77,7 +79,8 @@ def run_attack(
             members=members,
             policy=policy,
             confidence=confidence,
-            simulated=pick.simulated,
+            progress=progress,
+            trials=trials,
             prior=prior,
             unlike=unlike,
         )
@@ -85,17 +88,18 @@ def run_attack(
         return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds)
     seen = seen_by(attack, view)
     started = time.perf_counter()
+    attack = trials.tuned(attack)
     with showing(progress):
-        attack = attack.tuned(seen)
         judgement = attack.judge(seen)
     seconds = time.perf_counter() - started
     scores, note = judgement.scores, judgement.warning
     if not np.isfinite(scores).all():
         record = str(view.ids[~np.isfinite(scores)][0])
         raise InputError(f"{attack.name}: record {record!r} got a score that is not finite; please report this.")
-    if simulated is None and (fprs or members is not None):
+    simulated: Scored | None = None
+    if fprs or members is not None:
         try:
-            simulated = simulate(attack, seen, progress=progress)
+            simulated = trials.simulated(attack)
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
             note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs else note
     expected = _prior_of(attack, view, prior)

@@ -51,7 +51,7 @@ from glasshouse.training.trainer import Trainer, check_trainer
 
 __all__ = ["audit"]
 
-DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base")
+DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base", "g-stacked")
 
 _NO_TOGGLES = (
     "left out: it asks about a node with and without its surroundings, and a transductive model was trained on the "
@@ -102,7 +102,8 @@ def audit(
             optimizer (the paper's mismatched adversary).
         attacks: attacks on records by name (they look at zero-hop queries), attacks on graphs such as ``"g-base"``,
             objects, or mappings such as ``{"name": "g-base", "sampler": "gibbs"}``; ``"best"`` picks one of either kind
-            by simulated targets and reports why.
+            by simulated targets and reports why. By default the paper's attacks and the strongest one, ``"g-stacked"``;
+            what cannot use the pool is then left out, and the report says why.
         shadows: how many shadow models, in complementary pairs.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default 1 % and 0.1 %, if the sample can resolve them.
@@ -154,7 +155,8 @@ def audit(
     plan = ShadowPool.plan(
         seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, folder=pool, compute=compute
     )
-    check_attacks(made, plan.members[:, empty.nodes])
+    named = attacks is not DEFAULT_ATTACKS
+    made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
     target, seconds = train_shadows(
         plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress
     )
@@ -195,7 +197,7 @@ def audit(
         policy=policy,
         progress=progress,
         prior=prior,
-        left_out=left_out,
+        left_out={**left_out, **refused},
         groups={name: scene.audited(values) for name, values in columns.items()},
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),

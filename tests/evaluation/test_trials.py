@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+from glasshouse import Evidence
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks import BASE, Attack, create
+from glasshouse.evaluation import Best, run_attack
+from glasshouse.evaluation.trials import Trials
+from tests.strategies import gaussian_evidence
+
+
+def test_an_attack_with_equal_parameters_is_tuned_and_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`best` beside its own candidates: the pick, the note and all figures are those of separate trials."""
+    evidence, members = gaussian_evidence(records=400, models=6, shift=1.5, seed=0)
+    best = Best(candidates=("base", "lira"))
+    options: dict[str, Any] = {"fprs": [0.05], "members": members}
+    alone = [run_attack(attack, evidence, **options) for attack in (create("base"), best)]
+    learned: list[str] = []
+    whole = Attack.simulated_scores
+
+    def counted(self: Any, view: Any) -> Iterator[tuple[FloatArray, BoolArray]]:
+        learned.append(self.name)
+        return whole(self, view)
+
+    monkeypatch.setattr(BASE, "simulated_scores", counted)
+    trials = Trials(evidence)
+    shared = [run_attack(attack, evidence, trials=trials, **options) for attack in (create("base"), best)]
+    assert learned == ["base"]
+    for one, other in zip(alone, shared, strict=True):
+        assert (one.scores == other.scores).all()
+        assert one.thresholds == other.thresholds
+        assert one.note == other.note
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(Attack[Evidence]):
+    prior: Any = 0.5
+    found_: int = 0
+
+    def tuned(self, view: Evidence) -> Self:
+        return type(self)(prior=self.prior)
+
+    def score(self, view: Evidence) -> FloatArray:
+        return -view.target_loss
+
+
+def test_other_parameters_are_another_trial() -> None:
+    evidence, _ = gaussian_evidence(records=2000, models=6, shift=1.5, seed=0)
+    trials = Trials(evidence)
+    flat = np.full(2000, 0.5)
+    other = flat.copy()
+    other[1500] = 0.6  # numpy would leave it out of the array's text
+    assert trials.tuned(Counting(prior=flat)) is trials.tuned(Counting(prior=flat.copy()))
+    assert trials.tuned(Counting(prior=flat)) is not trials.tuned(Counting(prior=other))
+    assert trials.tuned(BASE(mode="offline")) is not trials.tuned(BASE())
+
+
+class Plain(Attack[Evidence]):
+    """An attack that is not a dataclass."""
+
+    def score(self, view: Evidence) -> FloatArray:
+        return -view.target_loss
+
+
+def test_an_attack_without_fields_is_only_equal_to_itself() -> None:
+    evidence, _ = gaussian_evidence(records=50, models=4, shift=1.5, seed=0)
+    trials, attack = Trials(evidence), Plain()
+    assert trials.simulated(attack) is trials.simulated(attack)
+    assert trials.simulated(attack) is not trials.simulated(Plain())
