@@ -64,6 +64,8 @@ def test_other_parameters_are_another_trial() -> None:
 class Plain(Attack[Evidence]):
     """An attack that is not a dataclass."""
 
+    name = "plain"
+
     def score(self, view: Evidence) -> FloatArray:
         return -view.target_loss
 

@@ -60,9 +60,10 @@ class Trials:
 
 def _key(attack: Attack[Any]) -> object:
     """What two attacks have in common that score alike: their type and parameters, without what they learned."""
-    if not hasattr(attack, "__dataclass_fields__"):  # a user's own class: only the same object is the same attack
+    described: dict[str, dataclasses.Field[Any]] | None = getattr(attack, "__dataclass_fields__", None)
+    if described is None:  # a user's own class: only the same object is the same attack
         return attack
-    values = {one.name: getattr(attack, one.name) for one in dataclasses.fields(attack) if one.compare}
+    values = {name: getattr(attack, name) for name, one in described.items() if one.compare}
     return type(attack), tuple((name, _shown(value)) for name, value in values.items())
 
 
