@@ -170,3 +170,17 @@ def test_nothing_was_run_is_said_only_where_nothing_was(glasshouse: Command, tmp
         f"1 problem; the run was stopped. Shadow models that were trained are kept in {tmp_path / 'pool'}."
     )
     assert len(list((tmp_path / "pool").glob("model-*.json"))) == 3
+
+
+def test_a_user_who_stops_the_run_reads_one_line_and_finds_nothing_half_written(
+    glasshouse: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(OWN.format(limit=3).replace("raise InputError(", "raise KeyboardInterrupt("))
+    (tmp_path / "audit.yaml").write_text(FILE)
+    done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "pool", folder=tmp_path)
+    assert done.returncode == 130
+    assert done.stderr == (
+        f"Stopped. Nothing was written to run. Shadow models that were trained are kept in {tmp_path / 'pool'}.\n"
+    )
+    assert not (tmp_path / "run").exists()
+    assert sorted(path.suffix for path in (tmp_path / "pool").glob("model-*")) == [".json"] * 3 + [".safetensors"] * 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, TypeVar
@@ -77,15 +78,16 @@ def audit(
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
     config = with_attacks(config, attacks) if attacks else config
     compute = chosen_compute(workers=workers, cluster=cluster)
-    try:
-        result = run_audit_file(
-            config,
-            folder=file.parent if file else Path.cwd(),
-            compute=compute,
-            progress=False if quiet or as_json else None,
-        )
-    except InputError as error:
-        raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
+    with _interruptible(out):
+        try:
+            result = run_audit_file(
+                config,
+                folder=file.parent if file else Path.cwd(),
+                compute=compute,
+                progress=False if quiet or as_json else None,
+            )
+        except InputError as error:
+            raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
     _finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
     if file is None and not as_json:
         typer.echo(_NEXT)
@@ -114,18 +116,19 @@ def score(
         lambda: read_evidence(evidence), lambda: None if out is None else check_free(out, overwrite=overwrite)
     )
     checked: Mode = "online" if mode == "online" else "offline"
-    result = audit_evidence(
-        found.evidence,
-        members=found.members,
-        attacks=attacks or DEFAULT_ATTACKS,
-        mode=checked,
-        fprs=fprs or None,
-        prior=prior,
-        claim=None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta),
-        seed=seed,
-        title=f"Membership audit of {evidence.name}",
-        progress=False if quiet or as_json else None,
-    )
+    with _interruptible(out):
+        result = audit_evidence(
+            found.evidence,
+            members=found.members,
+            attacks=attacks or DEFAULT_ATTACKS,
+            mode=checked,
+            fprs=fprs or None,
+            prior=prior,
+            claim=None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta),
+            seed=seed,
+            title=f"Membership audit of {evidence.name}",
+            progress=False if quiet or as_json else None,
+        )
     _finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
 
 
@@ -219,6 +222,17 @@ def _find_experiments() -> None:
 
 def _graph_installed() -> bool:
     return find_spec("torch_geometric") is not None
+
+
+@contextmanager
+def _interruptible(out: Path | None) -> Iterator[None]:
+    """End with one line, and the exit code of an interrupted command, when the user stops the long work."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        written = "" if out is None else f" Nothing was written to {out}."
+        typer.echo(" ".join([f"Stopped.{written}", *work_so_far()]), err=True)
+        raise typer.Exit(130) from None
 
 
 def _finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: bool, seconds: float) -> None:
