@@ -12,6 +12,8 @@ from glasshouse.population import complementary_halves
 
 UGLY_LOSSES = [0.0, 5e-324, 1e-300, 1e-12, 0.5, float(np.log(2.0)), 3.0, 20.0, 690.0, 710.0]
 
+PAPER = ("base", "lira", "rmia")  # quick attacks, for tests that are not about the attacks
+
 
 def losses() -> st.SearchStrategy[float]:
     return st.one_of(st.sampled_from(UGLY_LOSSES), st.floats(0.0, 30.0))

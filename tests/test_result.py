@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from glasshouse import AuditResult, InputError, audit_evidence, read_evidence
-from tests.strategies import gaussian_evidence
+from tests.strategies import PAPER, gaussian_evidence
 
 
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
     evidence, members = gaussian_evidence(records=1000, models=8, shift=2.0, seed=0)
-    return audit_evidence(evidence, members=members, fprs=[0.01, 0.05])
+    return audit_evidence(evidence, attacks=PAPER, members=members, fprs=[0.01, 0.05])
 
 
 def test_the_table_has_a_row_for_each_attack_with_intervals(result: AuditResult) -> None:
@@ -47,7 +47,7 @@ def test_saving_writes_every_file_and_what_they_say_agrees(result: AuditResult, 
     assert float(rows[3]["rmia_score"]) == result.outcomes["rmia"].scores[3]
     saved = read_evidence(folder / "evidence.npz")
     assert saved.members is not None
-    again = audit_evidence(saved.evidence, members=saved.members, fprs=[0.01, 0.05])
+    again = audit_evidence(saved.evidence, attacks=PAPER, members=saved.members, fprs=[0.01, 0.05])
     assert (again.outcomes["lira"].scores == result.outcomes["lira"].scores).all()
     with pytest.raises(InputError, match="already holds something"):
         result.save(folder)

@@ -6,7 +6,7 @@ import pytest
 
 from glasshouse import audit_evidence
 from glasshouse.track import log_to_mlflow
-from tests.strategies import gaussian_evidence
+from tests.strategies import PAPER, gaussian_evidence
 
 
 @pytest.mark.filterwarnings("ignore")  # of MLflow's own, about the kind of store
@@ -15,7 +15,7 @@ def test_parameters_figures_and_the_report_are_logged(tmp_path: Path, monkeypatc
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.chdir(tmp_path)
     evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
-    result = audit_evidence(evidence, members=members)
+    result = audit_evidence(evidence, members=members, attacks=PAPER)
     number = log_to_mlflow(result, tracking_uri=f"file:{tmp_path / 'mlruns'}")
     run = mlflow.get_run(number)
     assert run.data.params["shadows"] == "8"

@@ -13,7 +13,7 @@ from glasshouse.evaluation import evaluate
 from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.report import SavedRun, compare, read_run_with_records, render_comparison
 from glasshouse.report.folder import manifest
-from tests.strategies import gaussian_evidence
+from tests.strategies import PAPER, gaussian_evidence
 
 
 @functools.cache
@@ -27,7 +27,7 @@ def run(
     seed: int = 0,
 ) -> AuditResult:
     evidence, members = gaussian_evidence(records=records, models=8, shift=shift, seed=seed)
-    result = audit_evidence(evidence, members=members if known else None, fprs=fprs)
+    result = audit_evidence(evidence, members=members if known else None, attacks=PAPER, fprs=fprs)
     context = dataclasses.replace(result.context, test_accuracy=accuracy, train_accuracy=accuracy, fingerprint="f")
     return dataclasses.replace(result, context=context)
 

@@ -12,7 +12,7 @@ import pytest
 
 from glasshouse import AuditResult, Evidence, InputError, PrivacyClaim, audit_evidence
 from glasshouse.report import Surroundings, read_run, render_html
-from tests.strategies import gaussian_evidence
+from tests.strategies import PAPER, gaussian_evidence
 
 
 def made(**options: Any) -> AuditResult:
@@ -123,7 +123,7 @@ def test_hostile_strings_of_a_saved_run_stay_text(tmp_path: Path) -> None:
         shadow_members=evidence.shadow_members,
         ids=[f"{evil}{number}" for number in range(400)],
     )
-    result = audit_evidence(named, members=members, title=evil)
+    result = audit_evidence(named, members=members, attacks=PAPER, title=evil)
     result = dataclasses.replace(result, labels=np.array([f"{evil}{number % 3}" for number in range(400)]))
     page = render_html(read_run(result.save(tmp_path / "run")))
     assert "<img" not in page

@@ -10,7 +10,7 @@ import pytest
 
 from glasshouse import Evidence, PrivacyClaim, audit_evidence
 from glasshouse.report import render_html
-from tests.strategies import gaussian_evidence
+from tests.strategies import PAPER, gaussian_evidence
 
 
 def page(ids: list[str] | None = None, *, known: bool = True) -> str:
@@ -22,7 +22,11 @@ def page(ids: list[str] | None = None, *, known: bool = True) -> str:
         ids=ids,
     )
     result = audit_evidence(
-        evidence, members=members if known else None, title="A <b>bold</b> title", claim=PrivacyClaim(epsilon=0.1)
+        evidence,
+        members=members if known else None,
+        attacks=PAPER,
+        title="A <b>bold</b> title",
+        claim=PrivacyClaim(epsilon=0.1),
     )
     return render_html(result.summary())
 

@@ -4,14 +4,16 @@ import json
 
 from glasshouse import PrivacyClaim, audit_evidence
 from glasshouse.report.plain import metrics_json
-from tests.strategies import gaussian_evidence
+from tests.strategies import PAPER, gaussian_evidence
 
 
 def test_the_summary_is_plain_json_and_repeats() -> None:
     evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
     texts = [
         json.dumps(
-            metrics_json(audit_evidence(evidence, members=members, claim=PrivacyClaim(epsilon=1.0)).summary()),
+            metrics_json(
+                audit_evidence(evidence, members=members, attacks=PAPER, claim=PrivacyClaim(epsilon=1.0)).summary()
+            ),
             allow_nan=False,
         )
         for _ in range(2)
@@ -25,7 +27,7 @@ def test_the_summary_is_plain_json_and_repeats() -> None:
 
 def test_the_verdict_names_the_strongest_attack_its_rate_and_its_interval() -> None:
     evidence, members = gaussian_evidence(records=2000, models=8, shift=2.0, seed=0)
-    result = audit_evidence(evidence, members=members)
+    result = audit_evidence(evidence, members=members, attacks=PAPER)
     summary = result.summary()
     simulated = {name: outcome.simulated for name, outcome in result.outcomes.items() if outcome.simulated}
     best = max(simulated, key=lambda name: simulated[name].strengths[0])

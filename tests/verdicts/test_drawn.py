@@ -25,6 +25,7 @@ from glasshouse.report import Context, read_run, render_html
 from glasshouse.report.terminal import print_summary
 from glasshouse.result import AuditResult
 from glasshouse.track import logged_metrics
+from tests.strategies import PAPER
 
 TRAINER = SklearnTrainer(estimator=GaussianNB())
 WARNING = "Members can be told from others without the model"
@@ -39,7 +40,15 @@ def audited(*, site: bool) -> AuditResult:
     model = TRAINER(Population(x, y), seen, 0)
     members: BoolArray = first[~seen] if site else np.random.default_rng(1).permutation(first[~seen])
     population = Population(x[~seen], y[~seen])
-    return audit(population, model=model, members=members, trainer=TRAINER, shadows=4, claim=PrivacyClaim(epsilon=1.0))
+    return audit(
+        population,
+        model=model,
+        members=members,
+        trainer=TRAINER,
+        attacks=PAPER,
+        shadows=4,
+        claim=PrivacyClaim(epsilon=1.0),
+    )
 
 
 @pytest.fixture(scope="module")
