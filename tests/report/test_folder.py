@@ -17,7 +17,7 @@ from tests.strategies import PAPER, gaussian_evidence
 
 def made(**options: Any) -> AuditResult:
     evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
-    chosen: dict[str, Any] = {"members": members, "claim": PrivacyClaim(epsilon=1.0)} | options
+    chosen: dict[str, Any] = {"members": members, "attacks": PAPER, "claim": PrivacyClaim(epsilon=1.0)} | options
     return audit_evidence(evidence, **chosen)
 
 
