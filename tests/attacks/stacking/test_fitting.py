@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import _thread
+import threading
+from dataclasses import dataclass, field
+
 import numpy as np
+import pytest
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.stacking.fitting import ALL, cross_fit
-from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
+from glasshouse.attacks.stacking.fitting import ALL, count_fits, cross_fit
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
+from glasshouse.randomness import seed_for
 
 LEARNERS: dict[str, Learner] = {"linear": Linear(), "boosted": Boosted(rounds=20, fits=1)}
 GROUPS = np.array([0, 0, 1, 1])
@@ -66,3 +72,84 @@ def test_boosting_is_taken_where_a_line_sees_nothing() -> None:
     members = rows[:, :, 0] * rows[:, :, 1] > 0
     fit = cross_fit(rows, members, groups=GROUPS, folds=np.zeros(2000, dtype=int), learners=LEARNERS, seed=0)
     assert fit.learner == "boosted"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_fits_are_those_of_a_plain_loop(count: int) -> None:
+    """The twin: one fit after another, without threads and without drawing."""
+    rows, members = examples()
+    folds = np.arange(300) % count
+    new = np.random.default_rng(1).normal(size=(300, 3))
+    fit = cross_fit(rows, members, groups=GROUPS, folds=folds, learners={"linear": Linear()}, seed=7, jobs=2)
+    held_out, judged = np.empty((4, 300)), np.empty(300)
+    for fold in range(count):
+        odds = []
+        for group in (0, 1):
+            records = np.flatnonzero((folds != fold) | (count == 1))
+            known = [(rows[t, i], members[t, i]) for t in range(4) if GROUPS[t] != group for i in records]
+            learned = Linear().fit(*map(np.array, zip(*known, strict=True)), seed=seed_for(7, group, fold))
+            odds.append(learned.log_odds(new[folds == fold]))
+            for t in np.flatnonzero(group == GROUPS):
+                held_out[t, folds == fold] = learned.log_odds(rows[t, folds == fold])
+        judged[folds == fold] = (odds[0] + odds[1]) / 2
+    np.testing.assert_allclose(fit.held_out, held_out, atol=1e-9)
+    np.testing.assert_allclose(fit.log_odds(new), judged, atol=1e-9)
+
+
+@dataclass
+class Watched:
+    """A learner that keeps what it was given."""
+
+    examples: int
+    given: list[FloatArray] = field(default_factory=list)
+
+    def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
+        self.given.append(rows)
+        return Linear().fit(rows, members, seed=seed)
+
+
+def test_at_most_so_many_examples_are_learned_from_and_none_twice() -> None:
+    _, members = examples()
+    rows = np.arange(4 * 300, dtype=float).reshape(4, 300, 1)  # each row is its own number
+    learner = Watched(examples=100)
+    cross_fit(rows, members, groups=GROUPS, folds=np.arange(300) % 2, learners={"one": learner}, seed=0)
+    for number, given in enumerate(learner.given):  # fold by fold, and in it group by group
+        assert len(np.unique(given)) == len(given) == 100
+        target, record = np.divmod(given[:, 0].astype(int), 300)
+        assert set(GROUPS[target]) == {1 - number % 2}
+        assert set(record % 2) == {1 - number // 2}
+    assert not np.array_equal(learner.given[0], learner.given[1])
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_fit_is_reported(jobs: int) -> None:
+    rows, members = examples(records=60)
+    folds, reported = np.arange(60) % 3, []
+    cross_fit(rows, members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0, jobs=jobs, done=reported.append)
+    assert reported == [1] * count_fits(GROUPS, folds, list(LEARNERS)) == [1] * 12
+
+
+def test_a_user_who_stops_it_does_not_wait_for_the_fits() -> None:
+    ended = threading.Event()
+
+    class Endless(Watched):
+        def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
+            _thread.interrupt_main()  # as Ctrl-C does
+            ended.wait(60)
+            return super().fit(rows, members, seed=seed)
+
+    rows, members = examples(records=60)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            cross_fit(
+                rows,
+                members,
+                groups=GROUPS,
+                folds=np.zeros(60, dtype=int),
+                learners={"one": Endless(examples=100)},
+                seed=0,
+                jobs=2,
+            )
+        assert not ended.is_set()
+    finally:
+        ended.set()

@@ -74,6 +74,23 @@ def test_an_audit_learns_a_pool_once(monkeypatch: pytest.MonkeyPatch, best: bool
     assert attack.fit_ is None, "the attack that was given is as it was"
 
 
+def test_rounds_that_only_draw_training_sets_are_left_to_the_quick_learner() -> None:
+    known = quick().fit_
+    assert known is not None
+    assert [list(each.predictors) for each in known.rounds] == [["linear"], ["linear", "boosted"]]
+
+
+def test_a_target_unlike_the_others_is_judged_by_the_first_round_of_all_learners() -> None:
+    """The twin: an attack of one round, in which all learners learn anyway."""
+    scene = trained_scene(shadows=8)
+    several, single = quick().fit_, GStacked(samples=(4,), boosted=QUICK).tuned(scene).fit_
+    assert several is not None
+    assert single is not None
+    assert list(several.first.predictors) == ["linear", "boosted"]
+    assert single.first is single.rounds[0]
+    assert several.first.held_out.tobytes() == single.first.held_out.tobytes()
+
+
 def test_another_pool_than_the_learned_one_is_refused() -> None:
     scene, attack = trained_scene(shadows=8), quick()
     others: list[dict[str, Any]] = [

@@ -1,8 +1,8 @@
-"""Fit a posterior on simulated targets, so that nothing is judged by what was learned from it."""
+"""Learn a posterior from simulated targets; each is scored by what was learned without it and its complement."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.attacks.stacking.simple import log_losses
-from glasshouse.randomness import seed_for
+from glasshouse.randomness import generator, seed_for
 
-__all__ = ["ALL", "CrossFit", "cross_fit"]
+__all__ = ["ALL", "CrossFit", "count_fits", "cross_fit"]
 
 ALL = "all"
 
@@ -25,15 +25,16 @@ class CrossFit:
     """A learned posterior, and its log-odds of the simulated targets when they are held out.
 
     Args:
-        predictors: for each learner, one per fold of records, learned from the other folds, or from all records if
-            there is only one fold.
+        predictors: for each learner and each fold of records, one predictor per group of simulated targets, learned
+            without that group and without that fold (if there is only one fold, from its own records). A new target
+            is judged by their mean.
         folds: [N] the fold of each record.
         held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
         learner: the learner in use, with the smallest log loss on held-out targets; ``"all"`` is the mean of all.
         log_loss: log loss of every learner.
     """
 
-    predictors: Mapping[str, tuple[Predictor, ...]]
+    predictors: Mapping[str, tuple[tuple[Predictor, ...], ...]]
     folds: NDArray[np.intp]
     held_out: FloatArray
     learner: str
@@ -50,10 +51,11 @@ class CrossFit:
         if name == ALL:
             return np.asarray(np.mean([self.log_odds(rows, learner=one) for one in self.predictors], axis=0))
         found = np.empty(len(rows))
-        for fold, predictor in enumerate(self.predictors[name]):
+        for fold, together in enumerate(self.predictors[name]):
             at = self.folds == fold
             if at.any():
-                found[at] = predictor.log_odds(rows[at])
+                chosen = rows[at]
+                found[at] = np.mean([one.log_odds(chosen) for one in together], axis=0)
         return found
 
 
@@ -66,17 +68,19 @@ def cross_fit(
     learners: Mapping[str, Learner],
     seed: int,
     jobs: int = 1,
+    done: Callable[[int], None] | None = None,
 ) -> CrossFit:
     """Fit every learner group by group and fold by fold, and pick the one that is best on held-out targets.
 
     Args:
         rows: [T, N, F] features of the records of each simulated target.
         members: [T, N] its members.
-        groups: [T] simulated targets that are held out together.
+        groups: [T] simulated targets that are held out together; two groups or more.
         folds: [N] the fold of each record; a single fold (online) is both learned from and judged.
         learners: candidates by name; the one that extrapolates least comes last.
         seed: seed of the learners.
         jobs: number of fits that run in parallel; -1 for one per core. The result does not depend on it.
+        done: called with 1 after each of the `count_fits` fits, to show progress.
 
     Example:
         >>> from glasshouse.attacks.stacking.learners import Linear
@@ -86,24 +90,36 @@ def cross_fit(
         >>> fit.learner, bool(fit.log_odds(np.full((50, 1), 2.0)).min() > 1)
         ('linear', True)
     """
-    parts = [(group, fold) for group in np.unique(groups).tolist() for fold in range(int(folds.max()) + 1)]
-    held_out = {}
-    for name, learner in learners.items():
-        found = np.empty(members.shape)
-        fitted = _fits(learner, rows, members, groups, folds, parts, seed, jobs)
-        for (group, fold), predictor in zip(parts, fitted, strict=True):
-            at = np.ix_(groups == group, folds == fold)
-            found[at] = predictor.log_odds(rows[at].reshape(-1, rows.shape[2])).reshape(found[at].shape)
-        held_out[name] = found
+    each = np.unique(groups).tolist()
+    count = int(folds.max()) + 1
+    parts = [(name, fold, group) for name in learners for fold in range(count) for group in each]
+
+    def fit(name: str, fold: int, group: int) -> tuple[Predictor, FloatArray]:
+        records = folds != fold if count > 1 else folds == fold
+        apart = seed_for(seed, group, fold)
+        targets, chosen = _drawn(np.flatnonzero(groups != group), np.flatnonzero(records), learners[name], apart)
+        predictor = learners[name].fit(rows[targets, chosen], members[targets, chosen], seed=apart)
+        judged = rows[np.ix_(groups == group, folds == fold)]
+        odds = predictor.log_odds(judged.reshape(-1, rows.shape[2])).reshape(judged.shape[:2])
+        if done is not None:
+            done(1)
+        return predictor, odds
+
+    # each fit stays on one core, so that its result does not depend on the number of cores
+    with threadpool_limits(1, user_api="blas"):
+        made = list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(*part) for part in parts))
+    found = dict(zip(parts, made, strict=True))
+    held_out = {name: np.empty(members.shape) for name in learners}
+    for (name, fold, group), (_, odds) in found.items():
+        held_out[name][np.ix_(groups == group, folds == fold)] = odds
     if len(learners) > 1:
         held_out[ALL] = np.mean(list(held_out.values()), axis=0)
     loss = {name: float(log_losses(odds, members).mean()) for name, odds in held_out.items()}
     best = min(loss, key=loss.__getitem__)
-    whole = [(-1, fold) for fold in range(int(folds.max()) + 1)]
     return CrossFit(
         predictors={
-            name: tuple(_fits(learner, rows, members, groups, folds, whole, seed, jobs))
-            for name, learner in learners.items()
+            name: tuple(tuple(found[name, fold, group][0] for group in each) for fold in range(count))
+            for name in learners
         },
         folds=folds,
         held_out=held_out[best],
@@ -112,25 +128,25 @@ def cross_fit(
     )
 
 
-def _fits(
-    learner: Learner,
-    rows: FloatArray,
-    members: BoolArray,
-    groups: NDArray[np.intp],
-    folds: NDArray[np.intp],
-    parts: Sequence[tuple[int, int]],
-    seed: int,
-    jobs: int,
-) -> list[Predictor]:
-    """One predictor for each (group, fold) left out; group -1 leaves none out, and a single fold is never left out."""
+def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequence[str]) -> int:
+    """How many fits a `cross_fit` does.
 
-    def fit(group: int, fold: int) -> Predictor:
-        records = folds != fold if folds.max() else folds == fold
-        chosen = np.ix_(groups != group, records)
-        return learner.fit(
-            rows[chosen].reshape(-1, rows.shape[2]), members[chosen].reshape(-1), seed=seed_for(seed, group, fold)
-        )
+    Example:
+        >>> count_fits(np.array([0, 0, 1, 1]), np.zeros(50, dtype=int), ["linear", "boosted"])
+        4
+    """
+    return len(np.unique(groups)) * (int(folds.max()) + 1) * len(learners)
 
-    # each fit stays on one core, so that its result does not depend on the number of cores
-    with threadpool_limits(1, user_api="blas"):
-        return list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(group, fold) for group, fold in parts))
+
+def _drawn(
+    targets: NDArray[np.intp], records: NDArray[np.intp], learner: Learner, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pairs of a simulated target and a record to learn from, [R] each: all, or as many as the learner needs."""
+    pairs = len(targets) * len(records)
+    if pairs > learner.examples:
+        # sorted: rows that lie together in memory are read faster
+        chosen = np.sort(generator(seed, "examples").choice(pairs, learner.examples, replace=False, shuffle=False))
+    else:
+        chosen = np.arange(pairs)
+    at, record = np.divmod(chosen, max(len(records), 1))
+    return targets[at], records[record]

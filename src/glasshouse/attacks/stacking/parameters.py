@@ -52,7 +52,7 @@ class StackedParameters:
     boosted: Boosted = field(default_factory=Boosted)
     linear: Linear = field(default_factory=Linear)
     seed: int = 0
-    jobs: int = field(default=1, repr=False, compare=False)  # changes the time, not the result
+    jobs: int = field(default=-1, repr=False, compare=False)  # changes the time, not the result
     fit_: _Fit | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:

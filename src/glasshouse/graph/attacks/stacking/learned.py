@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.special import expit
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.prior import prior_weights
-from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
+from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
 from glasshouse.attacks.stacking.learners import Learner
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, steadied
 from glasshouse.attacks.stacking.simple import clearly_finds
@@ -24,6 +25,7 @@ from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLik
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
 from glasshouse.graph.attacks.stacking.untrained import Untrained, best_untrained
 from glasshouse.graph.models.model import Model
+from glasshouse.progress import open_bar
 from glasshouse.randomness import generator, seed_for
 
 __all__ = ["Learned", "TargetPosterior", "learn"]
@@ -49,14 +51,20 @@ class Learned:
         parameters: those parameters of the attack that affect the learning.
         pool: what the pool answers on its graph.
         samples: training sets drawn in each round after the first, from the posterior of the round before.
-        seed: seed of these draws.
+        learners: candidates by name.
+        folds: [n] the fold of each node; only one fold online.
+        seed: seed of every random choice.
+        jobs: number of fits that run in parallel.
         rounds: the posterior of each round.
     """
 
     parameters: tuple[object, ...]
     pool: PoolSignals
     samples: tuple[int, ...]
+    learners: Mapping[str, Learner]
+    folds: NDArray[np.intp]
     seed: int
+    jobs: int = 1
     rounds: tuple[CrossFit, ...] = ()
 
     @property
@@ -68,6 +76,14 @@ class Learned:
     def untrained(self) -> Untrained:
         """The simple attack that orders a target unlike the simulated ones; chosen when the first such target comes."""
         return best_untrained(self.pool)
+
+    @cached_property
+    def first(self) -> CrossFit:
+        """The first round by all learners, for targets unlike the simulated ones; learned when the first of them comes.
+
+        It judges them alone: what a later round asks depends on the posterior before it, which may be wrong for them.
+        """
+        return dataclasses.replace(self, rounds=())._next(self.learners) if self.samples else self.rounds[0]
 
     @property
     def held_out(self) -> FloatArray:
@@ -125,7 +141,7 @@ class Learned:
         that does not extrapolate judges it. An attack that learned nothing has a large part in the order, once by the
         original answers and once by the matched ones.
         """
-        pool, fit = self.pool, self.rounds[0]
+        pool, fit = self.pool, self.first
         rows = [pool.rows(pool.target_signals(*matched, panel)) for panel in self._panels]
         odds = np.mean([fit.log_odds(each, learner=fit.steady) for each in rows], axis=0)
         everyone = np.arange(len(pool.shadows))
@@ -154,6 +170,19 @@ class Learned:
             rows.append(pool.rows(pool.target_signals(plain, sampled, references, odds)))
         return np.stack(rows)
 
+    def _next(self, learners: Mapping[str, Learner], done: Callable[[int], None] | None = None) -> CrossFit:
+        """The posterior of the next round; ``done`` is called after every fit."""
+        return cross_fit(
+            self.simulated(),
+            self.pool.members[self.pool.plan.targets],
+            groups=self.pool.plan.groups,
+            folds=self.folds,
+            learners=learners,
+            seed=seed_for(self.seed, "round", len(self.rounds)),
+            jobs=self.jobs,
+            done=done,
+        )
+
     def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
         """Training sets [M, n] for one round, drawn by log-odds [n]."""
         random = generator(self.seed, "masks", number, who)
@@ -172,26 +201,24 @@ def learn(
 ) -> Learned:
     """Learn from a pool: every shadow model of its plan plays the target once per round.
 
+    Rounds before the last serve to draw training sets, and the first learner alone is good enough for that.
+
     Args:
         pool: what the pool answers on its graph.
         parameters: those parameters of the attack that affect the learning.
         samples: training sets in each round after the first; empty for a single round.
-        learners: candidates by name.
+        learners: candidates by name, the quickest first.
         folds: [n] the fold of each node; only one fold online.
         seed: seed of every random choice.
-        jobs: number of threads that learn in parallel.
+        jobs: number of fits that run in parallel; -1 for one per core.
     """
-    targets = pool.plan.targets
-    known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
-    for number in range(1 + len(samples)):
-        fit = cross_fit(
-            known.simulated(),
-            pool.members[targets],
-            groups=pool.plan.groups,
-            folds=folds,
-            learners=learners,
-            seed=seed_for(seed, "round", number),
-            jobs=jobs,
-        )
-        known = dataclasses.replace(known, rounds=(*known.rounds, fit))
+    known = Learned(
+        parameters=parameters, pool=pool, samples=samples, learners=learners, folds=folds, seed=seed, jobs=jobs
+    )
+    quickest = dict(islice(learners.items(), 1))
+    rounds = [*[quickest] * len(samples), learners]
+    total = sum(count_fits(pool.plan.groups, folds, list(each)) for each in rounds)
+    with open_bar(total=total, label="Learning from simulated targets", unit="fits") as done:
+        for each in rounds:
+            known = dataclasses.replace(known, rounds=(*known.rounds, known._next(each, done)))
     return known
