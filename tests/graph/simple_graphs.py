@@ -13,7 +13,8 @@ from torch_geometric.utils import to_undirected
 
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.rule.question import Hops
-from glasshouse.graph.rule.reference import reference_losses
+from glasshouse.graph.rule.reference import reference_toggles
+from glasshouse.graph.rule.toggles import Toggles
 from tests.graph.random_graphs import CLASSES, FEATURES, Case
 
 KERNELS = ("gat", "gcn", "sage")
@@ -47,5 +48,10 @@ def simple_cases(draw: st.DrawFn) -> Case:
 
 def exact(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Tensor:
     """The rule as written, in float64."""
+    return exact_toggles(models, data, masks, nodes, hops=hops).signal
+
+
+def exact_toggles(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Toggles:
+    """The rule as written and own losses, in float64."""
     doubled = Data(x=data.x.double(), edge_index=data.edge_index, y=data.y)
-    return reference_losses([copy.deepcopy(m).double() for m in models], doubled, masks, nodes, hops=hops)
+    return reference_toggles([copy.deepcopy(m).double() for m in models], doubled, masks, nodes, hops=hops)

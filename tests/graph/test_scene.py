@@ -84,6 +84,29 @@ def test_the_same_masks_are_not_toggled_twice(monkeypatch: pytest.MonkeyPatch) -
         scene.toggled(~masks)
 
 
+def test_toggled_answers_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = on_nodes(trained_scene(), [0, 5, 7])
+    masks = np.random.default_rng(0).random((3, 2, known.data.num_nodes)) < 0.5
+    monkeypatch.setattr("glasshouse.graph.scene._IN_MEMORY", 2 * known.toggled(masks[0]).nbytes)
+    first, second, third = (known.toggled(each) for each in masks)
+    assert known.toggled(masks[1]) is second
+    assert known.toggled(masks[2]) is third
+    assert known.toggled(masks[0]) is not first
+    assert (known.toggled(masks[0]) == first).all()
+
+
+def test_logits_beyond_the_limit_lie_in_a_file_and_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = trained_scene()
+    first, second = (Scene(known.data, known.target, known.shadows, known.shadow_members) for _ in range(2))
+    wanted = first.zero_hop
+    monkeypatch.setattr("glasshouse.graph.scene._IN_MEMORY", 0)
+    found = second.zero_hop
+    assert found.shadow_logits is not None
+    assert isinstance(second._pool.kept["zero hop"].logits, np.memmap)
+    assert np.array_equal(found.shadow_logits, np.asarray(wanted.shadow_logits))
+    assert np.array_equal(found.target_loss, wanted.target_loss)
+
+
 def test_simulated_scenes_hold_what_their_models_answer_though_each_model_is_asked_once() -> None:
     known = trained_scene()
     scene = Scene(known.data, known.target, known.shadows, known.shadow_members)

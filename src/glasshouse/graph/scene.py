@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -31,13 +33,14 @@ from glasshouse.population import as_ids, as_members
 __all__ = ["Scene"]
 
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes
+_IN_MEMORY = 2**30  # bytes of toggled answers, and of logits of each query; see `Scene`
 
 
 class _Answers(NamedTuple):
     """What some models answer about every node."""
 
     losses: FloatArray  # [models, n]
-    logits: F32  # [models, n, C]
+    logits: F32  # [models, n, C], in a temporary file if they are larger than `_IN_MEMORY`
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +54,9 @@ class _Pool:
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Scene:
     """One target on one graph, as an attacker sees it. It does not hold who trained the target.
+
+    It keeps what models answered, so that attacks do not ask again: the last toggled answers up to 1 GiB, and the
+    logits of two queries, which lie in a temporary file if those of one query are larger than 1 GiB.
 
     Args:
         data: the graph the attacker knows: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], and values of
@@ -174,13 +180,19 @@ class Scene:
         """
         key = (hashlib.sha256(np.packbits(masks).tobytes()).hexdigest(), len(masks), engine, hops)
         if key not in self._answers:
-            while len(self._answers) >= _REMEMBERED:
-                del self._answers[next(iter(self._answers))]
             found = toggle_losses(
                 self.models, self.data, torch.from_numpy(masks), torch.from_numpy(self.nodes), engine=engine, hops=hops
             )
             self._answers[key] = np.asarray(found.cpu().numpy(), dtype=np.float64)
+            while len(self._answers) > 1 and not self._fits():
+                del self._answers[next(iter(self._answers))]
         return self._answers[key]
+
+    def _fits(self) -> bool:
+        """Whether the toggled answers are few and small enough to be kept."""
+        return (
+            len(self._answers) <= _REMEMBERED and sum(answer.nbytes for answer in self._answers.values()) <= _IN_MEMORY
+        )
 
     @cached_property
     def _answers(self) -> dict[tuple[object, ...], FloatArray]:
@@ -245,6 +257,18 @@ class Scene:
         if self.setting == "inductive":
             refuse_caches(models)
         meet(models, self.data, parts=False)  # all nodes are asked about at once
-        answers = list(node_logits(models, self.data, edges))
-        losses = [losses_from_logits(answer, labels) for answer in answers]
-        return _Answers(np.stack(losses), np.stack(answers).astype(np.float32))
+        losses, logits = np.empty((len(models), len(labels))), None
+        for row, answer in enumerate(node_logits(models, self.data, edges)):
+            losses[row] = losses_from_logits(answer, labels)
+            logits = _room((len(models), *answer.shape)) if logits is None else logits
+            logits[row] = answer
+        assert logits is not None  # noqa: S101 (for the type checker: a scene has a target)
+        return _Answers(losses, logits)
+
+
+def _room(shape: tuple[int, ...]) -> F32:
+    """An array to be filled: in memory, or in a temporary file that goes with it if it is large."""
+    if 4 * math.prod(shape) <= _IN_MEMORY:
+        return np.empty(shape, dtype=np.float32)
+    with tempfile.TemporaryFile() as file:  # the map keeps the file open
+        return np.memmap(file, dtype=np.float32, mode="w+", shape=shape)

@@ -88,9 +88,7 @@ class GStacked(StackedParameters, GraphAttack):
         if self.fit_ is not None:
             return self
         pool = ask_pool(
-            scene.data,
-            scene.shadows,
-            scene.shadow_members,
+            scene,
             mode=self.mode,
             samples=self.samples[0],
             targets=self.targets,
@@ -124,7 +122,7 @@ class GStacked(StackedParameters, GraphAttack):
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes."""
         known = self.learned(scene)
-        odds, unlikeness = known.posterior_of(scene.target, self.prior)
+        odds, unlikeness = known.posterior_of(scene, self.prior)
         scores = self._scores(odds, known.share)[scene.nodes]
         each, shared = known.queries  # all nodes are queried, audited or not
         elsewhere = round(each * (len(odds) - len(scene.nodes)))

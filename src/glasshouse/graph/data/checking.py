@@ -11,6 +11,7 @@ from torch import Tensor
 
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.models.edge_values import EDGE_VALUES
+from glasshouse.graph.models.tensor_memory import remembered
 
 __all__ = ["check_edges", "check_graph", "graph_faults"]
 
@@ -92,10 +93,11 @@ def _feature_faults(x: Tensor, nodes: ArrayLike | None, place: str) -> list[str]
         return [f"{place}x: is sparse; give a dense matrix, such as data.x.to_dense()."]
     if x.ndim != 2:
         return [f"{place}x: has shape {tuple(x.shape)}; give one row per node, [n, features]."]
-    values = x.float()  # models work in float32, where 1e300 is infinite
-    if bool(torch.isfinite(values.sum())):  # then so is each of them; this is checked for each model's members
+    # Models work in float32, where 1e300 is infinite. If the sum is finite, so is each of them; graphs are checked for
+    # each model's members and for each query.
+    if remembered(x, "finite sum", lambda: bool(torch.isfinite(x.float().sum()))):
         return []
-    bad = ~torch.isfinite(values).all(dim=1).cpu().numpy()
+    bad = ~torch.isfinite(x.float()).all(dim=1).cpu().numpy()
     if nodes is not None and np.shape(nodes) == bad.shape:
         bad &= np.asarray(nodes, dtype=np.bool_)
     if bad.any():

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.models.edge_values import edge_values, held_values, with_edges
+from glasshouse.graph.models.tensor_memory import on_device
 from glasshouse.population import as_members
 
 __all__ = ["InducedGraph", "induced"]
@@ -45,15 +46,15 @@ def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu")
         [[1], [0]]
     """
     check_graph(data, nodes=nodes)
-    x = data.x
-    chosen = torch.from_numpy(as_members(nodes, (len(x),), place="members")).to(x.device)
+    place = torch.device(device)
+    chosen = torch.from_numpy(as_members(nodes, (len(data.x),), place="members")).to(place)
     position = chosen.long().cumsum(0) - 1
-    edges = data.edge_index.to(x.device)
+    edges = on_device(data.edge_index, place)
     kept = chosen[edges].all(0)
     graph = InducedGraph(
-        x=x[chosen].float().to(device),
-        edge_index=position[edges[:, kept]].to(device),
-        y=data.y.to(x.device)[chosen].long().to(device),
+        x=on_device(data.x, place)[chosen].float(),
+        edge_index=position[edges[:, kept]],
+        y=on_device(data.y, place)[chosen].long(),
     )
-    values = {name: getattr(data, name).to(x.device)[kept].to(device) for name, _ in held_values(data)}
+    values = {name: on_device(getattr(data, name), place)[kept] for name, _ in held_values(data)}
     return graph._replace(**edge_values(graph._replace(**values)))

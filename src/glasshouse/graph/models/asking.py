@@ -23,6 +23,7 @@ from glasshouse.graph.models.layer_types import counted_step
 from glasshouse.graph.models.manners import UNKNOWN_HOPS, Manners, notes_on
 from glasshouse.graph.models.measuring import measured_reach
 from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.models.tensor_memory import remembered
 from glasshouse.graph.programs.checking import checked_program
 from glasshouse.graph.programs.program import NoProgram, Program
 from glasshouse.graph.programs.reach import counted_layers
@@ -69,8 +70,7 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
     if not groups:
         return
     for group in groups.values():
-        graph, device = with_edges(data), model_device(group)
-        graph = graph if device is None else graph.to(device)
+        graph = with_edges(data, device=model_device(group))
         with quiet(group):
             found = [_tried(model, graph) for model in group]
             if parts:
@@ -165,8 +165,10 @@ class _Edges:
 
     @cached_property
     def both_ways(self) -> bool:
-        edges = self.data.edge_index
-        return is_undirected(edges, num_nodes=len(self.data.x)) if edges.numel() else True
+        edges, nodes = self.data.edge_index, len(self.data.x)
+        if not edges.numel():
+            return True
+        return remembered(edges, ("both ways", nodes), lambda: bool(is_undirected(edges, num_nodes=nodes)))
 
 
 def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data, edges: _Edges) -> list[Manners]:

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.graph.models.tensor_memory import on_device
+
 __all__ = ["EDGE_VALUES", "HeldValues", "edge_values", "held_values", "with_edges"]
 
 EDGE_VALUES = ("edge_weight", "edge_attr")
@@ -46,12 +48,13 @@ def edge_values(data: Any) -> dict[str, Tensor]:
     return found
 
 
-def with_edges(data: Any, chosen: Tensor | None = None) -> Data:
+def with_edges(data: Any, chosen: Tensor | None = None, *, device: torch.device | None = None) -> Data:
     """All that a model may be given of a graph: features, and edges with their values; no labels.
 
     Args:
         data: with ``x`` [n, features], ``edge_index`` [2, E], and values of edges if it has any.
         chosen: which edges, bool [E] or positions [e]; all by default.
+        device: where the result is; by default where ``x`` is.
 
     Example:
         >>> edges = torch.tensor([[0, 1, 0], [1, 0, 1]])
@@ -60,8 +63,10 @@ def with_edges(data: Any, chosen: Tensor | None = None) -> Data:
         >>> part.edge_index.tolist(), part.edge_weight.tolist()
         ([[0, 0], [1, 1]], [1.0, 3.0])
     """
-    edge_index, values = data.edge_index.to(data.x.device), edge_values(data)
+    device = device or data.x.device
+    x, edge_index = on_device(data.x, device), on_device(data.edge_index, device)
+    values = {name: on_device(value, device) for name, value in edge_values(data).items()}
     if chosen is not None:
-        chosen = chosen.to(data.x.device)
+        chosen = chosen.to(device)
         edge_index, values = edge_index[:, chosen], {name: value[chosen] for name, value in values.items()}
-    return Data(x=data.x, edge_index=edge_index, **values)
+    return Data(x=x, edge_index=edge_index, **values)

@@ -37,7 +37,7 @@ def node_logits(models: Sequence[Model], data: Data, edges: Tensor | None = None
     for model in models:
         device = model_device([model]) or data.x.device
         with quiet([model]):
-            logits: FloatArray = ask_model(model, with_edges(data, edges).to(device)).double().cpu().numpy()
+            logits: FloatArray = ask_model(model, with_edges(data, edges, device=device)).double().cpu().numpy()
         if logits.ndim != 2 or logits.shape[1] <= last:
             raise InputError(f"models: one answers with shape {logits.shape}, but the labels go up to {last}.")
         yield logits

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import graph_faults
 from glasshouse.graph.models.edge_values import edge_values, with_edges
+from glasshouse.graph.models.tensor_memory import on_device
 
 __all__ = ["Hops", "Question", "ask", "check_width"]
 
@@ -96,16 +97,16 @@ def ask(
     if nodes.dtype == torch.bool:
         nodes = nodes.nonzero().squeeze(1)
     device = device or data.x.device
-    masks, nodes, labels = masks.bool().to(device), nodes.long().reshape(-1).to(device), data.y.to(device)
+    masks, nodes, labels = masks.bool().to(device), nodes.long().reshape(-1).to(device), on_device(data.y, device)
     needed = masks.any(0)
     needed[nodes] = True
     missing = int((needed & ~(labels >= 0)).sum())  # NaN, in float labels, is not >= 0 either
     if missing:
         raise InputError(f"data.y: {missing} nodes in masks or targets have no label. Leave them out of both.")
-    values = {name: value.to(device) for name, value in edge_values(data).items()}
+    values = {name: on_device(value, device) for name, value in edge_values(data).items()}
     return Question(
-        x=data.x.to(device),
-        edge_index=data.edge_index.long().to(device),
+        x=on_device(data.x, device),
+        edge_index=on_device(data.edge_index, device).long(),
         labels=labels.long(),
         masks=masks,
         nodes=nodes,

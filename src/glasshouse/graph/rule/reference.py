@@ -11,9 +11,10 @@ from torch import Tensor
 from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.question import Hops, Question, ask, check_width
+from glasshouse.graph.rule.toggles import Toggles
 from glasshouse.losses import tensor_losses
 
-__all__ = ["induced_losses", "reference_losses", "signal_of"]
+__all__ = ["induced_losses", "reference_losses", "reference_toggles"]
 
 
 def reference_losses(
@@ -39,15 +40,22 @@ def reference_losses(
         >>> reference_losses([flat], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         tensor([[[0.6931]]], dtype=torch.float64)
     """
+    return reference_toggles(models, data, masks, nodes, hops=hops).signal
+
+
+def reference_toggles(
+    models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model"
+) -> Toggles:
+    """Like `reference_losses`, with the own losses ``loss_v(in)`` too."""
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
     meet(models, question.graph())
     with quiet(models):
         rows = [
-            [[signal_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
+            [[_toggle_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
             for model in models
         ]
     answer = torch.tensor(rows, dtype=torch.float64, device=question.x.device)
-    return answer.reshape(len(models), len(question.masks), len(question.nodes))
+    return Toggles(*answer.reshape(len(models), len(question.masks), len(question.nodes), 2).unbind(3))
 
 
 def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Tensor:
@@ -60,8 +68,8 @@ def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Ten
     return reached
 
 
-def signal_of(model: Model, question: Question, mask: Tensor, node: int) -> float:
-    """Eq. (6) for one model, one mask [n] and one node."""
+def _toggle_of(model: Model, question: Question, mask: Tensor, node: int) -> tuple[float, float]:
+    """Eq. (6) and the own loss for one model, one mask [n] and one node."""
     with_node, without_node = mask.clone(), mask.clone()
     with_node[node], without_node[node] = True, False
     loss_in, edges_in = _losses_on(model, question, with_node)
@@ -71,7 +79,7 @@ def signal_of(model: Model, question: Question, mask: Tensor, node: int) -> floa
         summed = neighbourhood(node, edges_in, hops=manners.hops, size=question.size) & without_node
     else:
         summed = without_node  # a member whose prediction does not change adds nothing
-    return float(loss_in[node] + (loss_in - loss_out)[summed].sum())
+    return float(loss_in[node] + (loss_in - loss_out)[summed].sum()), float(loss_in[node])
 
 
 def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tensor, Tensor]:

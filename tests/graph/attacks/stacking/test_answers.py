@@ -5,42 +5,45 @@ import pytest
 import torch
 
 from glasshouse.errors import InputError
-from glasshouse.graph import toggle_losses
+from glasshouse.graph import Scene
 from glasshouse.graph.attacks.stacking.answers import plain_answers, sampled_answers
+from glasshouse.graph.models.node_losses import node_losses
+from glasshouse.graph.rule.reference import reference_toggles
 from tests.graph.scenes import trained_scene
 
 
-def test_models_are_asked_as_a_scene_asks_them() -> None:
+def test_plain_answers_are_what_models_answer_alone_and_in_the_whole_graph() -> None:
     scene = trained_scene()
-    plain = plain_answers(scene.shadows, scene.data)
-    assert plain.alone == pytest.approx(scene.zero_hop.shadow_loss)
-    assert plain.whole == pytest.approx(scene.whole_graph.shadow_loss)
+    target, shadows = plain_answers(scene)
+    assert (shadows.alone == node_losses(scene.shadows, scene.data, torch.arange(0))).all()
+    assert (shadows.whole == node_losses(scene.shadows, scene.data)).all()
+    assert (target.whole == node_losses([scene.target], scene.data)).all()
 
 
-def test_the_own_loss_is_exact_for_sampled_nodes() -> None:
-    """S of a graph where nobody else is sampled is the own loss; and of a sampled node the pass sees what it sees."""
+def test_of_a_node_among_nobody_the_own_loss_is_all() -> None:
+    scene = trained_scene()
+    nobody = np.zeros((1, int(scene.data.num_nodes)), dtype=bool)
+    alone = sampled_answers([scene.target], scene.data, nobody)
+    assert alone.own[0, 0] == pytest.approx(scene.zero_hop.target_loss, abs=1e-5)
+    assert alone.gain == pytest.approx(0.0, abs=1e-5)
+
+
+def test_sampled_answers_are_the_rule_as_written() -> None:
     scene = trained_scene()
     count = int(scene.data.num_nodes)
-    nobody = np.zeros((1, count), dtype=bool)
-    alone = sampled_answers([scene.target], scene.data, nobody)
-    assert alone.own[0, 0] == pytest.approx(scene.zero_hop.target_loss)
-    assert alone.gain == pytest.approx(0.0, abs=1e-5)
     mask = np.random.default_rng(0).random((1, count)) < 0.5
     found = sampled_answers([scene.target], scene.data, mask)
-    edges = scene.data.edge_index
-    inside = torch.from_numpy(mask[0])
-    kept = edges[:, inside[edges].all(0)]
-    with torch.no_grad():
-        logits = scene.target(scene.data.x, kept).double()
-    exact = torch.nn.functional.cross_entropy(logits, scene.data.y, reduction="none").numpy()
-    assert found.own[0, 0][mask[0]] == pytest.approx(exact[mask[0]], abs=1e-5)
-    signal = toggle_losses([scene.target], scene.data, torch.from_numpy(mask), torch.arange(count)).numpy()
-    assert found.signal == pytest.approx(signal)
+    some = torch.arange(0, count, 12)
+    exact = reference_toggles([scene.target], scene.data, torch.from_numpy(mask), some)
+    assert found.own[:, :, some] == pytest.approx(exact.own.numpy(), abs=1e-5)
+    assert found.signal[:, :, some] == pytest.approx(exact.signal.numpy(), abs=1e-4)
+    assert found.gain[:, some] == pytest.approx((exact.own - exact.signal).numpy()[:, 0], abs=1e-4)
 
 
 def test_faults_are_input_errors() -> None:
     scene = trained_scene()
+    narrow = Scene(scene.data, lambda x, edges: x[:, :1], scene.shadows, scene.shadow_members)
     with pytest.raises(InputError, match="labels go up to"):
-        plain_answers([lambda x, edges: x[:, :1]], scene.data)
+        plain_answers(narrow)
     with pytest.raises(InputError, match="nonsense"):
         sampled_answers([scene.target], scene.data, np.ones((1, scene.data.num_nodes), dtype=bool), engine="nonsense")

@@ -3,15 +3,14 @@ from __future__ import annotations
 import numpy as np
 
 from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
+from glasshouse.graph.scene import Scene
 from tests.graph.scenes import trained_scene
 
 
 def test_of_a_large_pool_whole_pairs_are_asked_about_sampled_training_sets() -> None:
     scene = trained_scene(shadows=8)
     pool = ask_pool(
-        scene.data,
-        scene.shadows,
-        scene.shadow_members,
+        scene,
         mode="online",
         samples=2,
         targets=4,
@@ -29,9 +28,7 @@ def test_of_a_large_pool_whole_pairs_are_asked_about_sampled_training_sets() -> 
 def test_it_knows_the_very_pool_that_was_asked() -> None:
     scene = trained_scene()
     data, shadows, members = scene.data, scene.shadows, scene.shadow_members
-    pool = ask_pool(
-        data, shadows, members, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0
-    )
+    pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
     assert pool.is_of(data, list(shadows), members.copy())
     assert not pool.is_of(data.clone(), shadows, members)
     assert not pool.is_of(data, shadows[:2], members[:2])
@@ -42,9 +39,7 @@ def test_it_knows_the_very_pool_that_was_asked() -> None:
 def test_a_shadow_model_in_the_targets_place_answers_as_any_target_does() -> None:
     scene = trained_scene()
     pool = ask_pool(
-        scene.data,
-        scene.shadows,
-        scene.shadow_members,
+        scene,
         mode="online",
         samples=2,
         targets=4,
@@ -52,6 +47,7 @@ def test_a_shadow_model_in_the_targets_place_answers_as_any_target_does() -> Non
         engine="auto",
         seed=0,
     )
-    (plain, sampled), (asked_plain, asked_sampled) = pool.of_shadow(1), pool.of_target(scene.shadows[1])
+    other = Scene(scene.data, scene.shadows[1], scene.shadows, scene.shadow_members)
+    (plain, sampled), (asked_plain, asked_sampled) = pool.of_shadow(1), pool.of_target(other)
     assert (plain.whole == asked_plain.whole).all()
     assert np.allclose(sampled.target.signal, asked_sampled.target.signal)

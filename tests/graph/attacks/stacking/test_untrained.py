@@ -17,9 +17,7 @@ from tests.graph.scenes import trained_scene
 def pool_of(mode: Mode = "online") -> PoolSignals:
     scene = trained_scene(shadows=8)
     return ask_pool(
-        scene.data,
-        scene.shadows,
-        scene.shadow_members,
+        scene,
         mode=mode,
         samples=2,
         targets=8,

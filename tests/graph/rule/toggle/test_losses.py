@@ -6,8 +6,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.model import Model
-from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.rule.reference import reference_losses, reference_toggles
+from glasshouse.graph.rule.toggle import toggle_answers, toggle_losses
 from tests.graph.random_graphs import random_models
 
 
@@ -33,6 +33,20 @@ def test_models_of_all_kinds_may_be_asked_together() -> None:
     torch.testing.assert_close(
         toggle_losses(models, data, masks, nodes), reference_losses(models, data, masks, nodes), atol=1e-7, rtol=0
     )
+
+
+@pytest.mark.parametrize(
+    ("architecture", "engine"), [("gcn", "layered"), ("sage", "layered"), ("gat", "layered"), ("gin", "packed")]
+)
+def test_own_losses_are_those_of_the_rule_as_written(architecture: str, engine: str) -> None:
+    data, masks, nodes = small()
+    models = random_models(architecture, layers=2)
+    found, wanted = (
+        toggle_answers(models, data, masks, nodes, engine=engine),
+        reference_toggles(models, data, masks, nodes),
+    )
+    torch.testing.assert_close(found.own, wanted.own, atol=1e-9, rtol=0)
+    torch.testing.assert_close(found.signal, toggle_losses(models, data, masks, nodes, engine=engine))
 
 
 def test_the_reference_is_an_engine_too() -> None:

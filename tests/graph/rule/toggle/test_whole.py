@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.toggle import toggle_losses, whole
+from glasshouse.graph.rule.reference import reference_losses, reference_toggles
+from glasshouse.graph.rule.toggle import toggle_answers, toggle_losses, whole
 from tests.graph.random_graphs import CLASSES
 from tests.graph.simple_graphs import simple_graph
 
@@ -23,8 +23,10 @@ def test_the_sum_runs_over_all_members_where_answers_depend_on_all_nodes() -> No
     data = simple_graph(size=7, edges=9, seed=0)
     masks = torch.rand(2, 7, generator=torch.Generator().manual_seed(1)) < 0.6
     model, nodes = Centred(), torch.arange(7)
-    found = toggle_losses([model], data, masks, nodes, engine="whole")
-    torch.testing.assert_close(found, reference_losses([model], data, masks, nodes))
+    both = toggle_answers([model], data, masks, nodes, engine="whole")
+    found, wanted = both.signal, reference_toggles([model], data, masks, nodes)
+    torch.testing.assert_close(found, wanted.signal)
+    torch.testing.assert_close(both.own, wanted.own)
     alone = reference_losses([lambda x, edges: x[:, :CLASSES]], data, masks, nodes)
     assert (found - alone).abs().max() > 0.01
 

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.rule.toggle.compiled import compiled_losses
+from glasshouse.graph.rule.toggle.compiled import compiled_toggles
 from glasshouse.graph.rule.toggle.compiled.commit import fill_state
 from glasshouse.graph.rule.toggle.compiled.engine import toggle_all
 from glasshouse.graph.rule.toggle.compiled.plan import arrange
@@ -64,7 +64,7 @@ def test_the_kept_rows_do_not_drift_along_a_chain(architecture: str) -> None:
         )
     kept, nodes = np.zeros((3, n)), np.arange(n)
     toggle_all(problem.weights, False, nodes, graph, state, kept, scratch, nodes)
-    fresh = compiled_losses(models, data, graph.member[None], nodes)[:, 0]
+    fresh = compiled_toggles(models, data, graph.member[None], nodes).signal[:, 0]
     np.testing.assert_allclose(kept, fresh, atol=1e-5)
 
 

@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.graph.models.model import Model
-from glasshouse.graph.models.node_losses import node_losses
-from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.rule.toggle import toggle_answers
+from glasshouse.graph.scene import Scene
 
 __all__ = ["PlainAnswers", "SampledAnswers", "plain_answers", "sampled_answers"]
 
@@ -33,7 +33,7 @@ class SampledAnswers(NamedTuple):
     """Answers of K models about every node under M sampled training sets.
 
     Args:
-        own: [K, M, n] the node's loss among the sampled members.
+        own: [K, M, n] the node's loss in the graph of the sampled members and itself.
         signal: [K, M, n] S of the paper's eq. (6): that loss, plus what the node's presence changes in its neighbours'
             losses.
     """
@@ -51,23 +51,24 @@ class SampledAnswers(NamedTuple):
         return SampledAnswers(self.own[list(rows)], self.signal[list(rows)])
 
 
-def plain_answers(models: Sequence[Model], data: Data) -> PlainAnswers:
-    """Ask every model twice about all nodes.
+def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
+    """What a scene knows: the losses of its target, [1, n] each, and of its shadow models, [K, n] each.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> plain_answers([lambda x, edges: x], data).alone.round(3)
-        array([[0.313, 0.313]])
+        >>> target, shadows = plain_answers(Scene(data, lambda x, edges: x, [lambda x, edges: 0 * x], [[1, 0]]))
+        >>> target.alone.round(3), shadows.whole.round(3)
+        (array([[0.313, 0.313]]), array([[0.693, 0.693]]))
     """
-    return PlainAnswers(node_losses(models, data, torch.arange(0)), node_losses(models, data))
+    alone, whole = scene.zero_hop, scene.whole_graph
+    return (
+        PlainAnswers(alone.target_loss[None], whole.target_loss[None]),
+        PlainAnswers(alone.shadow_loss, whole.shadow_loss),
+    )
 
 
 def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, engine: str = "auto") -> SampledAnswers:
-    """Ask every model about every node under every mask [M, n].
-
-    The node's own loss is read from one pass per mask over the edges that leave sampled members. For a sampled node
-    this is exact. For another node, its neighbours get no message from it. This changes its loss only in the second
-    layer, and in the same way for target and references.
+    """Ask every model about every node under every mask [M, n]; the own loss is a part of S, and costs nothing more.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
@@ -75,8 +76,5 @@ def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, en
         >>> found.signal.round(3), found.gain.round(3)  # a model without edges: no gain
         (array([[[0.313, 0.313]]]), array([[0., 0.]]))
     """
-    chosen = torch.from_numpy(masks)
-    signal = toggle_losses(models, data, chosen, torch.arange(int(data.num_nodes)), engine=engine)
-    senders = data.edge_index[0].cpu()
-    own = [node_losses(models, data, mask[senders]) for mask in chosen]
-    return SampledAnswers(np.stack(own, axis=1), signal.cpu().numpy().astype(np.float64))
+    found = toggle_answers(models, data, torch.from_numpy(masks), torch.arange(int(data.num_nodes)), engine=engine)
+    return SampledAnswers(found.own.cpu().numpy(), found.signal.cpu().numpy())

@@ -24,7 +24,7 @@ from glasshouse.graph.attacks.stacking.answers import PlainAnswers
 from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
 from glasshouse.graph.attacks.stacking.untrained import Untrained, best_untrained
-from glasshouse.graph.models.model import Model
+from glasshouse.graph.scene import Scene
 from glasshouse.progress import open_bar
 from glasshouse.randomness import generator, seed_for
 
@@ -92,27 +92,27 @@ class Learned:
 
     @property
     def queries(self) -> QueryCount:
-        """Queries of all models per node: alone, whole, and under samples (in, out, and the own loss).
+        """Queries of all models per node: alone, whole, and under samples (with the node, and without it).
 
         Shared queries are those of simulated targets under their own training sets.
         """
         pool, drawn = self.pool, len(self.pool.masks) + sum(self.samples)
-        each = 2 * (1 + len(pool.shadows)) + 3 * drawn * (1 + len(pool.sampled_models))
+        each = 2 * (1 + len(pool.shadows)) + 2 * drawn * (1 + len(pool.sampled_models))
         asked = sum(np.isin(rows, pool.sampled_models).sum() + 1 for rows in pool.plan.references)
-        return QueryCount(float(each), shared=3 * sum(self.samples) * int(asked) * pool.members.shape[1])
+        return QueryCount(float(each), shared=2 * sum(self.samples) * int(asked) * pool.members.shape[1])
 
-    def posterior_of(self, target: Model, prior: float | ArrayLike) -> TargetPosterior:
-        """The posterior of every node after the last round, the mean over panels of references.
+    def posterior_of(self, scene: Scene, prior: float | ArrayLike) -> TargetPosterior:
+        """The posterior of every node about the target after the last round, the mean over panels of references.
 
         A target unlike all simulated ones is judged by the first round only; see `_unlike`.
 
         Args:
-            target: the model to judge.
+            scene: the target, and the pool that was learned from.
             prior: the share of members that is expected, one number or one per node: simulated targets are weighted to
                 it before the target is compared with them. The log-odds are for the pool's own `share`.
         """
         pool = self.pool
-        plain, sampled = pool.of_target(target)
+        plain, sampled = pool.of_target(scene)
         weights = prior_weights(pool.members[pool.plan.targets], prior)
         like = PlainLikeness.of(PlainAnswers(*(losses[pool.plan.targets] for losses in pool.plain)), weights)
         unlikeness = like.unlikeness(plain)
@@ -124,7 +124,7 @@ class Learned:
         for number, fit in enumerate(self.rounds):
             if number:
                 masks = self._masks(np.mean(odds, axis=0), number, "target")
-                sampled = pool.under_masks(target, masks, pool.sampled_models)
+                sampled = pool.under_masks(scene.target, masks, pool.sampled_models)
             signals = [
                 pool.target_signals(plain, sampled, panel, odds[at] if odds else None)
                 for at, panel in enumerate(self._panels)

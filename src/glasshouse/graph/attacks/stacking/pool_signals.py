@@ -17,6 +17,7 @@ from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
 from glasshouse.graph.attacks.stacking.features import GraphContext, TargetSignals, node_features, without_signals
 from glasshouse.graph.models.model import Model
+from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 
 __all__ = ["PoolSignals", "SampledSignals", "ask_pool"]
@@ -74,10 +75,10 @@ class PoolSignals:
         same = len(self.shadows) == len(shadows) and all(mine is other for mine, other in pairs)
         return self.data is data and same and np.array_equal(self.members, members)
 
-    def of_target(self, target: Model) -> tuple[PlainAnswers, SampledSignals]:
-        """Ask a target what the pool was asked, under the masks that are used for all targets."""
-        plain = plain_answers([target], self.data)
-        answers = sampled_answers([target], self.data, self.masks, engine=self.engine)
+    def of_target(self, scene: Scene) -> tuple[PlainAnswers, SampledSignals]:
+        """What a scene's target answers to what the pool was asked, under the masks that are used for all targets."""
+        plain, _ = plain_answers(scene)
+        answers = sampled_answers([scene.target], self.data, self.masks, engine=self.engine)
         return plain, SampledSignals(answers, self.sampled_models, self.sampled)
 
     def of_shadow(self, k: int) -> tuple[PlainAnswers, SampledSignals]:
@@ -130,9 +131,7 @@ class PoolSignals:
 
 
 def ask_pool(
-    data: Data,
-    shadows: Sequence[Model],
-    members: BoolArray,
+    scene: Scene,
     *,
     mode: Mode,
     samples: int,
@@ -145,9 +144,7 @@ def ask_pool(
     """Ask a pool all that does not depend on a target.
 
     Args:
-        data: the graph.
-        shadows: K models.
-        members: [K, n] their members.
+        scene: the graph and the pool; its target is not used.
         mode: ``"online"`` or ``"offline"``.
         samples: M, how many training sets.
         targets: how many shadow models play the target, at most.
@@ -156,6 +153,7 @@ def ask_pool(
         seed: seed of every random choice.
         without: signals that are left out.
     """
+    data, shadows, members = scene.data, scene.shadows, scene.shadow_members
     plan = plan_targets(members, targets=targets, seed=seed)
     if any(rows.shape[1] != 1 for rows in plan.references):
         raise InputError("shadow_members: on graphs, train shadow models in complementary pairs or on random sets.")
@@ -166,12 +164,12 @@ def ask_pool(
     masks = generator(seed, "masks").random((samples, members.shape[1])) < members.mean()
     return PoolSignals(
         data=data,
-        shadows=tuple(shadows),
+        shadows=shadows,
         members=members,
         context=GraphContext.of(data, kin="kin" not in without),
         plan=plan,
         sampled_models=chosen,
-        plain=plain_answers(shadows, data),
+        plain=plain_answers(scene)[1],
         masks=masks,
         sampled=sampled_answers([shadows[k] for k in chosen.tolist()], data, masks, engine=engine),
         mode=mode,

@@ -36,7 +36,7 @@ class KeptProgram:
     values: Mapping[int, Tensor]
 
     def signals(self, targets: Tensor, ends: Ends) -> Tensor:
-        """S of some targets, [targets, models]."""
+        """S and own losses of some targets, [targets, 2, models]."""
         outermost = max(one.outer for one in self.placed if one.outer is not None)
         around = any(isinstance(one.operation, MessageOperation) and one.inner == one.outer for one in self.placed)
         rings = draw_rings(self.graph, targets, radius=outermost, around=around)

@@ -15,7 +15,7 @@ from glasshouse.graph.rule.toggle.cost import audit_values
 from glasshouse.graph.rule.toggle.front import Front
 from glasshouse.graph.rule.toggle.kept_program import KeptProgram, keep_program
 from glasshouse.graph.rule.toggle.lowering import lower
-from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph, coalesce, mask_graph
+from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.toggle.outward import toggle_outward
 from glasshouse.graph.rule.toggle.plan import WorkPlan, make_plan, target_costs
 from glasshouse.graph.rule.toggle.registry import register_engine
@@ -23,6 +23,7 @@ from glasshouse.graph.rule.toggle.segments import slices_within
 from glasshouse.graph.rule.toggle.signals import Ends
 from glasshouse.graph.rule.toggle.stages import Placed, chain_of, place
 from glasshouse.graph.rule.toggle.turns import are_safe, in_turns
+from glasshouse.graph.rule.toggles import Toggles
 
 __all__ = ["Layered"]
 
@@ -46,12 +47,12 @@ class Layered:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
         return _RATE * audit_values(models[0], question)
 
-    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
         radius = manners_of(models[0]).hops if question.hops == "model" else None
         first = place(lower(models[:1], question), radius=radius)
         dtype = first[-1].operation.result.sample.dtype
-        edges = coalesce(question.edge_index, question.size, dtype)
+        edges = coalesced(question.edge_index, question.size, dtype)
         costs, threads = [one.cost() for one in first], are_safe(first)
         plan = make_plan(costs, question, models=len(models), memory=memory, threads=threads)
         parts = []
@@ -62,12 +63,12 @@ class Layered:
             for masks_at in range(0, len(question.masks), plan.masks):
                 graph = mask_graph(edges, question.masks[masks_at : masks_at + plan.masks])
                 rows.append(_answer(placed, graph, question, models=len(some), plan=plan))
-            parts.append(torch.cat(rows, dim=1))
-        return torch.cat(parts)
+            parts.append(torch.cat(rows, dim=2))
+        return Toggles(*torch.cat(parts, dim=1))
 
 
 def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *, models: int, plan: WorkPlan) -> Tensor:
-    """S under one group of masks, [models, masks, nodes]."""
+    """S and own losses under one group of masks, [2, models, masks, nodes]."""
     masks, count = len(graph.members) // graph.size, len(question.nodes)
     dtype = placed[-1].operation.result.sample.dtype
     x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
@@ -77,20 +78,20 @@ def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *,
     targets = (torch.arange(masks, device=logits.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)
     chain = chain_of(placed)
     if placed[-1].outer is None:  # no toggle changes an answer
-        signal = ends.kept_loss[targets]
+        found = ends.kept_loss[targets].unsqueeze(1).expand(-1, 2, -1)
     elif chain is not None:
         start = Front(targets=targets, removes=graph.members[targets], ball=target_ball(graph, targets), first=True)
         steps = list(zip(chain, program.layers, strict=True))
-        signal = toggle_outward(steps, graph, start, ends, limit=plan.temporary, threads=are_safe(placed))
+        found = toggle_outward(steps, graph, start, ends, limit=plan.temporary, threads=are_safe(placed))
     else:
-        signal = _in_balls(program, graph, targets, ends, models=models, limit=plan.temporary)
-    return signal.view(masks, count, -1).permute(2, 0, 1)
+        found = _in_balls(program, graph, targets, ends, models=models, limit=plan.temporary)
+    return found.reshape(masks, count, 2, -1).permute(2, 3, 0, 1)
 
 
 def _in_balls(
     program: KeptProgram, graph: MaskedGraph, targets: Tensor, ends: Ends, *, models: int, limit: int
 ) -> Tensor:
-    """S of all targets, [targets, models], in chunks that fit into memory."""
+    """S and own losses of all targets, [targets, 2, models], in chunks that fit into memory."""
     costs = target_costs(graph, targets, program.placed, logits=models * ends.classes)
     return in_turns(
         lambda part: program.signals(targets[part], ends),

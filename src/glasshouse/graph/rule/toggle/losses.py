@@ -12,12 +12,13 @@ from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import meet, quiet
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.question import Hops, Question, ask
-from glasshouse.graph.rule.reference import reference_losses
+from glasshouse.graph.rule.reference import reference_toggles
 from glasshouse.graph.rule.toggle.batching import by_shape
 from glasshouse.graph.rule.toggle.plan import default_memory
 from glasshouse.graph.rule.toggle.registry import engines
+from glasshouse.graph.rule.toggles import Toggles
 
-__all__ = ["engine_names", "toggle_losses"]
+__all__ = ["engine_names", "toggle_answers", "toggle_losses"]
 
 EngineName = Literal["auto", "toggle", "packed", "reference"]
 
@@ -58,21 +59,44 @@ def toggle_losses(
         >>> toggle_losses(models, data, torch.ones(5, 3, dtype=torch.bool), torch.tensor([0, 2])).shape
         torch.Size([2, 5, 2])
     """
+    return toggle_answers(models, data, masks, nodes, engine=engine, hops=hops, memory=memory).signal
+
+
+def toggle_answers(
+    models: Sequence[Model],
+    data: Any,
+    masks: Tensor,
+    nodes: Tensor,
+    *,
+    engine: EngineName | str = "auto",
+    hops: Hops = "model",
+    memory: int | None = None,
+) -> Toggles:
+    """Like `toggle_losses`, with the nodes' own losses, which are a part of S: float64 [models, masks, nodes] each.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> found = toggle_answers([lambda x, edges: x], data, torch.tensor([[True, False]]), torch.tensor([1]))
+        >>> found.own, found.signal  # a model without edges: no neighbour's loss changes
+        (tensor([[[0.3133]]], dtype=torch.float64), tensor([[[0.3133]]], dtype=torch.float64))
+    """
     if engine == "reference":
-        return reference_losses(models, data, masks, nodes, hops=hops)
+        return reference_toggles(models, data, masks, nodes, hops=hops)
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
     budget = default_memory(question.x.device) if memory is None else memory
-    answer = torch.empty(
-        len(models), len(question.masks), len(question.nodes), dtype=torch.float64, device=question.x.device
-    )
+    shape = (2, len(models), len(question.masks), len(question.nodes))
+    answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if answer.numel() == 0:
-        return answer
+        return Toggles(*answer)
     meet(models, question.graph())
     with quiet(models):
         for numbers in by_shape(models):
             group = [models[number] for number in numbers]
-            answer[numbers] = _signals(group, question, engine=engine, memory=budget).to(answer.device)
-    return answer
+            chosen = engines()[_chosen(group, question, engine=engine)]
+            for part, found in zip(answer, chosen.toggles(group, question, memory=budget), strict=True):
+                part[numbers] = found.to(answer.device)
+    return Toggles(*answer)
 
 
 def engine_names(models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor) -> list[str]:
@@ -89,11 +113,6 @@ def engine_names(models: Sequence[Model], data: Any, masks: Tensor, nodes: Tenso
     with quiet(models):
         groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
         return [_chosen(group, question, engine="auto") for group in groups]
-
-
-def _signals(models: Sequence[Model], question: Question, *, engine: str, memory: int) -> Tensor:
-    """The answer of the chosen engine."""
-    return engines()[_chosen(models, question, engine=engine)].signals(models, question, memory=memory)
 
 
 def _chosen(models: Sequence[Model], question: Question, *, engine: str) -> str:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glasshouse.graph.models.tensor_memory import remembered
 from glasshouse.graph.rule.toggle.edge_copies import EdgeCopies
 from glasshouse.graph.rule.toggle.segments import starts_of
 
-__all__ = ["Adjacency", "Edges", "MaskedGraph", "coalesce", "mask_graph"]
+__all__ = ["Adjacency", "Edges", "MaskedGraph", "coalesce", "coalesced", "mask_graph"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,17 @@ def coalesce(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
         loops=loops,
         copies=EdgeCopies.of(edge_index, size),
     )
+
+
+def coalesced(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
+    """`coalesce`, done once for all questions about a graph.
+
+    Example:
+        >>> edges = torch.tensor([[1, 0], [0, 1]])
+        >>> coalesced(edges, 2, torch.float32) is coalesced(edges, 2, torch.float32)
+        True
+    """
+    return remembered(edge_index, ("coalesced", size, dtype), lambda: coalesce(edge_index, size, dtype))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ def toggle_outward(
     values: Tensor | None = None,
     threads: bool = False,
 ) -> Tensor:
-    """S of the front's targets, [targets, models].
+    """S and own losses of the front's targets, [targets, 2, models].
 
     Each ball is drawn, and the work split to fit into memory, only when the changed rows are known.
 

@@ -17,7 +17,7 @@ from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question, check_width
 from glasshouse.graph.rule.toggle.balls import draw_rings
 from glasshouse.graph.rule.toggle.cost import audit_values
-from glasshouse.graph.rule.toggle.masked_graph import Edges, MaskedGraph, coalesce, mask_graph
+from glasshouse.graph.rule.toggle.masked_graph import Edges, MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.toggle.nets import Nets, draw_nets
 from glasshouse.graph.rule.toggle.registry import register_engine
 from glasshouse.graph.rule.toggle.segments import (
@@ -27,6 +27,7 @@ from glasshouse.graph.rule.toggle.segments import (
     slices_within,
     starts_of,
 )
+from glasshouse.graph.rule.toggles import Toggles
 from glasshouse.losses import tensor_losses
 from glasshouse.progress import open_bar
 
@@ -54,16 +55,16 @@ class Packed:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
         return _RATE * audit_values(models[0], question)
 
-    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""
-        edges = coalesce(question.edge_index, question.size, torch.float32)
+        edges = coalesced(question.edge_index, question.size, torch.float32)
         hops = max(1, *(manners_of(model).hops for model in models))  # a model without edges changes nothing at 1 hop
         rows = []
         with open_bar(total=len(question.masks), label="Black-box queries", unit="masks") as done:
             for mask in question.masks:
                 rows.append(_under_mask(models, question, edges, mask, hops=hops, memory=memory))
                 done(1)
-        return torch.stack(rows, dim=1)
+        return Toggles(*torch.stack(rows, dim=2))
 
 
 def _under_mask(
@@ -75,13 +76,13 @@ def _under_mask(
     hops: int,
     memory: int,
 ) -> Tensor:
-    """S under one mask, [models, nodes]."""
+    """S and own losses under one mask, [2, models, nodes]."""
     graph = mask_graph(edges, mask.unsqueeze(0))
     inside = question.graph(mask[question.edge_index].all(0))
     kept = torch.stack([_losses(model, inside, question.labels, question) for model in models], dim=1)
     degrees = 2 if any(manners_of(model).both_ways for model in models) else 1
     radius = hops + (question.hops == "affected")  # a black box may divide by degrees, which reach one hop further
-    signal = kept.new_empty(len(question.nodes), len(models))
+    found = kept.new_empty(2, len(question.nodes), len(models))
     for part in slices_within(_index_cost(graph, question.nodes, radius + hops + 1 + degrees), memory / 2):
         targets = question.nodes[part]
         rings = draw_rings(graph, targets, radius=radius, around=False)
@@ -100,8 +101,8 @@ def _under_mask(
         change = after - kept[node]
         change[centre] = 0
         total = segment_sum(change, starts_of(target, len(targets)))
-        signal[part] = own + torch.where(rings.removes.unsqueeze(1), -total, total)
-    return signal.T
+        found[:, part] = torch.stack([own + torch.where(rings.removes.unsqueeze(1), -total, total), own])
+    return found.transpose(1, 2)
 
 
 def _losses(model: Model, graph: Data, labels: Tensor, question: Question) -> Tensor:

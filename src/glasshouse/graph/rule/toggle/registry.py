@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from torch import Tensor
-
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question
+from glasshouse.graph.rule.toggles import Toggles
 
 __all__ = ["Engine", "engines", "register_engine"]
 
@@ -22,8 +21,8 @@ class Engine(Protocol):
     def seconds(self, models: Sequence[Model], question: Question) -> float:
         """How long an audit that asks such questions would take with it; a function of the arguments alone."""
 
-    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
-        """S, float64 [models, masks, nodes], within about ``memory`` bytes."""
+    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+        """S and own losses, float64 [models, masks, nodes] each, within about ``memory`` bytes."""
 
 
 E = TypeVar("E", bound=Engine)
@@ -40,7 +39,7 @@ def register_engine(name: str, *, rank: int) -> Callable[[type[E]], type[E]]:
         ...         return False
         ...     def seconds(self, models, question):
         ...         return 0.0
-        ...     def signals(self, models, question, *, memory):
+        ...     def toggles(self, models, question, *, memory):
         ...         raise NotImplementedError
         >>> "never" in engines()
         True

@@ -1,4 +1,4 @@
-"""From toggled logits to signals: eq. (6) over the rows of a ball."""
+"""From toggled logits to signals: eq. (6) over the rows of a ball, and its first part, the own loss."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Ends:
         return cls(labels=labels, kept_loss=loss, classes=int(logits.shape[-1]))
 
     def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
-        """Eq. (6) from the toggled logits [rows, models, classes] of the outermost ball, [targets, models]."""
+        """Eq. (6) and own losses from the toggled logits [rows, models, classes] of a ball, [targets, 2, models]."""
         ball = rings.balls[outer]
         after = row_losses(logits, _safe(self.labels[ball.node], logits))
         removed = rings.removes.unsqueeze(1)
@@ -42,7 +42,7 @@ class Ends:
         change = after - self.kept_loss[ball.node]
         change[ball.centre] = 0
         total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
-        return own + torch.where(removed, -total, total)
+        return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
 
 
 def _safe(labels: Tensor, logits: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.reference import induced_losses
 from glasshouse.graph.rule.toggle.cost import audit_values
 from glasshouse.graph.rule.toggle.registry import register_engine
+from glasshouse.graph.rule.toggles import Toggles
 from glasshouse.progress import open_bar
 
 __all__ = ["Whole"]
@@ -44,17 +45,17 @@ class Whole:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`; one node's share of a query is taken as a row."""
         return _RATE * question.size * audit_values(models[0], question)
 
-    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`; it does not use ``memory``."""
         shape = (len(models), len(question.masks), len(question.nodes))
-        signal = torch.empty(shape, dtype=torch.float64, device=question.x.device)
+        found = torch.empty(2, *shape, dtype=torch.float64, device=question.x.device)
         self._say_cost(models, question)
         with open_bar(total=shape[0] * shape[1], label="Whole-graph queries", unit="masks") as done:
             for i in range(shape[1]):
                 for k in range(shape[0]):
-                    signal[k, i] = _under_mask(models[k], question, question.masks[i])
+                    found[:, k, i] = _under_mask(models[k], question, question.masks[i])
                     done(1)
-        return signal
+        return Toggles(*found)
 
     def _say_cost(self, models: Sequence[Model], question: Question) -> None:
         """Report before the work how long it will take, if that is long."""
@@ -71,9 +72,9 @@ class Whole:
 
 
 def _under_mask(model: Model, question: Question, mask: Tensor) -> Tensor:
-    """S of every target under one mask, [targets]; the sum runs over all members."""
+    """S and own loss of every target under one mask, [2, targets]; the sum runs over all members."""
     kept = induced_losses(model, question, mask)
-    found = kept.new_empty(len(question.nodes))
+    found = kept.new_empty(2, len(question.nodes))
     for place, node in enumerate(question.nodes.tolist()):
         toggled = mask.clone()
         toggled[node] = ~toggled[node]
@@ -81,5 +82,6 @@ def _under_mask(model: Model, question: Question, mask: Tensor) -> Tensor:
         with_node, without_node = (kept, other) if mask[node] else (other, kept)
         members = mask.clone()
         members[node] = False
-        found[place] = with_node[node] + (with_node - without_node)[members].sum()
+        found[0, place] = with_node[node] + (with_node - without_node)[members].sum()
+        found[1, place] = with_node[node]
     return found

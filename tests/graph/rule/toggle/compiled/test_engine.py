@@ -9,9 +9,9 @@ from torch_geometric.nn import GATConv
 
 from glasshouse.graph.models.gnn import GNN, build_gnn
 from glasshouse.graph.rule.question import Hops
-from glasshouse.graph.rule.toggle.compiled import compiled_losses, supports
+from glasshouse.graph.rule.toggle.compiled import compiled_toggles, supports
 from tests.graph.random_graphs import Case, random_models, seeds
-from tests.graph.simple_graphs import KERNELS, exact, simple_cases, simple_graph
+from tests.graph.simple_graphs import KERNELS, exact, exact_toggles, simple_cases, simple_graph
 
 BOTH: tuple[Hops, ...] = ("model", "affected")
 
@@ -23,9 +23,11 @@ def test_kernels_equal_the_rule_as_written(architecture: str, case: Case, seed: 
     models = random_models(architecture, layers=2, count=3, seed=seed, dtype=torch.float32)
     assert supports(models, case.data)
     for hops in BOTH:
-        fast = compiled_losses(models, case.data, case.masks, case.nodes, hops=hops)
-        slow = exact(models, case.data, case.masks, case.nodes, hops=hops)
-        np.testing.assert_allclose(fast, slow.numpy(), atol=1e-4, rtol=1e-6)
+        fast = compiled_toggles(models, case.data, case.masks, case.nodes, hops=hops)
+        for found, wanted in zip(
+            fast, exact_toggles(models, case.data, case.masks, case.nodes, hops=hops), strict=True
+        ):
+            np.testing.assert_allclose(found.numpy(), wanted.numpy(), atol=1e-4, rtol=1e-6)
 
 
 @pytest.mark.parametrize("words", [False, True])
@@ -36,7 +38,7 @@ def test_a_dense_graph_with_a_hub_is_exact(architecture: str, words: bool) -> No
     masks = torch.rand(2, 60, generator=torch.Generator().manual_seed(0)) < 0.7
     models = random_models(architecture, layers=2, count=2, dtype=torch.float32)
     nodes = torch.tensor([0, 1, 2, 30, 58, 59])
-    fast = compiled_losses(models, data, masks, nodes)
+    fast = compiled_toggles(models, data, masks, nodes).signal.numpy()
     np.testing.assert_allclose(fast, exact(models, data, masks, nodes).numpy(), atol=1e-4, rtol=1e-6)
 
 
@@ -45,8 +47,8 @@ def test_the_numbers_do_not_depend_on_threads_or_on_the_company_of_other_nodes(a
     data = simple_graph(size=40, edges=80, seed=2, hub=True)
     masks = torch.rand(3, 40, generator=torch.Generator().manual_seed(0)) < 0.5
     models = random_models(architecture, layers=2, count=2, dtype=torch.float32)
-    many = compiled_losses(models, data, masks, torch.arange(40), threads=2)
-    few = compiled_losses(models, data, masks, torch.tensor([7, 3, 7]), threads=1)
+    many = compiled_toggles(models, data, masks, torch.arange(40), threads=2).signal.numpy()
+    few = compiled_toggles(models, data, masks, torch.tensor([7, 3, 7]), threads=1).signal.numpy()
     assert np.array_equal(few, many[:, :, [7, 3, 7]])
 
 
@@ -59,7 +61,7 @@ def test_attention_with_scores_beyond_float32_is_exact() -> None:
         for name, parameter in model.named_parameters():
             if "att_" in name:
                 parameter.data *= 60
-    fast = compiled_losses(models, data, masks, torch.arange(20))
+    fast = compiled_toggles(models, data, masks, torch.arange(20)).signal.numpy()
     np.testing.assert_allclose(fast, exact(models, data, masks, torch.arange(20)).numpy(), atol=1e-3, rtol=1e-4)
 
 
@@ -68,7 +70,7 @@ def test_any_number_of_heads_works() -> None:
     masks = torch.rand(2, 12, generator=torch.Generator().manual_seed(0)) < 0.6
     models = [GNN([GATConv(5, 3, heads=2), GATConv(6, 3, heads=3, concat=False, bias=False)]) for _ in range(2)]
     assert supports(models, data)
-    fast = compiled_losses(models, data, masks, torch.arange(12))
+    fast = compiled_toggles(models, data, masks, torch.arange(12)).signal.numpy()
     np.testing.assert_allclose(fast, exact(models, data, masks, torch.arange(12)).numpy(), atol=1e-4, rtol=1e-6)
 
 
@@ -83,7 +85,7 @@ def test_self_loops_count_as_the_layers_count_them(architecture: str) -> None:
     masks = torch.ones(1, 8, dtype=torch.bool)
     models = random_models(architecture, layers=2, count=2, dtype=torch.float32)
     assert supports(models, data)
-    fast = compiled_losses(models, data, masks, torch.arange(8))
+    fast = compiled_toggles(models, data, masks, torch.arange(8)).signal.numpy()
     np.testing.assert_allclose(fast, exact(models, data, masks, torch.arange(8)).numpy(), atol=1e-4, rtol=1e-6)
 
 

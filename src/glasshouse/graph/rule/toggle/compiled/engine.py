@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -17,8 +18,9 @@ from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange, target_or
 from glasshouse.graph.rule.toggle.compiled.problem import build_problem
 from glasshouse.graph.rule.toggle.compiled.reach import release
 from glasshouse.graph.rule.toggle.compiled.workers import available_cores, even_cuts, open_workers
+from glasshouse.graph.rule.toggles import Toggles
 
-__all__ = ["compiled_losses", "fill_rows", "toggle_all"]
+__all__ = ["compiled_toggles", "fill_rows", "toggle_all"]
 
 _PIECES_A_THREAD = 8  # enough that no thread waits long for the last piece
 
@@ -52,7 +54,7 @@ def toggle_all(
             out[m, place] = signal[m]
 
 
-def compiled_losses(
+def compiled_toggles(
     models: Sequence[Any],
     data: Data,
     masks: Tensor | BoolArray,
@@ -60,8 +62,8 @@ def compiled_losses(
     *,
     hops: Literal["model", "affected"] = "model",
     threads: int | None = None,
-) -> FloatArray:
-    """S of the paper's eq. (6) for every model, mask and node; ask ``supports`` first.
+) -> Toggles:
+    """S of the paper's eq. (6) and own losses for every model, mask and node; ask ``supports`` first.
 
     Args:
         models: K models of one shape that reduce to two convolutions.
@@ -72,29 +74,29 @@ def compiled_losses(
         threads: cores to use; all by default. The numbers do not depend on it.
 
     Returns:
-        Float64 [K, M, len(nodes)].
+        Float64 [K, M, len(nodes)] each.
 
     Example:
-        >>> import torch
         >>> from glasshouse.graph.models.gnn import build_gnn
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> model = build_gnn("gcn", features=2, hidden=4, classes=2)
-        >>> compiled_losses([model], pair, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1])).shape
-        (1, 1, 2)
+        >>> compiled_toggles([model], pair, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1])).own.shape
+        torch.Size([1, 1, 2])
     """
     cores = threads or available_cores()
     problem = build_problem(models, data, threads=cores)
     weights = problem.weights
     targets = np.asarray(nodes, dtype=np.int64)
     mask_array = np.asarray(masks, dtype=np.bool_)
-    out = np.zeros((len(mask_array), problem.models, len(targets)))
+    out, own = np.zeros((2, len(mask_array), problem.models, len(targets)))
     state = problem.new_state()
     rows = even_cuts(len(problem.graph.member), _PIECES_A_THREAD * cores)
     pieces = target_order(problem.graph, targets, pieces=_PIECES_A_THREAD * cores)
     with open_workers(cores, problem.new_scratch) as workers:
-        for mask, signals in zip(mask_array, out, strict=True):
+        for mask, signals, losses in zip(mask_array, out, own, strict=True):
             graph = arrange(problem.graph, mask)
             for stage in range(STAGES):
                 workers.each(partial(fill_rows, weights, stage, graph, state), rows)
             workers.each(partial(toggle_all, weights, hops == "affected", targets, graph, state, signals), pieces)
-    return np.ascontiguousarray(out.transpose(1, 0, 2))
+            losses[:] = state.loss[targets].T  # a toggle writes the loss of an added node into its own row
+    return Toggles(*(torch.from_numpy(np.ascontiguousarray(found.transpose(1, 0, 2))) for found in (out, own)))

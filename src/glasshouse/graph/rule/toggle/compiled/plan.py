@@ -8,6 +8,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from glasshouse.arrays import I32, BoolArray, IntArray
+from glasshouse.graph.models.tensor_memory import remembered
 from glasshouse.graph.rule.jit import inner_kernel, kernel
 
 __all__ = ["Graph", "arrange", "flip", "has_self_loops", "is_simple", "target_order", "whole_graph"]
@@ -33,6 +34,10 @@ def _edge_keys(data: Data) -> IntArray:
 
 def is_simple(data: Data) -> bool:
     """Whether every edge exists in both directions, each once."""
+    return remembered(data.edge_index, ("simple", int(data.num_nodes)), lambda: _is_simple(data))
+
+
+def _is_simple(data: Data) -> bool:
     source, target = data.edge_index.cpu().numpy().astype(np.int64)
     keys = np.sort(_edge_keys(data))
     if (keys[1:] == keys[:-1]).any():

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from glasshouse.graph.models import tensor_memory
+from glasshouse.graph.models.edge_values import with_edges
+from glasshouse.graph.models.tensor_memory import on_device, remembered
+from glasshouse.graph.rule.question import ask
+from tests.graph.simple_graphs import simple_graph
+
+ELSEWHERE = torch.device("meta")
+
+
+def test_a_graph_is_sent_to_a_device_once_however_often_it_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, sent, plain = simple_graph(size=9, edges=14, seed=0), Counter[int](), Tensor.to
+    data.edge_weight = torch.ones(data.edge_index.shape[1])
+
+    def counting(tensor: Tensor, *given: object, **named: object) -> Tensor:
+        if ELSEWHERE in given:
+            sent[id(tensor)] += 1
+        return plain(tensor, *given, **named)  # type: ignore[call-overload, no-any-return]
+
+    monkeypatch.setattr(Tensor, "to", counting)
+    for _ in range(5):
+        graph = with_edges(data, device=ELSEWHERE)
+        assert all(value.device == ELSEWHERE for value in (graph.x, graph.edge_index, graph.edge_weight))
+    assert len(sent) == 3
+    assert set(sent.values()) == {1}
+
+
+def test_copies_of_a_graph_that_share_its_tensors_share_what_is_on_the_device() -> None:
+    data = simple_graph(size=9, edges=14, seed=0)
+    assert with_edges(data, device=ELSEWHERE).x is with_edges(with_edges(data), device=ELSEWHERE).x
+
+
+def test_what_was_written_to_is_sent_again() -> None:
+    x = torch.zeros(3)
+    before = on_device(x, ELSEWHERE)
+    x[0] = 1
+    assert on_device(x, ELSEWHERE) is not before
+    assert remembered(x, "sum", lambda: float(x.sum())) == 1
+    x[1] = 1
+    assert remembered(x, "sum", lambda: float(x.sum())) == 2
+
+
+def test_what_is_remembered_goes_with_the_tensor() -> None:
+    x, kept = torch.zeros(3), np.zeros(1)
+    gone = weakref.ref(kept)
+    remembered(x, "array", lambda value=kept: value)
+    del kept
+    assert gone() is not None
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+def test_questions_share_the_tensors_of_their_graph() -> None:
+    data = simple_graph(size=9, edges=14, seed=0)
+    mask, nodes = torch.ones(1, 9, dtype=torch.bool), torch.arange(9)
+    first, second = ask(data, mask, nodes), ask(data, ~mask, nodes)
+    assert first.x is second.x is data.x
+    assert first.edge_index is second.edge_index
+
+
+def test_a_tensor_whose_writes_are_not_counted_is_not_remembered() -> None:
+    with torch.inference_mode():
+        x = torch.zeros(3)
+        assert remembered(x, "sum", lambda: float(x.sum())) == 0
+        x += 1
+        assert remembered(x, "sum", lambda: float(x.sum())) == 3
+    assert x not in tensor_memory._KNOWN
