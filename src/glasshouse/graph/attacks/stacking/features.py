@@ -19,6 +19,7 @@ from glasshouse.attacks.stacking.features import Features, record_features
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.kin import Kin
+from glasshouse.graph.attacks.stacking.similarity import Described, compact
 from glasshouse.numerics import log_mean_exp
 
 __all__ = ["SIGNALS", "GraphContext", "TargetSignals", "gbase_odds", "node_features", "without_signals"]
@@ -57,16 +58,19 @@ class GraphContext:
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
         apart = source != receiver
-        pairs = np.unique(np.stack([receiver[apart], source[apart]]), axis=1)
-        adjacency = csr_array((np.ones(pairs.shape[1]), (pairs[0], pairs[1])), shape=(count, count))
-        degree = np.bincount(pairs[0], minlength=count).astype(np.float64)
+        receiver, source = np.divmod(np.unique(receiver[apart] * count + source[apart]), count)
+        adjacency = csr_array((np.ones(len(source)), (receiver, source)), shape=(count, count))
+        degree = np.bincount(receiver, minlength=count).astype(np.float64)
         labels = data.y.cpu().numpy().astype(np.int64)
         if not kin:
             return cls(adjacency, degree, labels, {})
-        features = data.x.cpu().numpy().astype(np.float64)
-        around = (adjacency @ features) / np.maximum(degree, 1)[:, None]
-        both = np.concatenate([_of_length_one(features), _of_length_one(around)], axis=1)
-        return cls(adjacency, degree, labels, {"alone": Kin.of(features, labels), "whole": Kin.of(both, labels)})
+        own = compact(data.x)
+        shares = np.repeat(1 / np.maximum(degree, 1), degree.astype(np.int64)).astype(np.float32)
+        averaging = csr_array((shares, adjacency.indices, adjacency.indptr), shape=(count, count))
+        around = compact(averaging @ compact(own, copies=max(degree.mean(), 1)))
+        alone, beside = (Described.of(features, labels, device=data.x.device) for features in (own, around))
+        parts = {"alone": [alone], "whole": [alone, beside]}
+        return cls(adjacency, degree, labels, {query: Kin.described(part, labels) for query, part in parts.items()})
 
     def mean(self, values: FloatArray, *, alone: float) -> FloatArray:
         """Mean [n] over each node's neighbours; ``alone`` if it has none."""
@@ -145,8 +149,3 @@ def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:
     target, references = signals.target.signal[0], signals.references.signal  # [M, n], [S, M, n]
     rows = [-target[i] - log_mean_exp(-references[:, i], where=asked) for i in range(len(target))]
     return np.stack(rows)
-
-
-def _of_length_one(rows: FloatArray) -> FloatArray:
-    """Rows [n, D], scaled so that their mean squared length is 1."""
-    return np.asarray(rows / max(float(np.sqrt((rows**2).sum(axis=1).mean())), 1e-12))

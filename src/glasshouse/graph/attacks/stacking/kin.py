@@ -7,23 +7,26 @@ node's own membership. So the answer that the kin predict can be subtracted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from sklearn.utils.extmath import randomized_svd
-from threadpoolctl import threadpool_limits
+from numpy.typing import NDArray
 
 from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.graph.attacks.stacking.similarity import Described, Similarity, compact
+from glasshouse.graph.attacks.stacking.solving import Solver
+from glasshouse.randomness import generator
 
 __all__ = ["Kin"]
 
 _PENALTY = 0.3  # of the ridge; values from 0.1 to 1 work equally well on simulated targets
 _CONSTANT = 0.3  # what all nodes have in common, whatever their features
 _FURTHEST = 10.0  # a surprise of more standard deviations counts as this many
-_ROOM = 100_000_000  # numbers kept, 0.8 GB: all pairs of 10 000 nodes, or 2 600 columns for the nodes of GitHub
-_COMPONENTS = 1024  # of the features, if there is no memory for all: more would take many minutes
-_LEAST = 1e-6
+_PROBES = 32  # random signs that give the weight of a node's own answer
+_TOLERANCE = 3e-3  # of what the regression leaves unsolved
+_ROUGHLY = 2e-2  # the same where random signs cause larger errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +38,9 @@ class Kin:
     -1 / (C - 1) times if they do not.
 
     Args:
-        fit: matrices whose product [n, n] maps answers to the fitted values of the regression.
-        own: [n] the weight of a node's own answer in its fitted value.
+        solver: applies the inverse of (products [n, n] of the features of all pairs of nodes + penalty).
+        order: [n] the nodes in order of class.
+        own: [n] the weight of a node's own answer in its fitted value, nodes in order of class.
 
     Example:
         >>> kin = Kin.of(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1]))
@@ -44,65 +48,51 @@ class Kin:
         array([0.  , 0.76])
     """
 
-    fit: tuple[FloatArray, ...]
+    solver: Solver
+    order: NDArray[np.intp]
     own: FloatArray
 
     @classmethod
-    def of(cls, features: FloatArray, labels: IntArray) -> Kin:
-        """From the features [n, D] and labels [n] of all nodes."""
-        centred = features - features.mean(axis=0)
-        centred = centred / max(float(np.sqrt((centred**2).sum(axis=1).mean())), _LEAST)
-        codes = _codes(int(labels.max()) + 1)[labels]
-        count, width = len(centred), (centred.shape[1] + 1) * codes.shape[1]
-        with threadpool_limits(1, user_api="blas"):  # so that the result does not depend on the number of cores
-            if count <= width and count**2 <= _ROOM:
-                return _by_pairs(centred, codes)
-            return _by_columns(_columns(centred, codes, most=min(width, _ROOM // count)))
+    def of(cls, features: Any, labels: IntArray) -> Kin:
+        """From features [n, D] (numpy, torch or scipy) and labels [n] of all nodes."""
+        return cls.described([Described.of(compact(features), labels)], labels)
+
+    @classmethod
+    def described(cls, described: Sequence[Described], labels: IntArray) -> Kin:
+        """From one or several sets of features and labels [n] of all nodes."""
+        similarity = Similarity.of(described, labels, constant=_CONSTANT)
+        solver = Solver.of(similarity, len(labels), penalty=_PENALTY)
+        return cls(solver, np.argsort(labels, kind="stable"), _own(solver, similarity.diagonal))
 
     def expected(self, surprise: FloatArray) -> FloatArray:
-        """The surprise that each node's kin predict for it, [n]; the node's own answer is left out.
+        """The surprise that each node's kin predict for it, [n] or [T, n]; the node's own answer is left out.
 
         Args:
-            surprise: [n] how much surer the target is of each node than its references, in standard deviations.
+            surprise: how much surer a target is of each node than its references, in standard deviations: of one target
+                [n], or of T targets [T, n], which takes less time than one after the other.
         """
         surprise = np.clip(surprise, -_FURTHEST, _FURTHEST)
-        fitted = surprise
-        with threadpool_limits(1, user_api="blas"):
-            for matrix in reversed(self.fit):
-                fitted = matrix @ fitted
-        return np.asarray((fitted - self.own * surprise) / np.maximum(1 - self.own, _LEAST))
+        rows = np.atleast_2d(surprise)
+        beyond = np.empty_like(rows)
+        solved = self.solver.solved(rows[:, self.order].T, tolerance=_TOLERANCE).T
+        beyond[:, self.order] = _PENALTY * solved / (1 - self.own)
+        return np.asarray(surprise - beyond.reshape(surprise.shape))
 
 
-def _by_pairs(centred: FloatArray, codes: FloatArray) -> Kin:
-    """For fewer nodes than columns."""
-    alike = (centred @ centred.T + _CONSTANT) * (codes @ codes.T)
-    alike[np.diag_indices_from(alike)] += _PENALTY
-    fit = -_PENALTY * cho_solve(cho_factor(alike, overwrite_a=True), np.eye(len(alike)), overwrite_b=True)
-    fit[np.diag_indices_from(fit)] += 1
-    return Kin((fit,), np.diag(fit).copy())
+def _own(solver: Solver, diagonal: FloatArray) -> FloatArray:
+    """The weight [n] of a node's own answer in its fitted value: 1 - penalty * (the inverse's diagonal).
 
+    The inverse's diagonal is the mean over random signs of sign * (the inverse applied to signs), so it is right on
+    average; it differs from the true one by about 10 %. With few nodes each of them is probed, and it is exact.
 
-def _by_columns(columns: FloatArray) -> Kin:
-    """For fewer columns than nodes, or too many pairs of nodes."""
-    products = columns.T @ columns
-    products[np.diag_indices_from(products)] += _PENALTY
-    half = solve_triangular(np.linalg.cholesky(products), columns.T, lower=True)
-    return Kin((half.T, half), (half**2).sum(axis=0))
-
-
-def _codes(classes: int) -> FloatArray:
-    """Vectors [C, C - 1] of length 1; any two have the product -1 / (C - 1). For a single class [[1]]."""
-    if classes == 1:
-        return np.ones((1, 1))
-    corners = np.sqrt(classes / (classes - 1)) * (np.eye(classes) - 1 / classes)
-    return np.asarray(corners @ np.linalg.svd(corners)[2][: classes - 1].T)
-
-
-def _columns(centred: FloatArray, codes: FloatArray, *, most: int) -> FloatArray:
-    """Columns [n, r], at most so many, whose products approximate those of features times those of codes."""
-    features = max(most // codes.shape[1] - 1, 1)
-    if centred.shape[1] > features:
-        left, size, _ = randomized_svd(centred, min(features, _COMPONENTS), n_iter=2, random_state=0)
-        centred = left * size
-    described = np.column_stack([centred, np.full(len(centred), np.sqrt(_CONSTANT))])
-    return np.asarray((described[:, :, None] * codes[:, None, :]).reshape(len(centred), -1))
+    Args:
+        solver: applies the inverse.
+        diagonal: [n] the similarity of every node with itself.
+    """
+    count = len(diagonal)
+    if count <= _PROBES:
+        inverse = np.diag(solver.solved(np.eye(count), tolerance=_TOLERANCE))
+    else:
+        signs = generator(0, "probes").choice([-1.0, 1.0], size=(count, _PROBES))
+        inverse = (signs * solver.solved(signs, tolerance=_ROUGHLY)).mean(axis=1)
+    return np.asarray(1 - _PENALTY * np.clip(inverse, 1 / (diagonal + _PENALTY), 1 / _PENALTY))
