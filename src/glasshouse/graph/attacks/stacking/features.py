@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.sparse import csr_array
 from scipy.special import expit
 from torch_geometric.data import Data
@@ -53,8 +54,14 @@ class GraphContext:
     kin: Mapping[str, Kin]
 
     @classmethod
-    def of(cls, data: Data, *, kin: bool = True) -> GraphContext:
-        """From a graph; an edge counts once, and a node is not its own neighbour."""
+    def of(cls, data: Data, *, kin: bool = True, device: torch.device | None = None) -> GraphContext:
+        """From a graph; an edge counts once, and a node is not its own neighbour.
+
+        Args:
+            data: the graph.
+            kin: whether kin is wanted.
+            device: where kin is computed; where the features are by default.
+        """
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
         apart = source != receiver
@@ -68,7 +75,7 @@ class GraphContext:
         shares = np.repeat(1 / np.maximum(degree, 1), degree.astype(np.int64)).astype(np.float32)
         averaging = csr_array((shares, adjacency.indices, adjacency.indptr), shape=(count, count))
         around = compact(averaging @ compact(own, copies=max(degree.mean(), 1)))
-        alone, beside = (Described.of(features, labels, device=data.x.device) for features in (own, around))
+        alone, beside = (Described.of(features, labels, device=device or data.x.device) for features in (own, around))
         parts = {"alone": [alone], "whole": [alone, beside]}
         return cls(adjacency, degree, labels, {query: Kin.described(part, labels) for query, part in parts.items()})
 

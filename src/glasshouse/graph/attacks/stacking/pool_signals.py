@@ -16,7 +16,7 @@ from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
 from glasshouse.graph.attacks.stacking.features import GraphContext, TargetSignals, node_features, without_signals
-from glasshouse.graph.models.model import Model
+from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 
@@ -166,7 +166,7 @@ def ask_pool(
         data=data,
         shadows=shadows,
         members=members,
-        context=GraphContext.of(data, kin="kin" not in without),
+        context=GraphContext.of(data, kin="kin" not in without, device=model_device(shadows)),
         plan=plan,
         sampled_models=chosen,
         plain=plain_answers(scene)[1],
