@@ -76,7 +76,7 @@ class Stacked(StackedParameters, Attack):
         boosted: the boosted learner; its parameters.
         linear: the linear learner.
         seed: of every random choice.
-        jobs: number of fits that run in parallel; -1 for one per core. Scores do not depend on it.
+        jobs: number of fits that run in parallel; by default -1, one per core. Scores do not depend on it.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -89,7 +89,7 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     fit_: StackedFit | None = field(default=None, repr=False, compare=False)
 

@@ -68,7 +68,7 @@ class Boosted:
     share: float = 0.5
     bins: int = 63
     fits: int = 1
-    examples: int = 100_000
+    examples: int = 200_000
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]."""
@@ -118,7 +118,7 @@ class Linear:
 
     strength: float = 0.1
     tail: float = 0.0002
-    examples: int = 100_000
+    examples: int = 50_000
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]; nothing here is random."""

@@ -31,8 +31,9 @@ class GStacked(StackedParameters, GraphAttack):
     The signals about a node are: the scores of several attacks, with the node queried alone, in the whole graph and
     under sampled training sets; the answers expected from its kin (kin: nodes with features like the node's own; the
     target's answers about them predict its answer about the node); what its presence changes for its neighbours; and
-    the scores of its neighbours. Boosted trees (or a regression, if that is better on held-out simulated targets) make
-    a posterior of them. In every further round the training sets are sampled from the posterior of the round before.
+    the scores of its neighbours. A posterior is learned from them by a regression, which is quick, and in the last round
+    also by boosted trees: those, the regression or both, whichever is best on held-out simulated targets. In every
+    further round the training sets are sampled from the posterior of the round before.
 
     The true target is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior
     (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs
@@ -56,16 +57,16 @@ class GStacked(StackedParameters, GraphAttack):
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
         seed: seed of every random choice.
-        jobs: number of fits that run in parallel; -1 for one per core. Scores do not depend on it.
+        jobs: number of fits that run in parallel; by default -1, one per core. Scores do not depend on it.
 
     Example:
         >>> GStacked(samples=(8,)).name  # one round
         'g-stacked'
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
-    samples: tuple[int, ...] = (8, 8, 8)
+    samples: tuple[int, ...] = (8, 4, 4)
     sampled_models: int = 32
     without: Sequence[str] = ()
     engine: str = "auto"

@@ -23,6 +23,7 @@ from glasshouse.attacks.stacking.simple import clearly_finds
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers
 from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
+from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
 from glasshouse.graph.attacks.stacking.untrained import Untrained, best_untrained
 from glasshouse.graph.scene import Scene
 from glasshouse.progress import open_bar
@@ -186,7 +187,7 @@ class Learned:
     def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
         """Training sets [M, n] for one round, drawn by log-odds [n]."""
         random = generator(self.seed, "masks", number, who)
-        return np.asarray(random.random((self.samples[number - 1], len(odds))) < expit(odds))
+        return draw_training_sets(np.asarray(expit(odds)), samples=self.samples[number - 1], random=random)
 
 
 def learn(

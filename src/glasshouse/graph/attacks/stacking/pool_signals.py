@@ -16,6 +16,7 @@ from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
 from glasshouse.graph.attacks.stacking.features import GraphContext, TargetSignals, node_features, without_signals
+from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
@@ -161,7 +162,8 @@ def ask_pool(
     if len(members) > sampled_models:  # the simulated targets and some more, in whole pairs if the pool has pairs
         more = plan_targets(members, targets=sampled_models, seed=seed).targets
         chosen = np.union1d(plan.targets, more)
-    masks = generator(seed, "masks").random((samples, members.shape[1])) < members.mean()
+    share = np.full(members.shape[1], members.mean())
+    masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
     return PoolSignals(
         data=data,
         shadows=shadows,

@@ -1,0 +1,238 @@
+"""What learning costs g-stacked, and its power: the recipe before and the recipe now. Writes stacked.md beside itself.
+
+Run: GLASSHOUSE_DATA=… python benchmarks/stacked.py [--graphs cora pubmed] [--targets 3] [--only now]. The recipe before
+grew 150 trees of 63 leaves twice for every fit, in all three rounds of eight samples, with one more fit on everything
+for the true target, one fit after another, and drew samples independently. Both recipes are run on the same pool, one after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
+from glasshouse.evaluation import auc, tpr_at_fpr
+from glasshouse.graph import GNNTrainer, GStacked, Scene, load_graph
+from glasshouse.graph.attacks import stacked
+from glasshouse.graph.attacks.stacking import learned, pool_signals
+from glasshouse.graph.attacks.stacking.features import GraphContext
+from glasshouse.graph.attacks.stacking.kin import Kin
+from glasshouse.graph.training.trainer import adam
+from glasshouse.population import complementary_halves, random_subsets
+from glasshouse.randomness import generator, seed_for
+
+TRAINERS = {  # the paper's
+    "cora": GNNTrainer(architecture="gcn", hidden=64, dropout=0.5, epochs=200, optimizer=adam(1e-3, 1e-5)),
+    "pubmed": GNNTrainer(architecture="sage", hidden=128, dropout=0.5, epochs=100, optimizer=adam(1e-2, 1e-4)),
+}
+STEPS = ("learning", "asking", "kin")
+SEED = 3  # not a seed on which anything was chosen
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearBefore(Linear):
+    """The regression as it was: L-BFGS in double precision, on all rows."""
+
+    examples: int = 10**9
+
+    def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
+        """Learn from rows [R, F] and members [R]."""
+
+        class Solver(LogisticRegression):  # type: ignore[misc]
+            def __init__(self, **options: Any) -> None:
+                super().__init__(**options | {"solver": "lbfgs"})
+
+            def fit(self, rows: FloatArray, members: BoolArray) -> Any:
+                return super().fit(rows.astype(np.float64), members)
+
+        with patch("glasshouse.attacks.stacking.learners.LogisticRegression", Solver):
+            return super().fit(rows, members, seed=seed)
+
+
+BEFORE = GStacked(
+    samples=(8, 8, 8),
+    boosted=Boosted(rounds=150, rate=0.05, leaves=63, bins=255, fits=2, examples=600_000),
+    linear=LinearBefore(),
+    jobs=1,
+)
+NOW = GStacked()
+
+
+def learn_before(
+    pool: pool_signals.PoolSignals,
+    *,
+    parameters: tuple[object, ...],
+    samples: tuple[int, ...],
+    learners: Mapping[str, Learner],
+    folds: NDArray[np.intp],
+    seed: int,
+    jobs: int,
+) -> learned.Learned:
+    """`learn` as it was: every learner in every round, and one fit on everything for the true target."""
+    known = learned.Learned(
+        parameters=parameters, pool=pool, samples=samples, learners=learners, folds=folds, seed=seed, jobs=jobs
+    )
+    members = pool.members[pool.plan.targets]
+    for number in range(1 + len(samples)):
+        rows, own = known.simulated(), seed_for(seed, "round", number)
+        fit = _timed("learning", _fit_before)(rows, members, pool.plan.groups, folds, learners, own, jobs)
+        known = dataclasses.replace(known, rounds=(*known.rounds, fit))
+    return known
+
+
+def _fit_before(
+    rows: FloatArray,
+    members: BoolArray,
+    groups: NDArray[np.intp],
+    folds: NDArray[np.intp],
+    learners: Mapping[str, Learner],
+    seed: int,
+    jobs: int,
+) -> CrossFit:
+    found = cross_fit(rows, members, groups=groups, folds=folds, learners=learners, seed=seed, jobs=jobs)
+    whole: dict[str, tuple[tuple[Predictor, ...], ...]] = {}
+    with threadpool_limits(1, user_api="blas"):
+        for name, learner in learners.items():
+            parts = []
+            for fold in range(int(folds.max()) + 1):
+                at = folds != fold if folds.max() else folds == fold
+                chosen = rows[:, at].reshape(-1, rows.shape[2]), members[:, at].reshape(-1)
+                parts.append((learner.fit(*chosen, seed=seed_for(seed, -1, fold)),))
+            whole[name] = tuple(parts)
+    return dataclasses.replace(found, predictors=whole)
+
+
+def _coins(chances: FloatArray, *, samples: int, random: np.random.Generator) -> BoolArray:
+    """Training sets [M, n] as they were drawn: independently."""
+    return np.asarray(random.random((samples, len(chances))) < chances)
+
+
+@contextmanager
+def _as_before() -> Iterator[None]:
+    with (
+        patch.object(stacked, "learn", learn_before),
+        patch.object(learned, "draw_training_sets", _coins),
+        patch.object(pool_signals, "draw_training_sets", _coins),
+    ):
+        yield
+
+
+_SPENT: dict[str, float] = defaultdict(float)
+
+
+def _timed(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _SPENT[step] += time.perf_counter() - start
+
+    return timed
+
+
+@contextmanager
+def stopwatch() -> Iterator[dict[str, float]]:
+    """Seconds of wall time spent on each step inside the block."""
+    _SPENT.clear()
+    with (
+        patch.object(learned, "cross_fit", _timed("learning", learned.cross_fit)),
+        patch.object(pool_signals, "sampled_answers", _timed("asking", pool_signals.sampled_answers)),
+        patch.object(pool_signals, "plain_answers", _timed("asking", pool_signals.plain_answers)),
+        patch.object(GraphContext, "of", _timed("kin", GraphContext.of)),
+        patch.object(Kin, "expected", _of_method("kin", Kin.expected)),
+    ):
+        yield _SPENT
+
+
+def _of_method(step: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, *args: _timed(step, method)(self, *args)
+
+
+def scenes(graph: str, *, targets: int, seed: int = SEED) -> list[tuple[Scene, BoolArray]]:
+    """Targets with half of the nodes audited, evenly split, and their members there; all with one pool of eight."""
+    data, trainer = load_graph(graph), TRAINERS[graph]
+    count = int(data.num_nodes)
+    members = complementary_halves(count, models=8, seed=seed)
+    pool = [trainer(data, who, seed_for(seed, "shadow", k)) for k, who in enumerate(members)]
+    made = []
+    for number, own in enumerate(random_subsets(count, models=targets, fraction=0.5, seed=seed_for(seed, "targets"))):
+        random = generator(seed, "audited", number)
+        nodes = np.concatenate([random.permutation(np.flatnonzero(side))[: count // 4] for side in (own, ~own)])
+        target = trainer(data, own, seed_for(seed, "target", number))
+        made.append((Scene(data, target, pool, members, nodes=nodes), own[nodes]))
+    return made
+
+
+def measure(attack: GStacked, given: list[tuple[Scene, BoolArray]], *, before: bool = False) -> dict[str, float]:
+    """Seconds until the first target is scored, in all and by step; and the mean power over all targets in percent."""
+    with _as_before() if before else nullcontext(), stopwatch() as spent:
+        start, work = time.perf_counter(), time.process_time()
+        tuned = attack.tuned(given[0][0])
+        scores = [tuned.score(given[0][0])]
+        found = {"seconds": time.perf_counter() - start, "processor": time.process_time() - work}
+        found |= {step: spent[step] for step in STEPS}
+    found["rest"] = found["seconds"] - sum(found[step] for step in STEPS)
+    with _as_before() if before else nullcontext():
+        scores += [tuned.score(scene) for scene, _ in given[1:]]
+    truths = [truth for _, truth in given]
+    for name, rate in {"auc": None, "tpr1": 0.01, "tpr01": 0.001}.items():
+        each = [
+            auc(one, truth) if rate is None else tpr_at_fpr(one, truth, rate)
+            for one, truth in zip(scores, truths, strict=True)
+        ]
+        found[name] = 100 * float(np.mean(each))
+    return found
+
+
+def line(graph: str, recipe: str, found: Mapping[str, float]) -> str:
+    """One row of the table."""
+    seconds = [f"{found[name]:.1f}" for name in ("seconds", "processor", *STEPS, "rest")]
+    power = [f"{found[name]:.2f}" for name in ("auc", "tpr1", "tpr01")]
+    return f"| {graph} | {recipe} | {' | '.join([*seconds, *power])} |"
+
+
+HEAD = """# What learning costs g-stacked (K = 8, online)
+
+{targets} targets, seed {seed}. Seconds until the first target is scored: wall time, processor time of all threads, and
+the wall time of its steps. Power: the mean over the targets, in percent.
+
+| graph | recipe | seconds | processor | learning | asking | kin | rest | AUC | TPR at 1 % FPR | TPR at 0.1 % FPR |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
+
+
+def main() -> None:
+    """Measure, print, and keep the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--graphs", nargs="+", choices=list(TRAINERS), default=["cora"])
+    parser.add_argument("--targets", type=int, default=3)
+    parser.add_argument("--only", choices=["before", "now"])
+    options = parser.parse_args()
+    lines = [HEAD.format(targets=options.targets, seed=SEED)]
+    print(lines[0])
+    for graph in options.graphs:
+        given = scenes(graph, targets=options.targets)
+        for recipe, attack in {"now": NOW, "before": BEFORE}.items():
+            if options.only in (None, recipe):
+                lines.append(line(graph, recipe, measure(attack, given, before=recipe == "before")))
+                print(lines[-1], flush=True)
+    (Path(__file__).parent / "stacked.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
