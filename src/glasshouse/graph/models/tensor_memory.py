@@ -60,6 +60,8 @@ def on_device(tensor: Tensor, device: torch.device) -> Tensor:
         >>> on_device(x, torch.device("meta")) is on_device(x, torch.device("meta"))
         True
     """
-    if tensor.device == device or (tensor.device.type == device.type and device.index is None):
+    if str(device) == "cuda":
+        device = torch.device("cuda", torch.cuda.current_device())  # one copy, however the device is named
+    if tensor.device == device:
         return tensor
     return remembered(tensor, ("on", str(device)), lambda: tensor.to(device))
