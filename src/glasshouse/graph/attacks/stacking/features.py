@@ -68,7 +68,8 @@ class GraphContext:
         shares = np.repeat(1 / np.maximum(degree, 1), degree.astype(np.int64)).astype(np.float32)
         averaging = csr_array((shares, adjacency.indices, adjacency.indptr), shape=(count, count))
         around = compact(averaging @ compact(own, copies=max(degree.mean(), 1)))
-        alone, beside = (Described.of(features, labels, device=data.x.device) for features in (own, around))
+        device = None if data.x.device.type == "cpu" else data.x.device
+        alone, beside = (Described.of(features, labels, device=device) for features in (own, around))
         parts = {"alone": [alone], "whole": [alone, beside]}
         return cls(adjacency, degree, labels, {query: Kin.described(part, labels) for query, part in parts.items()})
 

@@ -29,7 +29,7 @@ class Operator(Protocol):
 
     @property
     def device(self) -> torch.device | None:
-        """The GPU on which products are computed; None on a CPU."""
+        """Where torch computes products; None for numpy and scipy."""
 
     @property
     def columns(self) -> int:
