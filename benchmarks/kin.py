@@ -31,6 +31,7 @@ from made_graphs import wide_graph
 
 from glasshouse.graph import citation_graph, load_graph
 from glasshouse.graph.attacks.stacking.features import GraphContext
+from glasshouse.graph.attacks.stacking.row_sums import RowSums
 
 GRAPHS = ("cora", "citeseer", "pubmed", "amazon-photo", "wide")
 _LARGEST = 25_000  # nodes; beyond, the formula that is written out would need many gigabytes
@@ -79,16 +80,15 @@ def held(matrix: Any) -> int:
     """Bytes of a matrix of features."""
     if issparse(matrix):
         return int(matrix.data.nbytes + matrix.indices.nbytes + matrix.indptr.nbytes)
-    if isinstance(matrix, np.ndarray | torch.Tensor):
-        return int(matrix.nbytes)
-    parts = (matrix.rows, matrix.columns)
-    return sum(one.values().nbytes + one.crow_indices().nbytes + one.col_indices().nbytes for one in parts)
+    return int(matrix.nbytes)
 
 
 def kept(context: GraphContext) -> int:
     """Bytes that the kin of a graph keep; both queries share the nodes' own features."""
     parts = {id(part): part for kin in context.kin.values() for part in kin.solver.matrix.described}
     blocks = sum(held(block) for part in parts.values() for block in part.blocks)
+    if isinstance(next(iter(parts.values())).mean, torch.Tensor):  # sparse blocks lie there transposed, too
+        blocks += sum(held(one) for part in parts.values() for one in part.turned if isinstance(one, RowSums))
     return blocks + sum(kin.solver.large.nbytes + kin.own.nbytes + kin.order.nbytes for kin in context.kin.values())
 
 

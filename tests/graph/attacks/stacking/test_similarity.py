@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, issparse
 
 from glasshouse.arrays import FloatArray
 from glasshouse.graph.attacks.stacking import similarity
+from glasshouse.graph.attacks.stacking.row_sums import RowSums
 from glasshouse.graph.attacks.stacking.similarity import Described, Similarity, compact
 from glasshouse.graph.attacks.stacking.solving import Solver
 from tests.graph.attacks.stacking.test_kin import alike_pairs
@@ -102,3 +103,14 @@ def test_solutions_are_those_of_the_whole_matrix(device: torch.device | None) ->
     found = Solver.of(matrix, 300, penalty=0.3).solved(right, tolerance=1e-4)
     assert found == pytest.approx(exact, abs=1e-3)
     assert (found[:, 3] == 0).all()
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 9), st.integers(1, 12))
+def test_rows_are_summed_in_parts(seed: int, count: int, width: int, at_once: int) -> None:
+    matrix = csr_array(sparse_features(seed, count, width, 0.4).astype(np.float32))
+    dense = torch.from_numpy(np.random.default_rng(seed).random((width, 3), dtype=np.float32))
+    found = RowSums.of(matrix, torch.device("cpu"), at_once=at_once)
+    assert all(len(part[1]) <= at_once or len(part[0]) == 1 for part in found.parts)
+    assert (found @ dense).numpy() == pytest.approx(matrix @ dense.numpy(), abs=1e-5)
+    assert found.nbytes == 8 * matrix.nnz + 8 * count

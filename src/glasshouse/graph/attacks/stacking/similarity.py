@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
+from torch import Tensor
 
 from glasshouse.arrays import F32, FloatArray, IntArray
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.attacks.stacking.row_sums import RowSums
 from glasshouse.randomness import generator
 
 __all__ = ["ROOM", "Described", "Similarity", "class_spans", "compact"]
@@ -100,9 +101,8 @@ class Described:
         column = mean.astype(np.float32)[:, None]
         if device is None:
             return cls(tuple(blocks), tuple(block.T for block in blocks), column, length, squares)
-        moved = [_on_device(block, device) for block in blocks]
-        turned = [SparseMatrix(one.columns, one.rows) if isinstance(one, SparseMatrix) else one.T for one in moved]
-        return cls(tuple(moved), tuple(turned), torch.from_numpy(column).to(device), length, squares)
+        moved, turned = (tuple(_on_device(one, device) for one in each) for each in (blocks, [b.T for b in blocks]))
+        return cls(moved, turned, torch.from_numpy(column).to(device), length, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,13 +198,16 @@ def _matrix(features: Any) -> Any:
     if issparse(features):
         return csr_array(features, dtype=np.float32)
     tensor = torch.as_tensor(features).detach()
-    if int(torch.count_nonzero(tensor)) >= _DENSE * tensor.numel():
+    parts = tensor.split(_ROWS)
+    if sum(int(torch.count_nonzero(part)) for part in parts) >= _DENSE * tensor.numel():
         return tensor.to(torch.float32).cpu().numpy()
+    return csr_array(vstack([_sparse(part) for part in parts], format="csr"))
+
+
+def _sparse(tensor: Tensor) -> csr_array:
     places = tensor.nonzero(as_tuple=True)
     values = tensor[places].to(torch.float32).cpu().numpy()
-    row, column = (index.cpu().numpy() for index in places)
-    starts = np.searchsorted(row, np.arange(len(tensor) + 1))
-    return csr_array((values, column.astype(np.int32), starts.astype(np.int32)), shape=tuple(tensor.shape))
+    return csr_array((values, tuple(index.to(torch.int32).cpu().numpy() for index in places)), shape=tensor.shape)
 
 
 def _fewer_columns(matrix: Any, columns: int) -> F32:
@@ -228,4 +231,4 @@ def _squares(matrix: Any) -> FloatArray:
 
 
 def _on_device(block: Any, device: torch.device) -> Any:
-    return SparseMatrix.of(block, device=device) if issparse(block) else torch.from_numpy(block).to(device)
+    return RowSums.of(block.tocsr(), device) if issparse(block) else torch.from_numpy(block).to(device)
