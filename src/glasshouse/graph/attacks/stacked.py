@@ -51,8 +51,7 @@ class GStacked(StackedParameters, GraphAttack):
         sampled_models: how many shadow models are queried under sampled training sets, at most.
         folds: number of groups of nodes for learning offline.
         without: signals that are left out, to see what each of them adds: alone, whole, sampled, kin (answers about
-            nodes with similar features), gain, g-base, neighbours, degree, label and posterior. Without ``kin`` graphs
-            with many features take less time.
+            nodes with similar features), gain, g-base, neighbours, degree, label and posterior.
         boosted: the boosted learner; its parameters.
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.

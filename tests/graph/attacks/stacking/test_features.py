@@ -14,9 +14,11 @@ from glasshouse.graph.attacks.stacking.features import (
     SIGNALS,
     GraphContext,
     TargetSignals,
+    foresee,
     node_features,
     without_signals,
 )
+from glasshouse.graph.attacks.stacking.solving import Solver
 from tests.graph.scenes import trained_scene
 
 
@@ -66,3 +68,14 @@ def test_every_feature_goes_with_some_signal() -> None:
     for signal in SIGNALS:
         assert 0 < len(without_signals(found, [signal])) < len(found)
     assert list(without_signals(found, ["kin"])) == [name for name in found if not name.endswith(" kin")]
+
+
+def test_kin_that_were_asked_about_several_targets_at_once_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = trained_scene()
+    signals, context = signals_of(scene, np.ones((1, 240), dtype=bool)), GraphContext.of(scene.data)
+    alone = node_features(signals, GraphContext.of(scene.data), mode="online")
+    foresee({"alone": [signals.alone, signals.whole], "whole": [signals.whole]}, context, mode="online")
+    monkeypatch.setattr(Solver, "solved", None)
+    found = node_features(signals, context, mode="online")
+    for name in ("alone kin", "whole beyond kin"):
+        assert found[name] == pytest.approx(alone[name], abs=1e-3)

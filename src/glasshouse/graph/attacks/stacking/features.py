@@ -5,7 +5,7 @@ Kin of a node: the nodes with features like its own. The target's answers about 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +23,7 @@ from glasshouse.graph.attacks.stacking.kin import Kin
 from glasshouse.graph.attacks.stacking.similarity import Described, compact
 from glasshouse.numerics import log_mean_exp
 
-__all__ = ["SIGNALS", "GraphContext", "TargetSignals", "gbase_odds", "node_features", "without_signals"]
+__all__ = ["SIGNALS", "GraphContext", "TargetSignals", "foresee", "gbase_odds", "node_features", "without_signals"]
 
 # what may be left out, to see what it adds: a feature is left out if any word of its name is
 SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")
@@ -75,7 +75,9 @@ class GraphContext:
         shares = np.repeat(1 / np.maximum(degree, 1), degree.astype(np.int64)).astype(np.float32)
         averaging = csr_array((shares, adjacency.indices, adjacency.indptr), shape=(count, count))
         around = compact(averaging @ compact(own, copies=max(degree.mean(), 1)))
-        alone, beside = (Described.of(features, labels, device=device or data.x.device) for features in (own, around))
+        place = data.x.device if device is None else device
+        chosen = None if place.type == "cpu" else place
+        alone, beside = (Described.of(features, labels, device=chosen) for features in (own, around))
         parts = {"alone": [alone], "whole": [alone, beside]}
         return cls(adjacency, degree, labels, {query: Kin.described(part, labels) for query, part in parts.items()})
 
@@ -118,7 +120,7 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
         single = record_features(evidence, mode=mode)
         found |= {f"{query} {name}": value for name, value in single.items()}
         if query in context.kin:
-            surprise = np.mean([single[name] for name in ("from_outside", "from_inside") if name in single], axis=0)
+            surprise = _surprise(single)
             expected = context.kin[query].expected(surprise)
             found[f"{query} kin"] = expected
             found[f"{query} beyond kin"] = surprise - expected  # trees would need many splits for a difference
@@ -139,6 +141,18 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
     return found
 
 
+def foresee(evidence: Mapping[str, Sequence[Evidence]], context: GraphContext, *, mode: Mode) -> None:
+    """Ask kin about several targets at once, which costs a fraction; `node_features` then finds their answers ready.
+
+    Args:
+        evidence: by query, one per target.
+        context: its kin remember the answers.
+        mode: ``"online"`` or ``"offline"``.
+    """
+    for query in context.kin:
+        context.kin[query].expected(np.stack([_surprise(record_features(each, mode=mode)) for each in evidence[query]]))
+
+
 def without_signals(features: Features, left_out: Collection[str]) -> Features:
     """The features that use none of the left-out signals.
 
@@ -156,3 +170,9 @@ def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:
     target, references = signals.target.signal[0], signals.references.signal  # [M, n], [S, M, n]
     rows = [-target[i] - log_mean_exp(-references[:, i], where=asked) for i in range(len(target))]
     return np.stack(rows)
+
+
+def _surprise(single: Features) -> FloatArray:
+    """[n] how much surer the target is than its references, in standard deviations among these."""
+    sides = [single[name] for name in ("from_outside", "from_inside") if name in single]
+    return np.asarray(np.mean(sides, axis=0))

@@ -121,6 +121,7 @@ class Learned:
             answers = [pool.of_shadow(k)[1].target for k in pool.plan.targets.tolist()]
             moved = sampled._replace(target=SampledLikeness.of(answers, weights).matched(sampled.target))
             return TargetPosterior(self._unlike((plain, sampled), (like.matched(plain), moved)), unlikeness)
+        pool.foresee([(plain, panel) for panel in self._panels])
         odds: list[FloatArray] = []  # of each panel
         for number, fit in enumerate(self.rounds):
             if number:
@@ -162,7 +163,9 @@ class Learned:
         """Features [T, n, F] of every simulated target in the next round."""
         pool, number = self.pool, len(self.rounds)
         rows = []
-        for index, k in enumerate(pool.plan.targets.tolist()):
+        targets = pool.plan.targets.tolist()
+        pool.foresee([(pool.of_shadow(k)[0], pool.plan.references[at][:, 0]) for at, k in enumerate(targets)])
+        for index, k in enumerate(targets):
             references = pool.plan.references[index][:, 0]
             plain, sampled = pool.of_shadow(k)
             odds = self.held_out[index] if number else None

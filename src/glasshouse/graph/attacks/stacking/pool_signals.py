@@ -15,7 +15,13 @@ from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
-from glasshouse.graph.attacks.stacking.features import GraphContext, TargetSignals, node_features, without_signals
+from glasshouse.graph.attacks.stacking.features import (
+    GraphContext,
+    TargetSignals,
+    foresee,
+    node_features,
+    without_signals,
+)
 from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.scene import Scene
@@ -119,6 +125,12 @@ class PoolSignals:
             members=self.members[sampled.rows[chosen]],
             posterior=odds,
         )
+
+    def foresee(self, asked: Sequence[tuple[PlainAnswers, NDArray[np.intp]]]) -> None:
+        """Ask kin about several targets at once, before their `rows`: plain answers and references of each."""
+        alone = [self._evidence(plain.alone, self.plain.alone, references) for plain, references in asked]
+        whole = [self._evidence(plain.whole, self.plain.whole, references) for plain, references in asked]
+        foresee({"alone": alone, "whole": whole}, self.context, mode=self.mode)
 
     def rows(self, signals: TargetSignals) -> FloatArray:
         """Features [n, F] of a target."""

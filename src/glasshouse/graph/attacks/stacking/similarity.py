@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, issparse, vstack
+from torch import Tensor
 
 from glasshouse.arrays import F32, FloatArray, IntArray
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.attacks.stacking.row_sums import RowSums
 from glasshouse.randomness import generator
 
 __all__ = ["ROOM", "Described", "Similarity", "class_spans", "compact"]
@@ -55,8 +56,10 @@ def compact(features: Any, *, room: int = ROOM, copies: float = 1.0) -> Any:
 class Described:
     """Features of all nodes, their mean subtracted, in one block per class; sparse blocks are never made dense.
 
+    They are divided by the largest of them.
+
     Args:
-        blocks: for each class with nodes the features [n of the class, D]: scipy or numpy, or their twins on a GPU.
+        blocks: for each class with nodes the features [n of the class, D], of scipy, numpy or torch.
         turned: the same, transposed.
         mean: [D, 1] what is subtracted from all features in products; zero for dense blocks, which are centred.
         length: mean squared length of a node's features before the mean is subtracted.
@@ -65,7 +68,7 @@ class Described:
     Example:
         >>> described = Described.of(np.array([[1.0], [3.0]]), np.array([0, 0]))
         >>> described.length, described.squares
-        (5.0, array([1., 1.]))
+        (0.5555..., array([0.11..., 0.11...]))
     """
 
     blocks: tuple[Any, ...]
@@ -75,9 +78,17 @@ class Described:
     squares: FloatArray
 
     @classmethod
-    def of(cls, features: Any, labels: IntArray, *, device: torch.device | str = "cpu") -> Described:
-        """From features [n, D], see `compact`, and labels [n]; products are computed on the device."""
+    def of(cls, features: Any, labels: IntArray, *, device: torch.device | None = None) -> Described:
+        """From features [n, D], see `compact`, and labels [n].
+
+        Args:
+            features: sparse or dense.
+            labels: classes.
+            device: where torch computes products; by default numpy and scipy do, on one core.
+        """
         matrix = features[np.argsort(labels, kind="stable")]  # a copy
+        numbers = matrix.data if issparse(matrix) else matrix
+        numbers /= max(float(abs(numbers).max(initial=0)), _LEAST)  # so that squares stay finite
         mean = np.asarray(matrix.mean(axis=0, dtype=np.float64)).ravel()
         squares = _squares(matrix)
         length = float(squares.mean())
@@ -88,11 +99,10 @@ class Described:
             mean, squares = np.zeros_like(mean), _squares(matrix)
         blocks = [matrix[span] for span in class_spans(labels)]
         column = mean.astype(np.float32)[:, None]
-        if torch.device(device).type == "cpu":
+        if device is None:
             return cls(tuple(blocks), tuple(block.T for block in blocks), column, length, squares)
-        moved = [_on_device(block, device) for block in blocks]
-        turned = [SparseMatrix(one.columns, one.rows) if isinstance(one, SparseMatrix) else one.T for one in moved]
-        return cls(tuple(moved), tuple(turned), torch.from_numpy(column).to(device), length, squares)
+        moved, turned = (tuple(_on_device(one, device) for one in each) for each in (blocks, [b.T for b in blocks]))
+        return cls(moved, turned, torch.from_numpy(column).to(device), length, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +152,7 @@ class Similarity:
 
     @property
     def device(self) -> torch.device | None:
-        """The GPU on which products are computed; None on a CPU."""
+        """Where torch computes products; None for numpy and scipy."""
         mean = self.described[0].mean
         return mean.device if isinstance(mean, torch.Tensor) else None
 
@@ -188,12 +198,16 @@ def _matrix(features: Any) -> Any:
     if issparse(features):
         return csr_array(features, dtype=np.float32)
     tensor = torch.as_tensor(features).detach()
-    if int(torch.count_nonzero(tensor)) >= _DENSE * tensor.numel():
+    parts = tensor.split(_ROWS)
+    if sum(int(torch.count_nonzero(part)) for part in parts) >= _DENSE * tensor.numel():
         return tensor.to(torch.float32).cpu().numpy()
-    row, column = (index.cpu().numpy() for index in tensor.nonzero(as_tuple=True))
-    values = tensor[row, column].to(torch.float32).cpu().numpy()
-    starts = np.searchsorted(row, np.arange(len(tensor) + 1))
-    return csr_array((values, column.astype(np.int32), starts.astype(np.int32)), shape=tuple(tensor.shape))
+    return csr_array(vstack([_sparse(part) for part in parts], format="csr"))
+
+
+def _sparse(tensor: Tensor) -> csr_array:
+    places = tensor.nonzero(as_tuple=True)
+    values = tensor[places].to(torch.float32).cpu().numpy()
+    return csr_array((values, tuple(index.to(torch.int32).cpu().numpy() for index in places)), shape=tensor.shape)
 
 
 def _fewer_columns(matrix: Any, columns: int) -> F32:
@@ -216,5 +230,5 @@ def _squares(matrix: Any) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
 
 
-def _on_device(block: Any, device: torch.device | str) -> Any:
-    return SparseMatrix.of(block, device=device) if issparse(block) else torch.from_numpy(block).to(device)
+def _on_device(block: Any, device: torch.device) -> Any:
+    return RowSums.of(block.tocsr(), device) if issparse(block) else torch.from_numpy(block).to(device)

@@ -29,7 +29,7 @@ class Operator(Protocol):
 
     @property
     def device(self) -> torch.device | None:
-        """The GPU on which products are computed; None on a CPU."""
+        """Where torch computes products; None for numpy and scipy."""
 
     @property
     def columns(self) -> int:
@@ -67,13 +67,13 @@ class Solver:
     def of(cls, matrix: Operator, count: int, *, penalty: float) -> Solver:
         """For a matrix of ``count`` rows."""
         with threadpool_limits(1, user_api="blas"):  # so that the result does not depend on the number of cores
-            start = np.linalg.qr(generator(0, "directions").normal(size=(count, min(_DIRECTIONS, count))))[0]
+            start = generator(0, "directions").normal(size=(count, min(_DIRECTIONS, count)))
             image = _in_parts(matrix, start, lambda values: matrix @ values)
-            sizes, turn = np.linalg.eigh(start.T @ image)
-            clear = sizes > _ROUNDING * sizes[-1]
-            large, roots, _ = np.linalg.svd(image @ (turn[:, clear] / np.sqrt(sizes[clear])), full_matrices=False)
-        values = roots**2 + penalty
-        return cls(matrix, penalty, _placed(large, matrix.device), _placed(values[-1] / values - 1, matrix.device))
+            half = image @ _inverse_root(start.T @ image)  # half @ half.T is near the matrix
+            products = half.T @ half
+            large = half @ _inverse_root(products)
+        values = np.linalg.eigvalsh(products)[-large.shape[1] :] + penalty
+        return cls(matrix, penalty, _placed(large, matrix.device), _placed(values[0] / values - 1, matrix.device))
 
     def solved(self, right: FloatArray, *, tolerance: float) -> FloatArray:
         """Find x [n, T] from b [n, T]; the remainder of each column is at most ``tolerance`` times as long as it."""
@@ -101,6 +101,13 @@ class Solver:
     def _shrunk(self, values: Any) -> Any:
         """Values [n, T] with their parts in the large directions made shorter."""
         return values + self.large @ (self.shrink[:, None] * (self.large.T @ values))
+
+
+def _inverse_root(products: FloatArray) -> FloatArray:
+    """Columns [r, s] that turn a symmetric matrix [r, r] into an identity [s, s]: its s clearly positive directions."""
+    sizes, turn = np.linalg.eigh((products + products.T) / 2)
+    clear = sizes > _ROUNDING * sizes[-1]
+    return np.asarray(turn[:, clear] / np.sqrt(sizes[clear]))
 
 
 def _in_parts(matrix: Operator, values: FloatArray, function: Any) -> FloatArray:
