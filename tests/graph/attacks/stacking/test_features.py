@@ -14,11 +14,10 @@ from glasshouse.graph.attacks.stacking.features import (
     SIGNALS,
     GraphContext,
     TargetSignals,
-    foresee,
     node_features,
+    plain_features,
     without_signals,
 )
-from glasshouse.graph.attacks.stacking.solving import Solver
 from tests.graph.scenes import trained_scene
 
 
@@ -70,12 +69,18 @@ def test_every_feature_goes_with_some_signal() -> None:
     assert list(without_signals(found, ["kin"])) == [name for name in found if not name.endswith(" kin")]
 
 
-def test_kin_that_were_asked_about_several_targets_at_once_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_targets_have_the_same_features_as_each_alone() -> None:
+    """Kin are asked about all of them at once; what does not depend on samples is not asked again in a later round."""
     scene = trained_scene()
     signals, context = signals_of(scene, np.ones((1, 240), dtype=bool)), GraphContext.of(scene.data)
-    alone = node_features(signals, GraphContext.of(scene.data), mode="online")
-    foresee({"alone": [signals.alone, signals.whole], "whole": [signals.whole]}, context, mode="online")
-    monkeypatch.setattr(Solver, "solved", None)
-    found = node_features(signals, context, mode="online")
-    for name in ("alone kin", "whole beyond kin"):
-        assert found[name] == pytest.approx(alone[name], abs=1e-3)
+    pairs = [(signals.alone, signals.whole), (signals.whole, signals.alone)]
+    together = plain_features(pairs, context, mode="online")
+    for found, pair in zip(together, pairs, strict=True):
+        alone = plain_features([pair], context, mode="online")[0]
+        assert list(found) == list(alone)
+        for name, values in found.items():
+            assert values == pytest.approx(alone[name], abs=1e-3)
+    whole = node_features(signals, context, mode="online")
+    again = node_features(dataclasses.replace(signals, plain=together[0]), context, mode="online")
+    assert list(whole) == list(again)
+    assert again["alone kin"] is together[0]["alone kin"]

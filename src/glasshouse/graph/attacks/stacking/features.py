@@ -23,7 +23,15 @@ from glasshouse.graph.attacks.stacking.kin import Kin
 from glasshouse.graph.attacks.stacking.similarity import Described, compact
 from glasshouse.numerics import log_mean_exp
 
-__all__ = ["SIGNALS", "GraphContext", "TargetSignals", "foresee", "gbase_odds", "node_features", "without_signals"]
+__all__ = [
+    "SIGNALS",
+    "GraphContext",
+    "TargetSignals",
+    "gbase_odds",
+    "node_features",
+    "plain_features",
+    "without_signals",
+]
 
 # what may be left out, to see what it adds: a feature is left out if any word of its name is
 SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")
@@ -98,6 +106,7 @@ class TargetSignals:
         references: the same for the S references that were queried under these sets, [S, M, n].
         members: [S, n] members of these S references.
         posterior: [n] log-odds from the round before; None in the first.
+        plain: its features that do not depend on sampled training sets, if they are known.
     """
 
     alone: Evidence
@@ -106,24 +115,48 @@ class TargetSignals:
     references: SampledAnswers
     members: BoolArray
     posterior: FloatArray | None = None
+    plain: Features | None = None
+
+
+def plain_features(
+    targets: Sequence[tuple[Evidence, Evidence]], context: GraphContext, *, mode: Mode
+) -> list[Features]:
+    """Features of several targets that do not depend on sampled training sets, and so are the same in every round.
+
+    Args:
+        targets: of each target the losses without edges and those in the whole graph.
+        context: what is known from the graph; its kin are asked about all targets at once, which costs a fraction.
+        mode: ``"online"`` or ``"offline"``.
+    """
+    found: list[Features] = [{} for _ in targets]
+    for place, query in enumerate(("alone", "whole")):
+        single = [record_features(target[place], mode=mode) for target in targets]
+        for features, one in zip(found, single, strict=True):
+            features |= {f"{query} {name}": value for name, value in one.items()}
+        if query in context.kin:
+            surprises = np.stack([_surprise(one) for one in single])
+            for features, surprise, expected in zip(
+                found, surprises, context.kin[query].expected(surprises), strict=True
+            ):
+                features[f"{query} kin"] = expected
+                features[f"{query} beyond kin"] = surprise - expected  # trees would need many splits for a difference
+    for features in found:
+        features["neighbours' base"] = context.mean(expit(features["alone base"]), alone=0.5)
+        features["degree"] = np.log1p(context.degree)
+        features["label"] = context.labels.astype(np.float64)
+    return found
 
 
 def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) -> Features:
     """Features by name, [n] each; offline, only out-models of a node are used."""
+    plain = signals.plain
+    found = dict(plain_features([(signals.alone, signals.whole)], context, mode=mode)[0] if plain is None else plain)
     sampled = Evidence(
         target_loss=signals.target.own.mean(axis=1)[0],
         shadow_loss=signals.references.own.mean(axis=1),
         shadow_members=signals.members,
     )
-    found: Features = {}
-    for query, evidence in {"alone": signals.alone, "whole": signals.whole, "sampled": sampled}.items():
-        single = record_features(evidence, mode=mode)
-        found |= {f"{query} {name}": value for name, value in single.items()}
-        if query in context.kin:
-            surprise = _surprise(single)
-            expected = context.kin[query].expected(surprise)
-            found[f"{query} kin"] = expected
-            found[f"{query} beyond kin"] = surprise - expected  # trees would need many splits for a difference
+    found |= {f"sampled {name}": value for name, value in record_features(sampled, mode=mode).items()}
     gain, gains = signals.target.gain[0], signals.references.gain
     found["gain"] = gain
     found["gain over outside"] = gain - moments(gains, ~signals.members).mean
@@ -131,26 +164,11 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
         found["gain over inside"] = gain - moments(gains, signals.members).mean
     odds = gbase_odds(signals, mode)  # [M, n]
     found["g-base"], found["g-base odds"] = expit(odds).mean(axis=0), odds.mean(axis=0)
-    found["neighbours' base"] = context.mean(expit(found["alone base"]), alone=0.5)
     found["neighbours' g-base"] = context.mean(found["g-base"], alone=0.5)
-    found["degree"] = np.log1p(context.degree)
-    found["label"] = context.labels.astype(np.float64)
     if signals.posterior is not None:
         found["posterior"] = signals.posterior
         found["neighbours' posterior"] = context.mean(expit(signals.posterior), alone=0.5)
     return found
-
-
-def foresee(evidence: Mapping[str, Sequence[Evidence]], context: GraphContext, *, mode: Mode) -> None:
-    """Ask kin about several targets at once, which costs a fraction; `node_features` then finds their answers ready.
-
-    Args:
-        evidence: by query, one per target.
-        context: its kin remember the answers.
-        mode: ``"online"`` or ``"offline"``.
-    """
-    for query in context.kin:
-        context.kin[query].expected(np.stack([_surprise(record_features(each, mode=mode)) for each in evidence[query]]))
 
 
 def without_signals(features: Features, left_out: Collection[str]) -> Features:

@@ -7,9 +7,8 @@ node's own membership. So the answer that the kin predict can be subtracted.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ __all__ = ["Kin"]
 _PENALTY = 0.3  # of the ridge; values from 0.1 to 1 work equally well on simulated targets
 _CONSTANT = 0.3  # what all nodes have in common, whatever their features
 _FURTHEST = 10.0  # a surprise of more standard deviations counts as this many
-_REMEMBERED = 64  # results: those of all simulated targets and of a target's panels
 _PROBES = (32, 128)  # random signs per node, at least and at most, that give the weight of its own answer
 _SIGNS = 400_000  # of all nodes, unless these are fewer than the least per node
 _TOLERANCE = 3e-3  # of what the regression leaves unsolved
@@ -47,7 +45,6 @@ class Kin:
         solver: applies the inverse of (products [n, n] of the features of all pairs of nodes + penalty).
         order: [n] the nodes in order of class.
         own: [n] the weight of a node's own answer in its fitted value, nodes in order of class.
-        remembered: the latest results, [n] each, by a digest of the surprise.
 
     Example:
         >>> kin = Kin.of(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1]))
@@ -58,7 +55,6 @@ class Kin:
     solver: Solver
     order: NDArray[np.intp]
     own: FloatArray
-    remembered: dict[bytes, FloatArray] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, features: Any, labels: IntArray) -> Kin:
@@ -75,28 +71,15 @@ class Kin:
     def expected(self, surprise: FloatArray) -> FloatArray:
         """The surprise that each node's kin predict for it, [n] or [T, n]; the node's own answer is left out.
 
-        Results are remembered: all rounds of learning ask about the same surprises.
-
         Args:
             surprise: how much surer a target is of each node than its references, in standard deviations: of one target
                 [n], or of T targets [T, n], which takes a fraction of the time of one after the other.
         """
         rows = np.clip(np.atleast_2d(surprise), -_FURTHEST, _FURTHEST)
-        keys = [hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in rows]
-        asked = {key: row for key, row in zip(keys, rows, strict=True) if key not in self.remembered}
-        found = {key: self.remembered[key] for key in keys if key in self.remembered}
-        found |= dict(zip(asked, self._expected(np.stack(list(asked.values()))), strict=True)) if asked else {}
-        self.remembered.update(found)
-        while len(self.remembered) > _REMEMBERED:
-            del self.remembered[next(iter(self.remembered))]
-        return np.stack([found[key] for key in keys]).reshape(np.shape(surprise))
-
-    def _expected(self, rows: FloatArray) -> FloatArray:
-        """The same [T, n] of surprises [T, n] that are not remembered."""
         beyond = np.empty_like(rows)
         solved = self.solver.solved(rows[:, self.order].T, tolerance=_TOLERANCE).T
         beyond[:, self.order] = _PENALTY * solved / (1 - self.own)
-        return np.asarray(rows - beyond)
+        return np.asarray((rows - beyond).reshape(np.shape(surprise)))
 
 
 def _own(solver: Solver, diagonal: FloatArray) -> FloatArray:

@@ -121,14 +121,14 @@ class Learned:
             answers = [pool.of_shadow(k)[1].target for k in pool.plan.targets.tolist()]
             moved = sampled._replace(target=SampledLikeness.of(answers, weights).matched(sampled.target))
             return TargetPosterior(self._unlike((plain, sampled), (like.matched(plain), moved)), unlikeness)
-        pool.foresee([(plain, panel) for panel in self._panels])
+        known = pool.plain_features([(plain, panel) for panel in self._panels])
         odds: list[FloatArray] = []  # of each panel
         for number, fit in enumerate(self.rounds):
             if number:
                 masks = self._masks(np.mean(odds, axis=0), number, "target")
                 sampled = pool.under_masks(scene.target, masks, pool.sampled_models)
             signals = [
-                pool.target_signals(plain, sampled, panel, odds[at] if odds else None)
+                pool.target_signals(plain, sampled, panel, odds[at] if odds else None, known[at])
                 for at, panel in enumerate(self._panels)
             ]
             odds = [fit.log_odds(pool.rows(each)) for each in signals]
@@ -163,15 +163,14 @@ class Learned:
         """Features [T, n, F] of every simulated target in the next round."""
         pool, number = self.pool, len(self.rounds)
         rows = []
-        targets = pool.plan.targets.tolist()
-        pool.foresee([(pool.of_shadow(k)[0], pool.plan.references[at][:, 0]) for at, k in enumerate(targets)])
-        for index, k in enumerate(targets):
+        for index, k in enumerate(pool.plan.targets.tolist()):
             references = pool.plan.references[index][:, 0]
             plain, sampled = pool.of_shadow(k)
             odds = self.held_out[index] if number else None
             if odds is not None:
                 sampled = pool.under_masks(pool.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
-            rows.append(pool.rows(pool.target_signals(plain, sampled, references, odds)))
+            signals = pool.target_signals(plain, sampled, references, odds, pool.shadow_features[index])
+            rows.append(pool.rows(signals))
         return np.stack(rows)
 
     def _next(self, learners: Mapping[str, Learner], done: Callable[[int], None] | None = None) -> CrossFit:

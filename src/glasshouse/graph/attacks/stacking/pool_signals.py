@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.stacking.features import Features
 from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -18,8 +20,8 @@ from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswe
 from glasshouse.graph.attacks.stacking.features import (
     GraphContext,
     TargetSignals,
-    foresee,
     node_features,
+    plain_features,
     without_signals,
 )
 from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
@@ -107,6 +109,7 @@ class PoolSignals:
         sampled: SampledSignals,
         references: NDArray[np.intp],
         odds: FloatArray | None = None,
+        known: Features | None = None,
     ) -> TargetSignals:
         """All that is used to judge a target.
 
@@ -115,6 +118,7 @@ class PoolSignals:
             sampled: its answers and those of some shadow models under sampled training sets.
             references: [R] rows of the pool that it may be compared with.
             odds: [n] its log-odds from the round before; None in the first round.
+            known: its `plain_features`, if they are known.
         """
         chosen = np.flatnonzero(np.isin(sampled.rows, references))
         return TargetSignals(
@@ -124,13 +128,22 @@ class PoolSignals:
             references=sampled.references.of(chosen.tolist()),
             members=self.members[sampled.rows[chosen]],
             posterior=odds,
+            plain=known,
         )
 
-    def foresee(self, asked: Sequence[tuple[PlainAnswers, NDArray[np.intp]]]) -> None:
-        """Ask kin about several targets at once, before their `rows`: plain answers and references of each."""
-        alone = [self._evidence(plain.alone, self.plain.alone, references) for plain, references in asked]
-        whole = [self._evidence(plain.whole, self.plain.whole, references) for plain, references in asked]
-        foresee({"alone": alone, "whole": whole}, self.context, mode=self.mode)
+    def plain_features(self, asked: Sequence[tuple[PlainAnswers, NDArray[np.intp]]]) -> list[Features]:
+        """Features that are the same in every round, of several targets: plain answers and references of each."""
+        both = [
+            tuple(self._evidence(*losses, references) for losses in zip(plain, self.plain, strict=True))
+            for plain, references in asked
+        ]
+        return plain_features([(alone, whole) for alone, whole in both], self.context, mode=self.mode)
+
+    @cached_property
+    def shadow_features(self) -> list[Features]:
+        """The same of the plan's simulated targets."""
+        targets = zip(self.plan.targets.tolist(), self.plan.references, strict=True)
+        return self.plain_features([(self.of_shadow(k)[0], rows[:, 0]) for k, rows in targets])
 
     def rows(self, signals: TargetSignals) -> FloatArray:
         """Features [n, F] of a target."""
