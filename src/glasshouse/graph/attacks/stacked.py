@@ -31,9 +31,9 @@ class GStacked(StackedParameters, GraphAttack):
     The signals about a node are: the scores of several attacks, with the node queried alone, in the whole graph and
     under sampled training sets; the answers expected from its kin (kin: nodes with features like the node's own; the
     target's answers about them predict its answer about the node); what its presence changes for its neighbours; and
-    the scores of its neighbours. A posterior is learned from them by a regression, which is quick, and in the last round
-    also by boosted trees: those, the regression or both, whichever is best on held-out simulated targets. In every
-    further round the training sets are sampled from the posterior of the round before.
+    the scores of its neighbours. A quick regression learns a posterior from them. In the last round boosted trees learn
+    one too, and those, the regression or the mean of both is used, whichever is best on held-out simulated targets. In
+    every further round the training sets are sampled from the posterior of the round before.
 
     The true target is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior
     (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs

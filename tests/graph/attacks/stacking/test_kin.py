@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from glasshouse.arrays import FloatArray
-from glasshouse.graph.attacks.stacking import kin
 from glasshouse.graph.attacks.stacking.kin import Kin
 from glasshouse.numerics import area_under_roc
 
@@ -80,19 +79,13 @@ def test_its_own_answer_hardly_moves_what_is_expected_of_a_node() -> None:
     assert np.abs(moved).max() < 0.4
 
 
-def test_targets_together_and_one_by_one_are_the_same_and_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_together_and_one_by_one_are_the_same() -> None:
     features, labels, _ = drawn(0, 60, 40, 3)
     surprises = np.random.default_rng(1).normal(size=(5, 60))
-    together, single = Kin.of(features, labels), Kin.of(features, labels)
-    found = together.expected(surprises)
+    kin = Kin.of(features, labels)
+    found = kin.expected(surprises)
     assert found.shape == (5, 60)
-    assert np.stack([single.expected(row) for row in surprises]) == pytest.approx(found, abs=1e-4)
-    monkeypatch.setattr(together.solver.__class__, "solved", None)  # it is not asked again
-    assert (together.expected(surprises[3]) == found[3]).all()
-    monkeypatch.undo()
-    monkeypatch.setattr(kin, "_REMEMBERED", 2)
-    assert together.expected(np.concatenate([surprises, surprises])).shape == (10, 60)
-    assert len(together.remembered) == 2
+    assert np.stack([kin.expected(row) for row in surprises]) == pytest.approx(found, abs=1e-4)
 
 
 def test_the_number_of_threads_changes_no_byte() -> None:
