@@ -2,7 +2,7 @@
 
 Run: GLASSHOUSE_DATA=… python benchmarks/stacked.py [--graphs cora pubmed] [--targets 3] [--only now]. The recipe before
 grew 150 trees of 63 leaves twice for every fit, in all three rounds of eight samples, with one more fit on everything
-for the true target, one fit after another, and drew samples independently. Both recipes are run on the same pool, one after the other.
+for the true target, one fit after another, and drew samples independently. Both recipes are run on the same pool.
 """
 
 from __future__ import annotations
@@ -79,14 +79,13 @@ def learn_before(
     parameters: tuple[object, ...],
     samples: tuple[int, ...],
     learners: Mapping[str, Learner],
+    early: Mapping[str, Learner],
     folds: NDArray[np.intp],
     seed: int,
     jobs: int,
 ) -> learned.Learned:
     """`learn` as it was: every learner in every round, and one fit on everything for the true target."""
-    known = learned.Learned(
-        parameters=parameters, pool=pool, samples=samples, learners=learners, folds=folds, seed=seed, jobs=jobs
-    )
+    known = learned.Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
     members = pool.members[pool.plan.targets]
     for number in range(1 + len(samples)):
         rows, own = known.simulated(), seed_for(seed, "round", number)

@@ -3,13 +3,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 import torch
 from scipy.special import logit
 
+from glasshouse.attacks.stacking.fitting import cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.errors import InputError
 from glasshouse.evaluation import Best, auc, run_attack
@@ -74,21 +75,12 @@ def test_an_audit_learns_a_pool_once(monkeypatch: pytest.MonkeyPatch, best: bool
     assert attack.fit_ is None, "the attack that was given is as it was"
 
 
-def test_rounds_that_only_draw_training_sets_are_left_to_the_quick_learner() -> None:
-    known = quick().fit_
-    assert known is not None
-    assert [list(each.predictors) for each in known.rounds] == [["linear"], ["linear", "boosted"]]
-
-
-def test_a_target_unlike_the_others_is_judged_by_the_first_round_of_all_learners() -> None:
-    """The twin: an attack of one round, in which all learners learn anyway."""
-    scene = trained_scene(shadows=8)
-    several, single = quick().fit_, GStacked(samples=(4,), boosted=QUICK).tuned(scene).fit_
-    assert several is not None
-    assert single is not None
-    assert list(several.first.predictors) == ["linear", "boosted"]
-    assert single.first is single.rounds[0]
-    assert several.first.held_out.tobytes() == single.first.held_out.tobytes()
+def test_rounds_that_only_draw_training_sets_have_their_own_trees() -> None:
+    scene, given = trained_scene(nodes=120, shadows=4), Mock(wraps=cross_fit)
+    attack = GStacked(samples=(2, 2, 2), boosted=QUICK, early=Boosted(rounds=3))
+    with patch("glasshouse.graph.attacks.stacking.learned.cross_fit", given):
+        attack.tuned(scene)
+    assert [call.kwargs["learners"]["boosted"] for call in given.call_args_list] == [attack.early] * 2 + [QUICK]
 
 
 def test_another_pool_than_the_learned_one_is_refused() -> None:
@@ -119,6 +111,7 @@ def test_another_pool_than_the_learned_one_is_refused() -> None:
         {"folds": 2, "mode": "offline"},
         {"boosted": Boosted(rounds=5, leaves=15, fits=1)},
         {"linear": Linear(strength=10.0)},
+        {"early": Boosted(rounds=3)},
         {"engine": "packed"},
     ],
     ids=str,

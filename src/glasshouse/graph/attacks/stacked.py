@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
+from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.attacks.stacking.likeness import unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.errors import InputError
@@ -31,9 +32,8 @@ class GStacked(StackedParameters, GraphAttack):
     The signals about a node are: the scores of several attacks, with the node queried alone, in the whole graph and
     under sampled training sets; the answers expected from its kin (kin: nodes with features like the node's own; the
     target's answers about them predict its answer about the node); what its presence changes for its neighbours; and
-    the scores of its neighbours. A quick regression learns a posterior from them. In the last round boosted trees learn
-    one too, and those, the regression or the mean of both is used, whichever is best on held-out simulated targets. In
-    every further round the training sets are sampled from the posterior of the round before.
+    the scores of its neighbours. Boosted trees (or a regression, if that is better on held-out simulated targets) make
+    a posterior of them. In every further round the training sets are sampled from the posterior of the round before.
 
     The true target is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior
     (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs
@@ -53,6 +53,7 @@ class GStacked(StackedParameters, GraphAttack):
         without: signals that are left out, to see what each of them adds: alone, whole, sampled, kin (answers about
             nodes with similar features), gain, g-base, neighbours, degree, label and posterior.
         boosted: the boosted learner; its parameters.
+        early: the boosted learner of rounds before the last. They only draw training sets, so few trees will do.
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
         seed: seed of every random choice.
@@ -67,6 +68,7 @@ class GStacked(StackedParameters, GraphAttack):
 
     samples: tuple[int, ...] = (8, 4, 4)
     sampled_models: int = 32
+    early: Boosted = field(default_factory=lambda: Boosted(rounds=30, rate=0.2, leaves=15, examples=50_000))
     without: Sequence[str] = ()
     engine: str = "auto"
     fit_: Learned | None = field(default=None, repr=False, compare=False)
@@ -102,6 +104,7 @@ class GStacked(StackedParameters, GraphAttack):
             parameters=self._parameters,
             samples=self.samples[1:],
             learners=self._learners,
+            early=dataclasses.replace(self, boosted=self.early)._learners,
             folds=self._fold_of(int(scene.data.num_nodes)),
             seed=self.seed,
             jobs=self.jobs,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -52,20 +51,14 @@ class Learned:
         parameters: those parameters of the attack that affect the learning.
         pool: what the pool answers on its graph.
         samples: training sets drawn in each round after the first, from the posterior of the round before.
-        learners: candidates by name.
-        folds: [n] the fold of each node; only one fold online.
-        seed: seed of every random choice.
-        jobs: number of fits that run in parallel.
+        seed: seed of these draws.
         rounds: the posterior of each round.
     """
 
     parameters: tuple[object, ...]
     pool: PoolSignals
     samples: tuple[int, ...]
-    learners: Mapping[str, Learner]
-    folds: NDArray[np.intp]
     seed: int
-    jobs: int = 1
     rounds: tuple[CrossFit, ...] = ()
 
     @property
@@ -77,14 +70,6 @@ class Learned:
     def untrained(self) -> Untrained:
         """The simple attack that orders a target unlike the simulated ones; chosen when the first such target comes."""
         return best_untrained(self.pool)
-
-    @cached_property
-    def first(self) -> CrossFit:
-        """The first round by all learners, for targets unlike the simulated ones; learned when the first of them comes.
-
-        It judges them alone: what a later round asks depends on the posterior before it, which may be wrong for them.
-        """
-        return dataclasses.replace(self, rounds=())._next(self.learners) if self.samples else self.rounds[0]
 
     @property
     def held_out(self) -> FloatArray:
@@ -143,7 +128,7 @@ class Learned:
         that does not extrapolate judges it. An attack that learned nothing has a large part in the order, once by the
         original answers and once by the matched ones.
         """
-        pool, fit = self.pool, self.first
+        pool, fit = self.pool, self.rounds[0]
         rows = [pool.rows(pool.target_signals(*matched, panel)) for panel in self._panels]
         odds = np.mean([fit.log_odds(each, learner=fit.steady) for each in rows], axis=0)
         everyone = np.arange(len(pool.shadows))
@@ -173,19 +158,6 @@ class Learned:
             rows.append(pool.rows(signals))
         return np.stack(rows)
 
-    def _next(self, learners: Mapping[str, Learner], done: Callable[[int], None] | None = None) -> CrossFit:
-        """The posterior of the next round; ``done`` is called after every fit."""
-        return cross_fit(
-            self.simulated(),
-            self.pool.members[self.pool.plan.targets],
-            groups=self.pool.plan.groups,
-            folds=self.folds,
-            learners=learners,
-            seed=seed_for(self.seed, "round", len(self.rounds)),
-            jobs=self.jobs,
-            done=done,
-        )
-
     def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
         """Training sets [M, n] for one round, drawn by log-odds [n]."""
         random = generator(self.seed, "masks", number, who)
@@ -198,30 +170,38 @@ def learn(
     parameters: tuple[object, ...],
     samples: tuple[int, ...],
     learners: Mapping[str, Learner],
+    early: Mapping[str, Learner],
     folds: NDArray[np.intp],
     seed: int,
     jobs: int = 1,
 ) -> Learned:
     """Learn from a pool: every shadow model of its plan plays the target once per round.
 
-    Rounds before the last serve to draw training sets, and the first learner alone is good enough for that.
-
     Args:
         pool: what the pool answers on its graph.
         parameters: those parameters of the attack that affect the learning.
         samples: training sets in each round after the first; empty for a single round.
-        learners: candidates by name, the quickest first.
+        learners: candidates by name, for the last round.
+        early: candidates for the rounds before it, which only draw training sets; they may be quicker.
         folds: [n] the fold of each node; only one fold online.
         seed: seed of every random choice.
         jobs: number of fits that run in parallel; -1 for one per core.
     """
-    known = Learned(
-        parameters=parameters, pool=pool, samples=samples, learners=learners, folds=folds, seed=seed, jobs=jobs
-    )
-    quickest = dict(islice(learners.items(), 1))
-    rounds = [*[quickest] * len(samples), learners]
-    total = sum(count_fits(pool.plan.groups, folds, list(each)) for each in rounds)
+    targets, groups = pool.plan.targets, pool.plan.groups
+    known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
+    rounds = [*[early] * len(samples), learners]
+    total = sum(count_fits(groups, folds, list(each)) for each in rounds)
     with open_bar(total=total, label="Learning from simulated targets", unit="fits") as done:
-        for each in rounds:
-            known = dataclasses.replace(known, rounds=(*known.rounds, known._next(each, done)))
+        for number, each in enumerate(rounds):
+            fit = cross_fit(
+                known.simulated(),
+                pool.members[targets],
+                groups=groups,
+                folds=folds,
+                learners=each,
+                seed=seed_for(seed, "round", number),
+                jobs=jobs,
+                done=done,
+            )
+            known = dataclasses.replace(known, rounds=(*known.rounds, fit))
     return known
