@@ -56,7 +56,7 @@ def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> target, shadows = plain_answers(Scene(data, lambda x, edges: x, [lambda x, edges: 0 * x], [[1, 0]]))
+        >>> target, shadows = plain_answers(Scene(data, lambda x, edges: x - 1, [lambda x, edges: 0 * x], [[1, 0]]))
         >>> target.alone.round(3), shadows.whole.round(3)
         (array([[0.313, 0.313]]), array([[0.693, 0.693]]))
     """

@@ -77,7 +77,7 @@ def toggle_answers(
     Example:
         >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> found = toggle_answers([lambda x, edges: x], data, torch.tensor([[True, False]]), torch.tensor([1]))
+        >>> found = toggle_answers([lambda x, edges: x - 1], data, torch.tensor([[True, False]]), torch.tensor([1]))
         >>> found.own, found.signal  # a model without edges: no neighbour's loss changes
         (tensor([[[0.3133]]], dtype=torch.float64), tensor([[[0.3133]]], dtype=torch.float64))
     """
