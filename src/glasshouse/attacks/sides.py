@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from glasshouse.evidence.simulation import check_simulation, reference_rows
 from glasshouse.numerics import loss_to_margin
 
 __all__ = ["Moments", "SideMeans", "moments", "reference_sums", "simulated_means"]
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 class Moments(NamedTuple):
@@ -88,7 +90,7 @@ def simulated_means(evidence: Evidence, sides: Sequence[bool]) -> Iterator[SideM
         yield SideMeans(known[1], margins[k], members[k])
 
 
-def reference_sums(values: NDArray[np.generic], rows: NDArray[np.intp]) -> NDArray[np.generic]:
+def reference_sums(values: NDArray[Number], rows: NDArray[np.intp]) -> NDArray[Number]:
     """Sums [N] of values [K, N] over rows of the pool: [R, 1] the same for all records, or [R, N] record by record.
 
     Example:
@@ -100,4 +102,4 @@ def reference_sums(values: NDArray[np.generic], rows: NDArray[np.intp]) -> NDArr
     total = values[rows[0, 0]].copy()
     for row in rows[1:, 0].tolist():  # added up in the same order as by numpy, and no copy of the rows is made
         total += values[row]
-    return total
+    return np.asarray(total)

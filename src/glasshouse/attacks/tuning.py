@@ -49,7 +49,7 @@ def best_share(
     except InputError as error:
         raise InputError(f"{name}: cannot be tuned automatically. {error} Or give {name} a number.") from error
     step = -(-evidence.records // _FEW) if len(simulated) >= _TARGETS else 1
-    few = [SimulatedConfidence(*(values[::step] for values in one)) for one in simulated]
+    few = [SimulatedConfidence(one.loss[::step], one.expected[::step], one.members[::step]) for one in simulated]
 
     def areas(share: float, targets: Sequence[SimulatedConfidence]) -> list[float]:
         return [area_under_roc(statistic_of(one.loss, one.expected)(share), one.members) for one in targets]

@@ -45,7 +45,7 @@ def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
     # row by row: a copy of all members for each simulated target would take longer than everything else
     complement = next((j for j in others.tolist() if (members[j] != members[k]).all()), None)
     if complement is not None:
-        return others[others != complement][:, None]
+        return np.asarray(others[others != complement][:, None])
     if len(np.unique(members.sum(axis=0))) != 1:
         return others[:, None]
     opposite = members[others] != members[k]  # [K - 1, N]
