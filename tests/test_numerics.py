@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp
 
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.losses import losses_from_logits
 from glasshouse.numerics import (
     area_under_roc,
@@ -16,7 +17,7 @@ from glasshouse.numerics import (
     logits_from_probabilities,
     loss_to_margin,
 )
-from tests.strategies import losses
+from tests.strategies import losses, scores_and_members
 
 
 @given(hnp.arrays(np.float64, (4, 6), elements=st.floats(-700, 700)), hnp.arrays(np.bool_, (4, 6)))
@@ -60,3 +61,15 @@ def test_softmax_probabilities_keep_what_the_other_classes_say() -> None:
 
 def test_area_under_roc_counts_ties_half() -> None:
     assert area_under_roc(np.array([1.0, 1.0]), np.array([True, False])) == 0.5
+
+
+@given(scores_and_members())
+def test_area_under_roc_is_the_share_of_pairs_in_the_right_order(pair: tuple[FloatArray, BoolArray]) -> None:
+    scores, members = pair
+    inside, outside = scores[members][:, None], scores[~members][None, :]
+    pairs = (inside > outside) + (inside == outside) / 2
+    assert area_under_roc(scores, members) == pytest.approx(pairs.mean(), abs=1e-15)
+
+
+def test_the_area_of_scores_that_are_not_numbers_is_none() -> None:
+    assert math.isnan(area_under_roc(np.array([1.0, np.nan, 0.0]), np.array([True, False, False])))

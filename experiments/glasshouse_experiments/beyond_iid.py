@@ -18,7 +18,7 @@ from glasshouse_experiments.runner import experiment
 
 __all__ = ["beyond_iid"]
 
-LIGHT = ("regressed", "bavaria", "shrunk-lira", "stacked")
+LIGHT = ("regressed", "bavaria", "shrunk-lira", "informia", "quantile", "stacked")
 
 
 @experiment("beyond", settings=RECORD_SETTINGS, bench=IidBench, compare=against_rivals, page=rivals_page)

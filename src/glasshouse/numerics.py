@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from glasshouse.arrays import BoolArray, FloatArray
 
@@ -123,7 +122,10 @@ def area_under_roc(scores: FloatArray, positive: BoolArray) -> float:
         >>> area_under_roc(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]))
         0.875
     """
-    inside = int(positive.sum())
-    outside = len(scores) - inside
-    ranks = rankdata(scores)
-    return float((ranks[positive].sum() - inside * (inside + 1) / 2) / (inside * outside))
+    inside, outside = np.sort(scores[positive]), np.sort(scores[~positive])
+    if not len(inside) or not len(outside) or np.isnan(inside[-1]) or np.isnan(outside[-1]):
+        return float("nan")
+    below = np.searchsorted(outside, inside)  # two sorted arrays: faster than the ranks of all scores
+    tied = np.flatnonzero(outside[np.minimum(below, len(outside) - 1)] == inside)
+    upto = np.searchsorted(outside, inside[tied], side="right")
+    return float((below.sum() + (upto - below[tied]).sum() / 2) / (len(inside) * len(outside)))

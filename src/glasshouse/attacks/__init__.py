@@ -5,8 +5,10 @@ from glasshouse.attacks.base import BASE
 from glasshouse.attacks.bavaria import BaVarIA
 from glasshouse.attacks.calibration import Calibration
 from glasshouse.attacks.classifier import ShadowClassifier
+from glasshouse.attacks.informia import InfoRMIA
 from glasshouse.attacks.lira import LiRA
 from glasshouse.attacks.loss import LossThreshold
+from glasshouse.attacks.quantile import QuantileRegression
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.rank import AttackR
 from glasshouse.attacks.registry import attack_names, create, register
@@ -22,9 +24,11 @@ __all__ = [
     "AttackR",
     "BaVarIA",
     "Calibration",
+    "InfoRMIA",
     "Judgement",
     "LiRA",
     "LossThreshold",
+    "QuantileRegression",
     "QueryCount",
     "Regressed",
     "ShadowClassifier",

@@ -12,12 +12,12 @@ from scipy.special import expit
 
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.expected import expected_confidence
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import log_mean_exp
 
 __all__ = ["BASE"]
 
@@ -63,17 +63,17 @@ class BASE(Attack):
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
         known = prior_log_odds(self.prior, evidence.records)
-        scale = self.tuned(evidence).scale
-        return np.asarray(self._statistic(evidence)(float(scale)) + known)
+        scale = float(self.tuned(evidence).scale)
+        statistic = _statistic(evidence.target_loss, expected_confidence(evidence, self.mode))
+        return np.asarray(statistic(scale) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its scale chosen: 1 online, the best on simulated targets offline."""
         if self.scale != "auto":
             return self
-        settled = 1.0 if self.mode == "online" else best_share(evidence, self._statistic, name="scale")
+        settled = 1.0 if self.mode == "online" else best_share(evidence, _statistic, mode=self.mode, name="scale")
         return dataclasses.replace(self, scale=settled)
 
-    def _statistic(self, evidence: Evidence) -> Statistic:
-        asked = None if self.mode == "online" else evidence.references(self.mode)
-        expected = log_mean_exp(-evidence.shadow_loss, where=asked)  # [N]
-        return lambda scale: -evidence.target_loss - scale * expected
+
+def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:
+    return lambda scale: -loss - scale * expected

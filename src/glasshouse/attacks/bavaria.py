@@ -137,7 +137,8 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
     own = squares / freedom
     own = np.maximum(own, max(_SMALLEST_SHARE * float(np.median(own)), _SMALLEST_VARIANCE))
     logs = np.log(own) - digamma(freedom / 2) + np.log(freedom / 2)  # [records], each with mean log σ²
-    left = float(logs.var(ddof=1) - polygamma(1, freedom / 2).mean()) if len(logs) > 1 else 0.0
+    counts, which = np.unique(freedom, return_inverse=True)  # few: ψ' takes long, and all records share its values
+    left = float(logs.var(ddof=1) - polygamma(1, counts / 2)[which].mean()) if len(logs) > 1 else 0.0
     if left <= polygamma(1, np.exp(_LOG_FREEDOMS[1])):
         return VariancePrior(freedom=float(np.inf), variance=pooled)
     half = np.exp(brentq(lambda log: np.log(polygamma(1, np.exp(log)) / left), *_LOG_FREEDOMS))  # ψ'(half) = left

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.sides import moments
+from glasshouse.attacks.sides import moments, simulated_means
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import loss_to_margin
@@ -92,15 +92,27 @@ class Regressed(Attack):
         folds = record_folds(evidence.records, folds=count, seed=self.seed)
         return dataclasses.replace(self, fit_=fit_sides(self._examples(evidence), folds))
 
+    @property
+    def learns_much(self) -> bool:
+        """No: simulated targets are scored as the target is, but all of them in one pass over the pool."""
+        return False
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Posteriors [N] and members [N] of each simulated target."""
+        fit = self.tuned(evidence).fit_
+        assert fit is not None  # noqa: S101
+        known = prior_log_odds(self.prior, evidence.records)
+        for signals, margins, members in self._examples(evidence):
+            yield np.asarray(expit(fit.log_ratio(signals, margins) + known)), members
+
     def queries(self, evidence: Evidence) -> QueryCount:
         """As for any attack; offline, in-models are also asked, about other records than the judged one."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
     def _examples(self, evidence: Evidence) -> Iterator[Example]:
-        for target in evidence.simulated():
-            answers = loss_to_margin(target.view.target_loss)[:, None]
-            yield Example(mean_margins(target.view, self.mode), answers, target.members)
+        for target in simulated_means(evidence, _sides(self.mode)):
+            yield Example(target.means, target.margins[:, None], target.members)
 
 
 def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:
@@ -114,7 +126,10 @@ def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:
         array([[ 0., -1.]])
     """
     margins = loss_to_margin(evidence.shadow_loss)
-    sides = (True, False) if mode == "online" else (False,)
-    for inside in sides:
+    for inside in _sides(mode):
         evidence.require_side(inside=inside)
-    return np.stack([moments(margins, evidence.shadow_members == inside).mean for inside in sides], axis=1)
+    return np.stack([moments(margins, evidence.shadow_members == inside).mean for inside in _sides(mode)], axis=1)
+
+
+def _sides(mode: Mode) -> tuple[bool, ...]:
+    return (True, False) if mode == "online" else (False,)

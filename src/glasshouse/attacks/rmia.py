@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.expected import expected_confidence
 from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import log_mean_exp
 
 __all__ = ["RMIA"]
 
@@ -73,8 +73,8 @@ class RMIA(Attack):
             population: evidence about the records of Z; the scored records themselves by default.
         """
         share = float(self.tuned(evidence).offline_a)
-        ratios = self._statistic(evidence)(share)
-        others = ratios if population is None else self._statistic(population)(share)
+        ratios = self._ratios(evidence, share)
+        others = ratios if population is None else self._ratios(population, share)
         beaten = np.searchsorted(np.sort(others), ratios - np.log(self.gamma), side="right")
         return np.asarray(beaten / len(others))
 
@@ -87,7 +87,7 @@ class RMIA(Attack):
         """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""
         share = float(self.tuned(evidence).offline_a)
         for target in evidence.simulated():
-            ratios, weights = self._statistic(target.view)(share), prior_weights(target.members, self.prior)
+            ratios, weights = self._ratios(target.view, share), prior_weights(target.members, self.prior)
             order = np.argsort(ratios, kind="stable")
             beaten = np.searchsorted(ratios[order], ratios - np.log(self.gamma), side="right")
             yield np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum(), target.members
@@ -98,22 +98,24 @@ class RMIA(Attack):
             return dataclasses.replace(self, offline_a=1.0)
         if self.offline_a != "auto":
             return self
-        return dataclasses.replace(self, offline_a=best_share(evidence, self._statistic, name="offline_a"))
+        return dataclasses.replace(self, offline_a=best_share(evidence, _statistic, mode=self.mode, name="offline_a"))
 
     def queries(self, evidence: Evidence) -> QueryCount:
         """The queries of BASE about the record, and the same about each record of Z, which all records share."""
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=round(each * evidence.records))
 
-    def _statistic(self, evidence: Evidence) -> Statistic:
-        """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence as it is."""
-        asked = None if self.mode == "online" else evidence.references(self.mode)
-        expected = log_mean_exp(-evidence.shadow_loss, where=asked)  # [N], log p(x)
+    def _ratios(self, evidence: Evidence, share: float) -> FloatArray:
+        return _statistic(evidence.target_loss, expected_confidence(evidence, self.mode))(share)
 
-        def ratio(share: float) -> FloatArray:
-            if share == 1.0:
-                return -evidence.target_loss - expected
-            mixed = np.logaddexp(expected + np.log1p(share), np.log1p(-share)) - np.log(2.0)
-            return np.asarray(-evidence.target_loss - mixed)
 
-        return ratio
+def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:
+    """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence, log p(x) [N], as it is."""
+    confidence = np.exp(expected)
+
+    def ratio(share: float) -> FloatArray:
+        if share == 1.0:
+            return np.asarray(-loss - expected)
+        return np.asarray(-loss - np.log((1 + share) * confidence + (1 - share)) + np.log(2.0))
+
+    return ratio

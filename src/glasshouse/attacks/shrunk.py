@@ -16,7 +16,7 @@ from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.sides import Moments, moments
+from glasshouse.attacks.sides import Moments, moments, simulated_means
 from glasshouse.attacks.stacking.plan import plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -225,5 +225,5 @@ def _above_out_mean(evidence: Evidence) -> FloatArray:
 
 def _examples(evidence: Evidence) -> Iterator[Example]:
     nothing = np.empty((evidence.records, 0))  # the out-mean is already subtracted, and references have no other signal
-    for target in evidence.simulated():
-        yield Example(nothing, _above_out_mean(target.view), target.members)
+    for target in simulated_means(evidence, [False]):
+        yield Example(nothing, target.margins[:, None] - target.means, target.members)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
@@ -20,7 +21,7 @@ from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
-from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, hardly_better, log_losses
+from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, part_of_simple
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin, margin_to_loss
@@ -38,7 +39,8 @@ class StackedFit:
         fit: the posterior.
         share: share of members among simulated targets.
         base: BASE, tuned to the pool.
-        simple: turns BASE's scores into log-odds, if the posterior is hardly better than BASE; None if it is better.
+        line: turns BASE's scores into log-odds.
+        part: BASE's part in the log-odds: 0, 1/2 or 1.
         held_out: [T, N] log-odds of the simulated targets, learned without them.
         clear: whether members of held-out simulated targets are clearly found.
     """
@@ -48,7 +50,8 @@ class StackedFit:
     fit: CrossFit
     share: float
     base: BASE
-    simple: Calibrated | None
+    line: Calibrated
+    part: float
     held_out: FloatArray
     clear: bool
 
@@ -61,10 +64,12 @@ class Stacked(StackedParameters, Attack):
     Each shadow model plays the target, judged by the pool without itself and its complement; its members are known.
     Features of a record: log-confidence and margin, BASE, the ratios of LiRA and BaVarIA, the mean margins of in- and
     out-models with their spreads and the distances to them, and the label. Boosted trees, a regression or both,
-    whichever is best on held-out simulated targets, learn the posterior from them. If that is not better than BASE by
-    a standard error, the attack is BASE, calibrated. The true target is scored and never learned from. If it answers
-    unlike all simulated targets, weighted to the prior (its `unlikeness` is above 5), its margins are matched to
-    theirs, quantile by quantile, and BASE, which learned nothing, has a large part in the order.
+    whichever is best on held-out simulated targets, learn the posterior from them. BASE, calibrated, has half a part in
+    the log-odds if more members are then found at low false-positive rates. If neither is better than BASE by a
+    standard error, or BASE finds more at low rates by a standard error, the attack is BASE, calibrated. The true target
+    is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior (its
+    `unlikeness` is above 5), its margins are matched to theirs, quantile by quantile, and BASE, which learned nothing,
+    has a large part in the order.
 
     Args:
         mode: ``"online"``; or ``"offline"``, where no in-model of a record is used to judge it: its features come
@@ -108,14 +113,9 @@ class Stacked(StackedParameters, Attack):
         if unlike:  # what was learned holds for answers on the pool's scale
             loss = margin_to_loss(like.matched(margins))
             seen = dataclasses.replace(evidence, target_loss=loss)
-        if known.simple is not None:
-            odds = known.simple.log_odds(known.base.log_odds(seen))
-        else:
-            learner = known.fit.steady if unlike else None
-            # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
-            panels = known.plan.panels if known.clear else known.plan.panels[:1]
-            rows = [self._rows(seen.among(panel)) for panel in panels]
-            odds = np.asarray(np.mean([known.fit.log_odds(row, learner=learner) for row in rows], axis=0))
+        odds = known.part * known.line.log_odds(known.base.log_odds(seen))
+        if known.part < 1:
+            odds += (1 - known.part) * self._learned(seen, known, learner=known.fit.steady if unlike else None)
             if unlike:
                 odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
         return with_prior(odds, share=known.share, prior=self.prior)
@@ -126,8 +126,16 @@ class Stacked(StackedParameters, Attack):
             return self
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed)
         members = evidence.shadow_members[plan.targets]
+        base = BASE(mode=self.mode).tuned(evidence)
+        plain, rows = np.empty(members.shape), None
+        for number, target in enumerate(_simulated(evidence, plan)):
+            features = self._rows(target)
+            if rows is None:
+                rows = np.empty((len(members), *features.shape), dtype=np.float32)  # [T, N, F], most of the memory
+            rows[number], plain[number] = features, base.log_odds(target)
+        assert rows is not None  # noqa: S101 (for the type checker: a plan has targets)
         fit = cross_fit(
-            np.stack([self._rows(target) for target in _simulated(evidence, plan)]),
+            rows,
             members,
             groups=plan.groups,
             folds=self._fold_of(evidence.records),
@@ -135,21 +143,30 @@ class Stacked(StackedParameters, Attack):
             seed=self.seed,
             jobs=self.jobs,
         )
-        base = BASE(mode=self.mode).tuned(evidence)
-        plain = np.stack([base.log_odds(target) for target in _simulated(evidence, plan)])
         line = Calibrated.to(plain, members)
-        fallen_back = hardly_better(log_losses(fit.held_out, members), log_losses(line.log_odds(plain), members))
+        plain = line.log_odds(plain)
+        part = part_of_simple(fit.held_out, plain, members)
         known = StackedFit(
             parameters=self._parameters,
             plan=plan,
             fit=fit,
             share=float(members.mean()),
             base=base,
-            simple=line if fallen_back else None,
-            held_out=line.log_odds(plain) if fallen_back else fit.held_out,
+            line=line,
+            part=part,
+            held_out=(1 - part) * fit.held_out + part * plain,
             clear=clearly_finds(fit.held_out, members),
         )
         return dataclasses.replace(self, fit_=known)
+
+    def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None) -> FloatArray:
+        """Log-odds of the target by what was learned, [N]."""
+        # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
+        panels = known.plan.panels if known.clear else known.plan.panels[:1]
+        found = np.zeros(evidence.records)
+        for panel in panels:
+            found += known.fit.log_odds(self._rows(evidence.among(panel)), learner=learner)
+        return found / len(panels)
 
     def unlikeness(self, evidence: Evidence) -> float:
         """How far the target's answers are from those of simulated targets, in standard deviations among these.
@@ -182,12 +199,12 @@ class Stacked(StackedParameters, Attack):
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
-    def _rows(self, evidence: Evidence) -> FloatArray:
-        """Features of every record, [N, F]."""
+    def _rows(self, evidence: Evidence) -> NDArray[Any]:
+        """Features of every record, [N, F], in single precision: those of all simulated targets are kept at once."""
         columns = list(record_features(evidence, mode=self.mode).values())
         if evidence.labels is not None:
             columns.append(evidence.labels.astype(np.float64))
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1, dtype=np.float32, casting="same_kind")
 
 
 def _simulated(evidence: Evidence, plan: TargetPlan) -> Iterator[Evidence]:

@@ -42,9 +42,10 @@ def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
         [[2], [3]]
     """
     others = np.delete(np.arange(len(members)), k)
-    complements = others[(members[others] == ~members[k]).all(axis=1)]
-    if len(complements):
-        return np.setdiff1d(others, complements[:1])[:, None]
+    # row by row: a copy of all members for each simulated target would take longer than everything else
+    complement = next((j for j in others.tolist() if (members[j] != members[k]).all()), None)
+    if complement is not None:
+        return np.asarray(others[others != complement][:, None])
     if len(np.unique(members.sum(axis=0))) != 1:
         return others[:, None]
     opposite = members[others] != members[k]  # [K - 1, N]

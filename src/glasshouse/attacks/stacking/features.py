@@ -15,7 +15,7 @@ from glasshouse.numerics import log_mean_exp, loss_to_margin
 __all__ = ["Features", "record_features"]
 
 Features = dict[str, FloatArray]
-_LARGEST = 1e100  # a loss of 1e300 is finite, but its square is not, and learners square
+_LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 

@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from glasshouse.arrays import BoolArray, FloatArray
 
-__all__ = ["Calibrated", "clearly_finds", "hardly_better", "log_losses"]
+__all__ = ["Calibrated", "clearly_finds", "log_losses", "part_of_simple", "power_at_low_rates"]
 
 _LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none
 _CLEARLY = 5.0  # standard errors
+_RATES = np.array([0.001, 0.003, 0.01, 0.03])
 _SUREST = 700.0  # scores of log-odds beyond this mean the same, and a loss of 1e300 would be the whole fit
 
 
@@ -76,24 +77,65 @@ def clearly_finds(odds: FloatArray, members: BoolArray) -> bool:
     return bool(_gain(blind, log_losses(odds, members)) > _CLEARLY)
 
 
-def hardly_better(learned: FloatArray, simple: FloatArray) -> bool:
-    """Whether what was learned is not better than a simple attack that finds members, by log losses [T] each.
+def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) -> float:
+    """Which part a simple attack should have in the log-odds: none, half, or all.
 
-    Better means: by more than a standard error over simulated targets. A simple attack finds members if it is far
-    better than a coin; if it is not, its scores are not to be trusted either.
+    Learned log-odds must have a smaller log loss than the simple attack, by more than a standard error over simulated
+    targets; so must the mean of both. Log loss is about all records. Audits are about the few that are surely members:
+    so, of those that are better, the one that finds most members at low false-positive rates is taken, and none if the
+    simple attack finds more there by a standard error.
+
+    A simple attack that is not far better than a coin has no part: its scores are not to be trusted either.
+
+    Args:
+        learned: [T, N] log-odds of held-out simulated targets.
+        simple: [T, N] the same by the simple attack.
+        members: [T, N] their members.
 
     Example:
-        >>> hardly_better(np.array([0.60, 0.62]), np.array([0.61, 0.61]))
-        True
-        >>> hardly_better(np.array([0.50, 0.52]), np.array([0.61, 0.61]))
-        False
+        >>> random = np.random.default_rng(0)
+        >>> margins = random.normal(size=(4, 500))
+        >>> members = random.random((4, 500)) < 1 / (1 + np.exp(-2 * margins))
+        >>> part_of_simple(margins * 0, 2 * margins, members)
+        1.0
+        >>> part_of_simple(2 * margins, margins + random.normal(size=(4, 500)), members)
+        0.0
     """
-    finds = _gain(np.full(len(simple), np.log(2)), simple) > _CLEARLY
-    return bool(finds and _gain(simple, learned) <= 1)
+    plain = log_losses(simple, members)
+    if _gain(np.full(len(plain), np.log(2)), plain) <= _CLEARLY:
+        return 0.0
+    usual, found = power_at_low_rates(simple, members), {}
+    for part in (0.0, 0.5):
+        odds = (1 - part) * learned + part * simple
+        if _gain(plain, log_losses(odds, members)) > 1:
+            found[part] = power_at_low_rates(odds, members)
+    if not found:
+        return 1.0
+    best = max(found, key=lambda part: float(found[part].mean()))
+    return 1.0 if _gain(found[best], usual) < -1 else best
+
+
+def power_at_low_rates(odds: FloatArray, members: BoolArray) -> FloatArray:
+    """Mean share of members that are found at false-positive rates of 0.1, 0.3, 1 and 3 %, [T], by log-odds [T, N].
+
+    Example:
+        >>> power_at_low_rates(np.array([[3.0, 2.0, 1.0, 0.0]]), np.array([[True, False, True, False]]))
+        array([0.5])
+    """
+    return np.array([_power(one, who) for one, who in zip(odds, members, strict=True)])
+
+
+def _power(odds: FloatArray, members: BoolArray) -> float:
+    others, own = np.sort(odds[~members]), np.sort(odds[members])
+    if not len(others) or not len(own):
+        return 0.0
+    allowed = (len(others) * _RATES).astype(np.intp)  # how many others may lie above the threshold
+    above = len(own) - np.searchsorted(own, others[len(others) - 1 - allowed], side="right")
+    return float(np.mean(above / len(own)))
 
 
 def _gain(before: FloatArray, after: FloatArray) -> float:
-    """By how many standard errors the losses [T] became smaller."""
+    """By how many standard errors the figures [T] became smaller."""
     gain = before - after
     error = gain.std(ddof=1) / np.sqrt(len(gain))
     return float(gain.mean() / error) if error else float(np.sign(gain.mean()) * np.inf if gain.any() else 0.0)
