@@ -141,6 +141,7 @@ class KeptUnknown:
                 hops=self.layer.hops,
                 degrees=self.layer.beyond,
                 counted=self.layer.beyond == 1,
+                own=source.keys if self.layer.hops == 1 and self.layer.beyond < 2 else None,
             )
             values = self._values(nets, source, changed)
             place, _ = lookup(nets.target * len(self.graph.members) + nets.node, keys)
