@@ -45,7 +45,11 @@ def simple_cases(draw: st.DrawFn) -> Case:
     return Case(data=data, masks=masks, nodes=torch.arange(size))
 
 
+def in_float64(models: Sequence[GNN], data: Data) -> tuple[list[GNN], Data]:
+    """Copies that compute in float64, and the graph for them."""
+    return [copy.deepcopy(m).double() for m in models], Data(x=data.x.double(), edge_index=data.edge_index, y=data.y)
+
+
 def exact(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Tensor:
     """The rule as written, in float64."""
-    doubled = Data(x=data.x.double(), edge_index=data.edge_index, y=data.y)
-    return reference_losses([copy.deepcopy(m).double() for m in models], doubled, masks, nodes, hops=hops)
+    return reference_losses(*in_float64(models, data), masks, nodes, hops=hops)
