@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -68,12 +69,10 @@ def people() -> str:
     return "\n".join(rows) + "\n"
 
 
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with every file that the manual names; named graphs are tiny, and a cluster is this process."""
-    folder = tmp_path / "desk"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every file that the manual names."""
+    folder = tmp_path_factory.mktemp("files")
     (folder / "people.csv").write_text(people())
     records = "data: {name: file, path: people.csv, label: income, id: person, member: trained_on}\n"
     short = "trainer: {kind: sklearn, estimator: LogisticRegression}\nattacks: [base]\nshadows: 4\n"
@@ -84,6 +83,14 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         write_evidence(folder / file, evidence, members=members)
     for run in ("RUN", "OTHER"):
         audit_evidence(evidence, members=members, attacks=["base"], title=run).save(folder / run)
+    return folder
+
+
+@pytest.fixture
+def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of these files to work in; named graphs are tiny, and a cluster is this process."""
+    folder = shutil.copytree(files, tmp_path / "desk")
+    monkeypatch.chdir(folder)
 
     def load(name: str) -> Data:
         assert name in ("synthetic", "cora"), f"give {name} a small stand-in"
@@ -103,15 +110,16 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-_MADE: dict[str, Table] = {}
+_MADE: list[Table] = []
 
 
 def _reproduce(name: str = "table-1", *, preset: str, **options: Any) -> Table:
     """Table 1 on a made-up graph, once; other experiments are only looked up here, and run by tests/experiments."""
     experiments.EXPERIMENTS.find(name)
-    if preset not in _MADE:
-        _MADE[preset] = experiments.runner.reproduce("table-1", preset=preset, **options)
-    return _MADE[preset]
+    experiments.runner.PRESETS.find(preset)  # all presets are the same on this desk
+    if not _MADE:
+        _MADE.append(experiments.runner.reproduce("table-1", preset=preset, **options))
+    return _MADE[0]
 
 
 def run(command: str) -> str:

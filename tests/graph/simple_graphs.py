@@ -46,6 +46,11 @@ def simple_cases(draw: st.DrawFn) -> Case:
     return Case(data=data, masks=masks, nodes=torch.arange(size))
 
 
+def in_float64(models: Sequence[GNN], data: Data) -> tuple[list[GNN], Data]:
+    """Copies that compute in float64, and the graph for them."""
+    return [copy.deepcopy(m).double() for m in models], Data(x=data.x.double(), edge_index=data.edge_index, y=data.y)
+
+
 def exact(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Tensor:
     """The rule as written, in float64."""
     return exact_toggles(models, data, masks, nodes, hops=hops).signal
@@ -53,5 +58,4 @@ def exact(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, ho
 
 def exact_toggles(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Toggles:
     """The rule as written and own losses, in float64."""
-    doubled = Data(x=data.x.double(), edge_index=data.edge_index, y=data.y)
-    return reference_toggles([copy.deepcopy(m).double() for m in models], doubled, masks, nodes, hops=hops)
+    return reference_toggles(*in_float64(models, data), masks, nodes, hops=hops)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -45,14 +47,41 @@ def test_the_signals_do_not_depend_on_the_number_of_cores(architecture: str, thr
 _FOUND: dict[str, torch.Tensor] = {}  # by architecture, what the first number of threads gave
 
 
-def test_threads_never_share_a_users_own_module() -> None:
-    """A known layer of theirs is read once; a layer of unknown type is called, and may keep a state."""
+class Forgetful(Differences):
+    """It keeps what it works on in itself: right only if nobody else calls it meanwhile."""
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        self.kept = x
+        made = super().forward(x, edge_index)
+        time.sleep(0.001)  # another thread may run now
+        return made + self.kept.sum(dim=1, keepdim=True)
+
+
+def test_threads_never_share_a_layer_that_keeps_a_state(threads: int) -> None:
+    """Each has its own copy; the numbers are those of the rule, and the bits those of one core."""
+    data = DATA.clone()
+    data.x, data.y = data.x[:, :5].double(), data.y % 3
+    torch.manual_seed(0)
+    models = [Forgetful(5, 3).double().eval() for _ in range(2)]
+    masks, nodes = torch.rand(2, 200) < 0.5, torch.arange(200)
+    found = toggle_losses(models, data, masks, nodes, engine="layered", memory=2**18)
+    right = toggle_losses(models, data, masks, nodes[:3], engine="reference")
+    torch.testing.assert_close(found[:, :, :3], right, atol=1e-9, rtol=1e-9)
+    assert torch.equal(found, _FOUND.setdefault("forgetful", found))
+
+
+def test_a_layer_that_cannot_be_copied_stays_on_one_core() -> None:
+    """A known layer of a user is read once and not called; one of unknown type is called, by each thread its own."""
     question = ask(DATA, torch.ones(1, 200, dtype=torch.bool), torch.tensor([0]))
     features = DATA.x.shape[1]
-    for model, safe in ((GCNConv(features, 7).eval(), True), (Differences(features, 7).eval(), False)):
-        meet([model], DATA)
+    locked, hooked = Differences(features, 7), Differences(features, 7)
+    locked.lock = threading.Lock()
+    hooked.register_forward_hook(lambda layer, given, made: made)
+    safe, others = [GCNConv(features, 7), Differences(features, 7)], [locked, hooked]
+    for model in (*safe, *others):
+        meet([model.eval()], DATA)
         with torch.no_grad():
-            assert are_safe(place(lower([model], question), radius=1)) is safe
+            assert are_safe(place(lower([model], question), radius=1)) is (model in safe)
 
 
 def test_parts_keep_their_order(threads: int) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.gnn import GNN
+from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggle.compiled import compiled_toggles
 from glasshouse.graph.rule.toggle.compiled.commit import fill_state
 from glasshouse.graph.rule.toggle.compiled.engine import toggle_all
@@ -20,12 +22,14 @@ from glasshouse.graph.sampling.chains.posterior import membership_probability
 from glasshouse.graph.sampling.chains.record import prior_logits
 from tests.graph.random_graphs import random_models
 from tests.graph.sampling.chains.plain_chains import Signal, plain_gibbs
-from tests.graph.simple_graphs import KERNELS, exact, simple_graph
+from tests.graph.simple_graphs import KERNELS, in_float64, simple_graph
 
 
 def exact_signal(models: list[GNN], data: Data) -> Signal:
+    doubled = in_float64(models, data)  # once: a chain asks hundreds of times
+
     def signal(mask: npt.NDArray[np.bool_], v: int) -> npt.NDArray[np.float64]:
-        return exact(models, data, torch.from_numpy(mask)[None], torch.tensor([v]))[:, 0, 0].numpy()
+        return reference_losses(*doubled, torch.from_numpy(mask)[None], torch.tensor([v]))[:, 0, 0].numpy()
 
     return signal
 
@@ -82,8 +86,11 @@ def stationary(signal: Signal, n: int, prior: npt.NDArray[np.float64]) -> npt.ND
             )
             steps[v, i, place[joined.tobytes()]] += chance
             steps[v, i, place[left.tobytes()]] += 1 - chance
-    orders = list(itertools.permutations(range(n)))
-    one_pass = sum(np.linalg.multi_dot([steps[v] for v in order]) for order in orders) / len(orders)
+    over_orders = {frozenset[int](): np.eye(len(masks))}  # by the nodes visited: the sum over their orders
+    for count in range(1, n + 1):
+        for visited in map(frozenset, itertools.combinations(range(n), count)):
+            over_orders[visited] = sum(over_orders[visited - {v}] @ steps[v] for v in visited)  # v comes last
+    one_pass = over_orders[frozenset(range(n))] / math.factorial(n)
     return np.asarray(np.linalg.matrix_power(one_pass, 200)[0])
 
 

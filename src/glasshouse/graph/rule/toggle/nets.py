@@ -33,6 +33,7 @@ def draw_nets(
     hops: int,
     degrees: int = 1,
     counted: bool = False,
+    own: Tensor | None = None,
 ) -> Nets:
     """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees.
 
@@ -46,6 +47,9 @@ def draw_nets(
             with 2 they also send all their messages, if all edges go both ways.
         counted: whether it is enough that these messages are as many as they should be: all then come from row 0, and
             the nets are no longer disjoint.
+        own: sorted keys of the rows that a target must have for itself, since their values or degrees differ from those
+            under the mask. Other senders get one row for all targets, whose ``target`` is the number of targets; None
+            for disjoint nets. Only for one hop, and for layers that do not count what a sender sends.
     """
     size, sources = len(graph.members), graph.sources
     removed = removes.nonzero().squeeze(1) * size + targets[removes]  # sorted keys of absent rows
@@ -62,6 +66,9 @@ def draw_nets(
         _, absent = lookup(removed, sender)
         present = (~absent).nonzero().squeeze(1)
         sender, receiver = sender[present], inner[owner[present]]
+        if own is not None:
+            _, differs = lookup(own, sender)
+            sender = torch.where(differs, sender, len(targets) * size + sender % size)
         if turn < hops or not counted:
             keys = distinct(torch.cat([inner, sender]))
     # the net needs no more messages than those of the last round: those into the outermost senders change nothing

@@ -44,9 +44,12 @@ def in_turns(work: Callable[[slice], Tensor], parts: Sequence[slice], *, device:
 
 
 def are_safe(placed: Sequence[Placed]) -> bool:
-    """Whether threads may share the operations: none calls a user's own module, which may keep a state."""
+    """Whether threads may share the operations: none calls a user's own module, which may keep a state.
+
+    A layer of unknown type is called, but each thread has its own copy.
+    """
     return all(
-        not isinstance(one.operation.layer, Unknown)
+        not isinstance(one.operation.layer, Unknown) or one.operation.layer.threads
         if isinstance(one.operation, MessageOperation)
         else is_direct(one.operation.function)
         for one in placed
