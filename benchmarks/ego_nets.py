@@ -13,7 +13,7 @@ from torch_geometric.utils import k_hop_subgraph
 from glasshouse.graph.models.asking import manners_of, meet, quiet
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.question import Hops, Question, ask
-from glasshouse.graph.rule.reference import signal_of
+from glasshouse.graph.rule.reference import toggle_of
 
 __all__ = ["ego_losses"]
 
@@ -58,7 +58,7 @@ def ego_losses(
                 kept = k_hop_subgraph(node, radius, around, num_nodes=question.size)[0]
                 part, place = _part(question, kept, node)
                 for k, model in enumerate(models):
-                    answer[k, i, j] = signal_of(model, part, mask[kept], place)
+                    answer[k, i, j] = toggle_of(model, part, mask[kept], place)[0]
     return answer
 
 

@@ -15,8 +15,9 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from made_graphs import wide_graph
 from glasshouse.graph import citation_graph, load_graph
 from glasshouse.graph.attacks.stacking.features import GraphContext
 from glasshouse.graph.attacks.stacking.row_sums import RowSums
+from glasshouse.graph.attacks.stacking.similarity import Similarity
 
 GRAPHS = ("cora", "citeseer", "pubmed", "amazon-photo", "wide")
 _LARGEST = 25_000  # nodes; beyond, the formula that is written out would need many gigabytes
@@ -85,11 +87,14 @@ def held(matrix: Any) -> int:
 
 def kept(context: GraphContext) -> int:
     """Bytes that the kin of a graph keep; both queries share the nodes' own features."""
-    parts = {id(part): part for kin in context.kin.values() for part in kin.solver.matrix.described}
+    similar = [cast("Similarity", kin.solver.matrix) for kin in context.kin.values()]
+    parts = {id(part): part for one in similar for part in one.described}
     blocks = sum(held(block) for part in parts.values() for block in part.blocks)
     if isinstance(next(iter(parts.values())).mean, torch.Tensor):  # sparse blocks lie there transposed, too
         blocks += sum(held(one) for part in parts.values() for one in part.turned if isinstance(one, RowSums))
-    return blocks + sum(kin.solver.large.nbytes + kin.own.nbytes + kin.order.nbytes for kin in context.kin.values())
+    return int(blocks) + sum(
+        int(kin.solver.large.nbytes) + kin.own.nbytes + kin.order.nbytes for kin in context.kin.values()
+    )
 
 
 def ours(data: Data) -> Cost:
@@ -101,11 +106,14 @@ def ours(data: Data) -> Cost:
     context = GraphContext.of(data)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    bare, prepare = (_timed(clock, lambda with_kin=flag: GraphContext.of(data, kin=with_kin)) for flag in (False, True))
-    times = [
-        _timed(clock, lambda s=asked: [kin.expected(s) for kin in context.kin.values()]) for asked in (eight, single)
-    ]
-    return Cost(prepare - bare, *times, kept(context), most)
+    bare, prepare = (_timed(clock, partial(GraphContext.of, data, kin=flag)) for flag in (False, True))
+
+    def expected(rows: np.ndarray) -> None:
+        for kin in context.kin.values():
+            kin.expected(rows)
+
+    together, one = (_timed(clock, partial(expected, asked)) for asked in (eight, single))
+    return Cost(prepare - bare, together, one, kept(context), most)
 
 
 def formula(data: Data) -> Cost:
@@ -124,8 +132,8 @@ def formula(data: Data) -> Cost:
             for matrix in reversed(fit):
                 values = matrix @ values
 
-    times = [_timed(time.process_time, lambda r=rows: fitted(r)) for rows in (eight, eight[:1])]
-    return Cost(prepare, *times, sum(matrix.nbytes for fit in fits.values() for matrix in fit[-1:]), most)
+    together, one = (_timed(time.process_time, partial(fitted, rows)) for rows in (eight, eight[:1]))
+    return Cost(prepare, together, one, sum(matrix.nbytes for fit in fits.values() for matrix in fit[-1:]), most)
 
 
 def _timed(clock: Callable[[], float], function: Callable[[], Any]) -> float:

@@ -29,7 +29,7 @@ from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predi
 from glasshouse.evaluation import auc, tpr_at_fpr
 from glasshouse.graph import GNNTrainer, GStacked, Scene, load_graph
 from glasshouse.graph.attacks import stacked
-from glasshouse.graph.attacks.stacking import learned, pool_signals
+from glasshouse.graph.attacks.stacking import answers, learned, pool_signals
 from glasshouse.graph.attacks.stacking.features import GraphContext
 from glasshouse.graph.attacks.stacking.kin import Kin
 from glasshouse.graph.training.trainer import adam
@@ -150,9 +150,9 @@ def stopwatch() -> Iterator[dict[str, float]]:
     """Seconds of wall time spent on each step inside the block."""
     _SPENT.clear()
     with (
-        patch.object(learned, "cross_fit", _timed("learning", learned.cross_fit)),
-        patch.object(pool_signals, "sampled_answers", _timed("asking", pool_signals.sampled_answers)),
-        patch.object(pool_signals, "plain_answers", _timed("asking", pool_signals.plain_answers)),
+        patch(f"{learned.__name__}.cross_fit", _timed("learning", cross_fit)),
+        patch(f"{pool_signals.__name__}.sampled_answers", _timed("asking", answers.sampled_answers)),
+        patch(f"{pool_signals.__name__}.plain_answers", _timed("asking", answers.plain_answers)),
         patch.object(GraphContext, "of", _timed("kin", GraphContext.of)),
         patch.object(Kin, "expected", _of_method("kin", Kin.expected)),
     ):

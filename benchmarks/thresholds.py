@@ -32,6 +32,7 @@ from glasshouse.datasets import load_dataset
 from glasshouse.evaluation import run_attack, unlike_target
 from glasshouse.evaluation.believed import calibration_error, calibration_floor
 from glasshouse.evaluation.thresholds import simulate, threshold_from
+from glasshouse.evaluation.trials import Trials
 from glasshouse.evidence import Evidence, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.population import complementary_halves, random_subsets
@@ -171,13 +172,12 @@ class Mismatch(NamedTuple):
 
 def mismatch(trial: Trial, name: str, *, share: float) -> Mismatch:
     """One attack against all targets of a trial, the prior said rightly."""
-    attack = attack_named(name, prior=share).tuned(trial.evidence(0))
-    scored = simulate(attack, trial.evidence(0))
+    attack, trials = attack_named(name, prior=share), Trials(trial.evidence(0))
     errors, floors, given, rates, inside = [], [], [], [], []
     for number, members in enumerate(trial.target_members):
         evidence = trial.evidence(number)
         unlike = bool(unlike_target(evidence, prior=share))
-        outcome = run_attack(attack, evidence, fprs=[0.01], simulated=scored, prior=share, unlike=unlike)
+        outcome = run_attack(attack, evidence, fprs=[0.01], trials=trials, prior=share, unlike=unlike)
         errors.append(calibration_error(outcome.scores, members) if attack.posterior else np.nan)
         floors.append(calibration_floor(outcome.scores) if attack.posterior else np.nan)
         given.append(outcome.believed)

@@ -26,7 +26,7 @@ from glasshouse.compute import ThisProcess, chosen_compute
 from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
 from glasshouse.registry import Registry
 from glasshouse.table import Table
-from glasshouse_experiments.settings import Preset
+from glasshouse_experiments.settings import PRESETS, Preset
 from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
 from tests.strategies import gaussian_evidence
 
@@ -116,7 +116,7 @@ _MADE: list[Table] = []
 def _reproduce(name: str = "table-1", *, preset: str, **options: Any) -> Table:
     """Table 1 on a made-up graph, once; other experiments are only looked up here, and run by tests/experiments."""
     experiments.EXPERIMENTS.find(name)
-    experiments.runner.PRESETS.find(preset)  # all presets are the same on this desk
+    PRESETS.find(preset)  # all presets are the same on this desk
     if not _MADE:
         _MADE.append(experiments.runner.reproduce("table-1", preset=preset, **options))
     return _MADE[0]

@@ -120,13 +120,16 @@ def test_only_a_believed_posterior_is_a_column_and_a_diagram() -> None:
 
 
 @pytest.mark.parametrize("per_record", [False, True])
-def test_the_prior_of_the_attack_itself_is_the_one_that_is_judged(per_record: bool) -> None:
+def test_the_prior_of_the_attack_itself_is_the_one_that_is_judged(
+    per_record: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     evidence, _ = gaussian_evidence(records=300, models=6, shift=1.0, seed=0)
     prior: FloatArray | float = np.full(300, 0.2) if per_record else 0.2
     scored: list[tuple[FloatArray, BoolArray]] = [
         (np.where(members, 0.2, 0.2), members) for members in evidence.shadow_members
     ]
-    outcome = run_attack(BASE(prior=prior), evidence, fprs=[], simulated=scored, prior=0.9)
+    monkeypatch.setattr(BASE, "simulated_scores", lambda *_: iter(scored))
+    outcome = run_attack(BASE(prior=prior), evidence, fprs=[0.1], prior=0.9)
     assert "simulated targets do not" not in outcome.doubt  # a constant posterior is calibrated at its own prior
 
 

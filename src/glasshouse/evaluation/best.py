@@ -96,7 +96,7 @@ class Best(Attack[View]):
 
         Args:
             view: evidence or a scene.
-            trials: of the same view: an attack that was tried before is not tried again.
+            trials: of the same pool: an attack that was tried before is not tried again.
         """
         known = Trials(view) if trials is None else trials
         offered = attack_names(graph="graph" in view.offers)

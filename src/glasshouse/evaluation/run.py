@@ -55,7 +55,7 @@ def run_attack(
         policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
         progress: whether to show a bar.
-        trials: of the same view; an attack that was tuned and tried before is not tuned and tried again.
+        trials: of the same pool; an attack that was tuned and tried before is not tuned and tried again.
         prior: λ, the share of members that is expected, one number or one per record of the population, for attacks
             that have no prior of their own.
         unlike: whether the target is already known to be unlike the shadow models.

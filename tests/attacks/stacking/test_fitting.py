@@ -124,7 +124,8 @@ def test_at_most_so_many_examples_are_learned_from_and_none_twice() -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_fit_is_reported(jobs: int) -> None:
     rows, members = examples(records=60)
-    folds, reported = np.arange(60) % 3, []
+    folds = np.arange(60) % 3
+    reported: list[int] = []
     cross_fit(rows, members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0, jobs=jobs, done=reported.append)
     assert reported == [1] * count_fits(GROUPS, folds, list(LEARNERS)) == [1] * 12
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from collections import Counter
@@ -53,7 +54,7 @@ def test_what_was_written_to_is_sent_again() -> None:
 def test_what_is_remembered_goes_with_the_tensor() -> None:
     x, kept = torch.zeros(3), np.zeros(1)
     gone = weakref.ref(kept)
-    remembered(x, "array", lambda value=kept: value)
+    remembered(x, "array", functools.partial(np.asarray, kept))
     del kept
     assert gone() is not None
     del x

@@ -14,7 +14,7 @@ from glasshouse.graph.rule.question import Hops, Question, ask, check_width
 from glasshouse.graph.rule.toggles import Toggles
 from glasshouse.losses import tensor_losses
 
-__all__ = ["induced_losses", "reference_losses", "reference_toggles"]
+__all__ = ["induced_losses", "reference_losses", "reference_toggles", "toggle_of"]
 
 
 def reference_losses(
@@ -51,7 +51,7 @@ def reference_toggles(
     meet(models, question.graph())
     with quiet(models):
         rows = [
-            [[_toggle_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
+            [[toggle_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
             for model in models
         ]
     answer = torch.tensor(rows, dtype=torch.float64, device=question.x.device)
@@ -68,7 +68,7 @@ def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Ten
     return reached
 
 
-def _toggle_of(model: Model, question: Question, mask: Tensor, node: int) -> tuple[float, float]:
+def toggle_of(model: Model, question: Question, mask: Tensor, node: int) -> tuple[float, float]:
     """Eq. (6) and the own loss for one model, one mask [n] and one node."""
     with_node, without_node = mask.clone(), mask.clone()
     with_node[node], without_node[node] = True, False

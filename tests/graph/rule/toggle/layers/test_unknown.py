@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.graph import toggle_losses
+from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.toggle.balls import draw_rings
 from glasshouse.graph.rule.toggle.masked_graph import coalesce, mask_graph
 from glasshouse.graph.rule.toggle.nets import draw_nets
@@ -34,13 +35,14 @@ class Deep(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         for layer in self.layers:
             x = torch.tanh(layer(x, edge_index))
-        return self.out(x)
+        found: Tensor = self.out(x)
+        return found
 
 
 @pytest.mark.parametrize("hops", ["model", "affected"])
 @pytest.mark.parametrize("kind", [Differences, Spread])
 @pytest.mark.parametrize("memory", [2**17, 2**30])
-def test_all_signals_are_those_of_the_rule(kind: type[nn.Module], hops: str, memory: int) -> None:
+def test_all_signals_are_those_of_the_rule(kind: type[nn.Module], hops: Hops, memory: int) -> None:
     """With a few rows per part, and with all rows in one part."""
     for seed in range(3):
         data = random_data(seed, directed=seed % 2 == 0)
@@ -61,8 +63,9 @@ def test_shared_nets_hold_the_messages_of_disjoint_ones(degrees: int) -> None:
         wanted, own = rings.balls[2].keys, rings.balls[1].keys
         seen = []
         for keys in (None, own):
-            options = {"hops": 1, "degrees": degrees, "counted": degrees == 1, "own": keys}
-            nets = draw_nets(graph, rings.targets, rings.removes, wanted, **options)
+            nets = draw_nets(
+                graph, rings.targets, rings.removes, wanted, hops=1, degrees=degrees, counted=degrees == 1, own=keys
+            )
             rows = nets.target * 80 + nets.node
             assert len(rows.unique()) == len(rows)
             count = torch.bincount(nets.edges[1], minlength=len(rows)) if degrees else torch.zeros(len(rows)).long()
@@ -78,7 +81,7 @@ class Precise(Differences):
     """It answers in another type than it is asked in."""
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        return super().forward(x.double(), edge_index)  # type: ignore[no-any-return]
+        return super().forward(x.double(), edge_index)
 
 
 def test_a_layer_may_answer_in_another_type() -> None:
