@@ -94,7 +94,7 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
     fit_: StackedFit | None = field(default=None, repr=False, compare=False)
 
