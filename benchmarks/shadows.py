@@ -1,8 +1,8 @@
 """Attacks on records by the number of shadow models, from 2 to 64: which is strongest, and which cannot be used.
 
-Run: python benchmarks/shadows.py [--losses FILE.npz ...]. Without files it trains scikit-learn's digits, which takes some
-minutes on two cores. A file holds ``loss`` and ``members``, [models, N] each, the last ``targets`` models being targets,
-and ``labels`` [N]; its name is the name of the data. Writes shadows.md beside itself.
+Run: python benchmarks/shadows.py [--losses FILE.npz ...]. Without files it trains scikit-learn's digits, which takes
+some minutes on two cores. A file holds ``loss`` and ``members``, [models, N] each, the last ``targets`` models being
+targets, and ``labels`` [N]; its name is the name of the data. Writes shadows.md beside itself.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ def main() -> None:
     text = "\n\n".join(
         [
             "# Shadow models: from 2 to 64",
-            "AUC / TPR at 1 % / TPR at 0.1 % FPR in %, mean over targets outside the pool and its standard error, online\n"
-            "(`quantile` has no online form). A dash: the attack refuses so few models, with one line that says how many\n"
-            "it needs.",
+            "AUC / TPR at 1 % / TPR at 0.1 % FPR in %, mean over targets outside the pool and its standard error,\n"
+            "online (`quantile` has no online form). A dash: the attack refuses so few models, with one line that\n"
+            "says how many it needs.",
             *tables,
         ]
     )

@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from glasshouse.arrays import BoolArray, FloatArray
@@ -18,6 +19,9 @@ from glasshouse.randomness import seed_for
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]
 
 _SUREST = 16.0  # log-odds of one in ten million; no leaf holds that many rows
+_STEPS = 50  # Newton needs about six
+_CLOSE = 1e-9  # a step that lowers the mean log loss by less is the last one
+_LEAST = 1e-8
 
 
 class Predictor(Protocol):
@@ -125,10 +129,34 @@ class Linear:
         low, high = np.quantile(rows, [self.tail, 1 - self.tail], axis=0)
         inside = np.clip(rows, low, high)
         centre, width = inside.mean(axis=0), inside.std(axis=0) + 1e-9
-        # few columns and many rows: some steps of Newton with the whole Hessian, in half the memory
-        scaled = _squared((inside - centre) / width).astype(np.float32)
-        fitted = LogisticRegression(C=self.strength, solver="newton-cholesky", max_iter=2000).fit(scaled, members)
-        return _Line(low, high, centre, width, fitted.coef_[0], float(fitted.intercept_[0]))
+        slope = _regression(_squared((inside - centre) / width), members, strength=self.strength)
+        return _Line(low, high, centre, width, slope[:-1], float(slope[-1]))
+
+
+def _regression(columns: FloatArray, members: BoolArray, *, strength: float) -> FloatArray:
+    """Slopes of columns [R, D] and a constant, [D + 1], by Newton's method: few columns, many rows, few steps.
+
+    As scikit-learn's ``LogisticRegression``, whose solvers change the filters of warnings for all threads.
+    """
+    rows = np.column_stack([columns, np.ones(len(columns))])
+    penalty = np.append(np.full(columns.shape[1], 1 / strength), _LEAST)  # none on the constant
+
+    def loss(slope: FloatArray) -> float:
+        odds = rows @ slope
+        return float(np.logaddexp(0, np.where(members, -odds, odds)).sum() + (penalty * slope**2).sum() / 2)
+
+    slope, before = np.zeros(rows.shape[1]), len(rows) * np.log(2)
+    for _ in range(_STEPS):
+        chance = expit(rows @ slope)
+        downhill = rows.T @ (members - chance) - penalty * slope
+        bend = (rows * (chance * (1 - chance))[:, None]).T @ rows + np.diag(penalty)
+        step = cho_solve(cho_factor(bend), downhill)
+        while (after := loss(slope + step)) > before and np.abs(step).max() > _LEAST:
+            step = step / 2
+        if before - after < _CLOSE * len(rows):
+            break
+        slope, before = slope + step, after
+    return slope
 
 
 @dataclass(frozen=True)
