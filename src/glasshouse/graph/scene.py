@@ -6,6 +6,7 @@ import hashlib
 import math
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.models.asking import manners_of, meet, refuse_caches
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.models.node_losses import node_logits
+from glasshouse.graph.models.tensor_memory import Memory
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.training.setting import Setting, check_setting
@@ -49,6 +51,7 @@ class _Pool:
 
     models: tuple[Model, ...]
     kept: dict[str, _Answers] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -180,13 +183,17 @@ class Scene:
         """
         key = (hashlib.sha256(np.packbits(masks).tobytes()).hexdigest(), len(masks), engine, hops)
         if key not in self._answers:
-            found = toggle_losses(
-                self.models, self.data, torch.from_numpy(masks), torch.from_numpy(self.nodes), engine=engine, hops=hops
-            )
+            chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
+            with self.keeping():
+                found = toggle_losses(self.models, self.data, chosen, nodes, engine=engine, hops=hops)
             self._answers[key] = np.asarray(found.cpu().numpy(), dtype=np.float64)
             while len(self._answers) > 1 and not self._fits():
                 del self._answers[next(iter(self._answers))]
         return self._answers[key]
+
+    def keeping(self) -> AbstractContextManager[None]:
+        """Inside this block the graph is sent to a device once, for all questions about the scene's models."""
+        return self._pool.memory.open()
 
     def _fits(self) -> bool:
         """Whether the toggled answers are few and small enough to be kept."""
@@ -238,7 +245,8 @@ class Scene:
         """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""
         labels = self.data.y.cpu().numpy().astype(np.int64)
         if query not in self._pool.kept:
-            self._pool.kept[query] = self._asked(edges, labels)
+            with self.keeping():
+                self._pool.kept[query] = self._asked(edges, labels)
         losses, logits = self._pool.kept[query]
         target, shadows = self._places
         return Evidence(

@@ -4,19 +4,29 @@ import functools
 import gc
 import weakref
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from glasshouse.graph.models import tensor_memory
 from glasshouse.graph.models.edge_values import with_edges
-from glasshouse.graph.models.tensor_memory import on_device, remembered
+from glasshouse.graph.models.gnn import build_gnn
+from glasshouse.graph.models.tensor_memory import Memory, on_device, open_memory, remembered
 from glasshouse.graph.rule.question import ask
+from glasshouse.graph.rule.toggle import toggle_losses
 from tests.graph.simple_graphs import simple_graph
 
 ELSEWHERE = torch.device("meta")
+
+
+@pytest.fixture(autouse=True)
+def memory() -> Iterator[Memory]:
+    """A memory that is open, as during an audit."""
+    kept = Memory()
+    with kept.open():
+        yield kept
 
 
 def test_a_graph_is_sent_to_a_device_once_however_often_it_is_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,10 +80,38 @@ def test_questions_share_the_tensors_of_their_graph() -> None:
     assert first.edge_index is second.edge_index
 
 
-def test_a_tensor_whose_writes_are_not_counted_is_not_remembered() -> None:
+def test_a_tensor_whose_writes_are_not_counted_is_not_remembered(memory: Memory) -> None:
     with torch.inference_mode():
         x = torch.zeros(3)
         assert remembered(x, "sum", lambda: float(x.sum())) == 0
         x += 1
         assert remembered(x, "sum", lambda: float(x.sum())) == 3
-    assert x not in tensor_memory._KNOWN
+    assert x not in memory.known
+
+
+def test_what_numpy_writes_between_two_calls_is_seen() -> None:
+    """The writes are not counted by the tensor, so nothing outlives a call, or the scene that keeps a memory."""
+    values = np.zeros(3, dtype=np.float32)
+    x = torch.from_numpy(values)
+    other = Memory()
+    found = []
+    for kept in (Memory(), other, other):
+        with kept.open(), open_memory():  # the inner one uses the memory that is open
+            found.append(remembered(x, "sum", lambda: float(x.sum())))
+        values += 1
+    assert found == [0, 3, 3]  # one scene goes on with what it knows
+
+
+def test_two_calls_on_an_array_that_was_changed_between_them_ask_about_the_changed_graph(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("glasshouse.graph.models.tensor_memory._OPEN", [])  # no audit
+    data = simple_graph(size=9, edges=14, seed=0)
+    edges = data.edge_index.numpy()
+    mask, nodes = torch.ones(1, 9, dtype=torch.bool), torch.arange(9)
+    model = build_gnn("gcn", features=data.x.shape[1], hidden=4, classes=int(data.y.max()) + 1).eval()
+    for _ in range(2):
+        found = toggle_losses([model], data, mask, nodes)
+        right = toggle_losses([model], data, mask, nodes, engine="reference")
+        torch.testing.assert_close(found, right, atol=1e-5, rtol=1e-5)
+        edges[:, :4] = edges[:, 4:8]

@@ -132,7 +132,8 @@ class GBASE(GraphAttack):
         if self.mode == "offline":
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
             asked = ~scene.shadow_members[:, scene.nodes]
-        samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
+        with scene.keeping():
+            samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
         signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
         odds = logit(self._priors(scene)[scene.nodes])
         posteriors = [

@@ -89,26 +89,27 @@ class GStacked(StackedParameters, GraphAttack):
         """The same attack with its posterior learned from the scene's pool; it does not look at the target."""
         if self.fit_ is not None:
             return self
-        pool = ask_pool(
-            scene,
-            mode=self.mode,
-            samples=self.samples[0],
-            targets=self.targets,
-            sampled_models=self.sampled_models,
-            engine=self.engine,
-            seed=self.seed,
-            without=tuple(self.without),
-        )
-        found = learn(
-            pool,
-            parameters=self._parameters,
-            samples=self.samples[1:],
-            learners=self._learners,
-            early=dataclasses.replace(self, boosted=self.early)._learners,
-            folds=self._fold_of(int(scene.data.num_nodes)),
-            seed=self.seed,
-            jobs=self.jobs,
-        )
+        with scene.keeping():
+            pool = ask_pool(
+                scene,
+                mode=self.mode,
+                samples=self.samples[0],
+                targets=self.targets,
+                sampled_models=self.sampled_models,
+                engine=self.engine,
+                seed=self.seed,
+                without=tuple(self.without),
+            )
+            found = learn(
+                pool,
+                parameters=self._parameters,
+                samples=self.samples[1:],
+                learners=self._learners,
+                early=dataclasses.replace(self, boosted=self.early)._learners,
+                folds=self._fold_of(int(scene.data.num_nodes)),
+                seed=self.seed,
+                jobs=self.jobs,
+            )
         return dataclasses.replace(self, fit_=found)
 
     def learned(self, scene: Scene) -> Learned:
@@ -125,7 +126,8 @@ class GStacked(StackedParameters, GraphAttack):
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes."""
         known = self.learned(scene)
-        odds, unlikeness = known.posterior_of(scene, self.prior)
+        with scene.keeping():
+            odds, unlikeness = known.posterior_of(scene, self.prior)
         scores = self._scores(odds, known.share)[scene.nodes]
         each, shared = known.queries  # all nodes are queried, audited or not
         elsewhere = round(each * (len(odds) - len(scene.nodes)))

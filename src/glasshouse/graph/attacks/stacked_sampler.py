@@ -40,7 +40,8 @@ class StackedSampler:
         """Masks [M, n]."""
         attack = self.attack or _attack(request).tuned(scene)
         known = attack.learned(scene)
-        found = known.posterior_of(scene, request.prior)
+        with scene.keeping():
+            found = known.posterior_of(scene, request.prior)
         odds = with_prior(found.odds, share=known.share, prior=request.prior)
         uniform = generator(request.seed, "stacked").random((request.samples, len(odds)))
         return Samples(np.asarray(uniform < expit(odds)), queries=known.queries.total(len(odds)))

@@ -1,23 +1,72 @@
-"""What was computed from a tensor of a graph once, such as its copy on a GPU: kept as long as the tensor lives."""
+"""What was computed from a tensor of a graph once, such as its copy on a GPU: kept while a memory is open.
+
+A tensor counts the writes to it, but an array of numpy may share its values, and writes to that are not counted. So
+nothing is kept for longer than one audit: a memory belongs to a scene, or to one call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["on_device", "remembered"]
+__all__ = ["Memory", "on_device", "open_memory", "remembered"]
 
 T = TypeVar("T")
 
-_KNOWN: Any = WeakTensorKeyDictionary()  # tensor -> its version, and what is known by name
+
+class Memory:
+    """What is known about tensors, each by a weak reference; used by `remembered` while it is open.
+
+    Example:
+        >>> x = torch.ones(3)
+        >>> memory = Memory()
+        >>> with memory.open():
+        ...     remembered(x, "sum", lambda: float(x.sum())), remembered(x, "sum", lambda: -1.0)
+        (3.0, 3.0)
+        >>> remembered(x, "sum", lambda: -1.0)  # not open
+        -1.0
+    """
+
+    def __init__(self) -> None:
+        self.known: Any = WeakTensorKeyDictionary()  # tensor -> its version, and what is known by name
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Use it inside the block."""
+        _OPEN.append(self)
+        try:
+            yield
+        finally:
+            _OPEN.remove(self)
+
+
+_OPEN: list[Memory] = []
+
+
+@contextmanager
+def open_memory() -> Iterator[None]:
+    """Let one call remember: in the memory that is open, or in one of its own.
+
+    Example:
+        >>> with open_memory():
+        ...     x = torch.ones(3)
+        ...     on_device(x, torch.device("meta")) is on_device(x, torch.device("meta"))
+        True
+    """
+    if _OPEN:
+        yield
+        return
+    with Memory().open():
+        yield
 
 
 def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
-    """What ``make`` returns, which must follow from the tensor alone; it is called once per tensor and name.
+    """What ``make`` returns, which must follow from the tensor alone; called once per tensor and name in a memory.
 
     A tensor that was written to is another one. The result must not hold the tensor itself, or neither would ever go.
 
@@ -28,18 +77,18 @@ def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
 
     Example:
         >>> x = torch.ones(3)
-        >>> remembered(x, "sum", lambda: float(x.sum())), remembered(x, "sum", lambda: -1.0)
-        (3.0, 3.0)
-        >>> _ = x.add_(1)
-        >>> remembered(x, "sum", lambda: float(x.sum()))
-        6.0
+        >>> with open_memory():
+        ...     first = remembered(x, "sum", lambda: float(x.sum()))
+        ...     _ = x.add_(1)
+        ...     first, remembered(x, "sum", lambda: float(x.sum()))
+        (3.0, 6.0)
     """
-    if tensor.is_inference():  # its writes are not counted
+    if not _OPEN or tensor.is_inference():  # writes to an inference tensor are not counted
         return make()
-    version, known = _KNOWN.get(tensor, (None, {}))
+    version, known = _OPEN[-1].known.get(tensor, (None, {}))
     if version != tensor._version:
         known = {}
-        _KNOWN[tensor] = (tensor._version, known)
+        _OPEN[-1].known[tensor] = (tensor._version, known)
     if name not in known:
         known[name] = make()
     found: T = known[name]
@@ -47,7 +96,7 @@ def remembered(tensor: Tensor, name: Hashable, make: Callable[[], T]) -> T:
 
 
 def on_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor itself, or its one copy on another device: features and edges are not sent there for every query.
+    """The tensor itself, or its copy on another device, one per memory: features are not sent there for every query.
 
     Args:
         tensor: of a graph.
@@ -57,7 +106,8 @@ def on_device(tensor: Tensor, device: torch.device) -> Tensor:
         >>> x = torch.ones(3)
         >>> on_device(x, torch.device("cpu")) is x
         True
-        >>> on_device(x, torch.device("meta")) is on_device(x, torch.device("meta"))
+        >>> with open_memory():
+        ...     on_device(x, torch.device("meta")) is on_device(x, torch.device("meta"))
         True
     """
     if str(device) == "cuda":

@@ -11,6 +11,7 @@ from torch import Tensor
 from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import meet, quiet
 from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.models.tensor_memory import open_memory
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.reference import reference_toggles
 from glasshouse.graph.rule.toggle.batching import by_shape
@@ -83,6 +84,20 @@ def toggle_answers(
     """
     if engine == "reference":
         return reference_toggles(models, data, masks, nodes, hops=hops)
+    with open_memory():
+        return _toggle_answers(models, data, masks, nodes, engine=engine, hops=hops, memory=memory)
+
+
+def _toggle_answers(
+    models: Sequence[Model],
+    data: Any,
+    masks: Tensor,
+    nodes: Tensor,
+    *,
+    engine: str,
+    hops: Hops,
+    memory: int | None,
+) -> Toggles:
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
     budget = default_memory(question.x.device) if memory is None else memory
     shape = (2, len(models), len(question.masks), len(question.nodes))
