@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.toggle import registry, toggle_losses
+from glasshouse.graph.rule.toggles import Toggles
 from tests.graph.random_graphs import FEATURES, random_models
 
 
@@ -20,8 +20,8 @@ class Zeros:
     def seconds(self, models: Sequence[Model], question: Question) -> float:
         return 0.0
 
-    def signals(self, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
-        return torch.zeros(len(models), 1, len(question.nodes), dtype=torch.float64)
+    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+        return Toggles(*torch.zeros(2, len(models), 1, len(question.nodes), dtype=torch.float64))
 
 
 def test_the_fastest_engine_is_taken_and_one_that_cannot_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
