@@ -21,8 +21,7 @@ class Zeros:
         return 0.0
 
     def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
-        zeros = torch.zeros(len(models), 1, len(question.nodes), dtype=torch.float64)
-        return Toggles(zeros, zeros)
+        return Toggles(*torch.zeros(2, len(models), 1, len(question.nodes), dtype=torch.float64))
 
 
 def test_the_fastest_engine_is_taken_and_one_that_cannot_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
