@@ -75,7 +75,8 @@ def main() -> None:
     text = f"""# Scoring: RMIA and regressed against BASE
 
 N = Z = {options.records:,}, K = {options.models}; {machine}.
-Processor time in one process, medians of five runs (one for the slow ones); peak memory beyond the evidence itself, by tracemalloc.
+Processor time in one process, medians of five runs (one for the slow ones). Peak memory beyond the evidence itself, by
+tracemalloc.
 
 | what | figure | limit |
 | --- | --- | --- |
