@@ -106,10 +106,9 @@ def cross_fit(
             done(1)
         return predictor, odds
 
-    # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn changes the
-    # filters of warnings in every fit, which is not safe in threads, so they are put back
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*sklearn.utils.parallel")
+    # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
+    # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
+    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True):
         made = list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(*part) for part in parts))
     found = dict(zip(parts, made, strict=True))
     held_out = {name: np.empty(members.shape) for name in learners}
