@@ -17,7 +17,7 @@ from glasshouse.attacks.prior import learned_posterior, prior_weights, with_prio
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.stacking.features import record_features
-from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
+from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
@@ -25,6 +25,7 @@ from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, part_o
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin, margin_to_loss
+from glasshouse.progress import open_bar
 
 __all__ = ["Stacked", "StackedFit"]
 
@@ -134,15 +135,19 @@ class Stacked(StackedParameters, Attack):
                 rows = np.empty((len(members), *features.shape), dtype=np.float32)  # [T, N, F], most of the memory
             rows[number], plain[number] = features, base.log_odds(target)
         assert rows is not None  # noqa: S101 (for the type checker: a plan has targets)
-        fit = cross_fit(
-            rows,
-            members,
-            groups=plan.groups,
-            folds=self._fold_of(evidence.records),
-            learners=self._learners,
-            seed=self.seed,
-            jobs=self.jobs,
-        )
+        folds, learners = self._fold_of(evidence.records), self._learners
+        total = count_fits(plan.groups, folds, list(learners))
+        with open_bar(total=total, label="Learning from simulated targets", unit="fits") as done:
+            fit = cross_fit(
+                rows,
+                members,
+                groups=plan.groups,
+                folds=folds,
+                learners=learners,
+                seed=self.seed,
+                jobs=self.jobs,
+                done=done,
+            )
         line = Calibrated.to(plain, members)
         plain = line.log_odds(plain)
         part = part_of_simple(fit.held_out, plain, members)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_limits
 
 from glasshouse.arrays import BoolArray, FloatArray
@@ -18,6 +19,7 @@ from glasshouse.randomness import seed_for
 
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]
 
+_BLOCK = 16_384  # rows that are judged at once: they stay in the cache, and copies of them are small
 _SUREST = 16.0  # log-odds of one in ten million; no leaf holds that many rows
 _STEPS = 50  # Newton needs about six
 _CLOSE = 1e-9  # a step that lowers the mean log loss by less is the last one
@@ -100,9 +102,12 @@ class _Trees:
     fitted: Sequence[Any]
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
+        found = np.empty(len(rows))
         with threadpool_limits(1, user_api="openmp"):
-            odds = [one.decision_function(rows) for one in self.fitted]
-        return np.asarray(np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0))
+            for block in gen_batches(len(rows), _BLOCK):  # scikit-learn makes a copy in double precision
+                odds = [one.decision_function(rows[block]) for one in self.fitted]
+                found[block] = np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,8 +174,11 @@ class _Line:
     constant: float
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
-        scaled = (np.clip(rows, self.low, self.high) - self.centre) / self.width
-        return np.asarray(_squared(scaled) @ self.slope + self.constant)
+        found = np.empty(len(rows))
+        for block in gen_batches(len(rows), _BLOCK):
+            scaled = (np.clip(rows[block], self.low, self.high) - self.centre) / self.width
+            found[block] = _squared(scaled) @ self.slope + self.constant
+        return found
 
 
 def _squared(scaled: FloatArray) -> FloatArray:

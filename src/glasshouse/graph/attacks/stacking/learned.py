@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -144,8 +144,8 @@ class Learned:
         clear = clearly_finds(self.rounds[0].held_out, self.pool.members[self.pool.plan.targets])
         return [panel[:, 0] for panel in self.pool.plan.panels[: None if clear else 1]]
 
-    def simulated(self) -> FloatArray:
-        """Features [T, n, F] of every simulated target in the next round."""
+    def simulated(self, done: Callable[[int], None] | None = None) -> FloatArray:
+        """Features [T, n, F] of every simulated target in the next round; ``done`` is called after each."""
         pool, number = self.pool, len(self.rounds)
         rows = []
         for index, k in enumerate(pool.plan.targets.tolist()):
@@ -156,6 +156,8 @@ class Learned:
                 sampled = pool.under_masks(pool.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
             signals = pool.target_signals(plain, sampled, references, odds, pool.shadow_features[index])
             rows.append(pool.rows(signals))
+            if done is not None:
+                done(1)
         return np.stack(rows)
 
     def _masks(self, odds: FloatArray, number: int, who: str) -> BoolArray:
@@ -190,11 +192,11 @@ def learn(
     targets, groups = pool.plan.targets, pool.plan.groups
     known = Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
     rounds = [*[early] * len(samples), learners]
-    total = sum(count_fits(groups, folds, list(each)) for each in rounds)
-    with open_bar(total=total, label="Learning from simulated targets", unit="fits") as done:
+    total = sum(len(targets) + count_fits(groups, folds, list(each)) for each in rounds)
+    with open_bar(total=total, label="Learning from simulated targets", unit="steps") as done:
         for number, each in enumerate(rounds):
             fit = cross_fit(
-                known.simulated(),
+                known.simulated(done),
                 pool.members[targets],
                 groups=groups,
                 folds=folds,
