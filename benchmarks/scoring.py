@@ -57,8 +57,8 @@ def measure(records: int, models: int) -> dict[str, float]:
         "base_seconds": base,
         "rmia_ratio": seconds(lambda: RMIA().score(evidence)) / base,
         "rmia_other_population_ratio": seconds(lambda: RMIA().score(evidence, others)) / base,
-        "regressed_ratio": seconds(lambda: Regressed().score(evidence), repeats=1) / base,
-        "rmia_offline_ratio": seconds(lambda: RMIA(mode="offline").score(evidence), repeats=1) / base,
+        "regressed_ratio": seconds(lambda: Regressed().score(evidence), repeats=3) / base,
+        "rmia_offline_ratio": seconds(lambda: RMIA(mode="offline").score(evidence), repeats=3) / base,
         "evidence_megabytes": size / 2**20,
         "rmia_memory_multiple": peak_bytes(lambda: RMIA().score(evidence, others)) / size,
     }

@@ -164,7 +164,7 @@ def test_adult_end_to_end_by_the_same_three_lines(real_data: Path, monkeypatch: 
     trainer: Any = {"sklearn": boosted, "torch": plain}[kind]
 
     model = trainer(population, members, seed=1)
-    result = audit(population, model=model, members=members, trainer=trainer, attacks=["base"], shadows=4)
+    result = audit(population, model=model, members=members, trainer=trainer, attacks=PAPER, shadows=4)
     metrics = result.outcomes["base"].metrics
 
     assert metrics is not None

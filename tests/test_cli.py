@@ -76,7 +76,7 @@ def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: P
     done = in_a_process("audit", "--out", "run", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "synthetic" in done.stdout
-    for name in ("base", "lira", "rmia", "classifier", "g-classifier", "g-base-mia"):
+    for name in ("base", "lira", "rmia", "classifier", "g-classifier", "g-base-mia", "g-stacked"):
         assert name in done.stdout
     assert "Next, audit a real one" in done.stdout
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
@@ -234,7 +234,7 @@ def test_a_saved_run_is_reported_again_where_asked(evidence: Path) -> None:
     done = glasshouse("report", "run", "--out", "again.html", folder=folder)
     assert done.returncode == 0, done.stderr
     assert str(folder / "again.html") in done.stdout
-    assert "the strongest of 3 attacks on simulated targets" in (folder / "again.html").read_text()
+    assert "the strongest of 4 attacks on simulated targets" in (folder / "again.html").read_text()
     (folder / "run" / "metrics.json").write_text("{")
     broken = glasshouse("report", "run", "--out", "never.html", folder=folder)
     assert broken.returncode == 2

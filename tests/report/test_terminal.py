@@ -25,7 +25,7 @@ def test_the_terminal_shows_attacks_records_and_verdict() -> None:
     text = printed()
     assert "TPR at 1.0 % FPR" in text
     assert "Records most at risk" in text
-    assert "the strongest of 3 attacks on simulated targets" in text.replace("\n", " ")
+    assert "the strongest of 4 attacks on simulated targets" in text.replace("\n", " ")
     assert "[red]" in text  # markup in an id is shown, not obeyed
 
 

@@ -24,6 +24,7 @@ from glasshouse.evaluation.best import pick_best
 from glasshouse.population import random_subsets
 from glasshouse.report import read_run, render_html
 from glasshouse.result import AuditResult
+from tests.strategies import PAPER
 from tests.test_benchmarks import benchmark
 
 ESTIMATORS = benchmark("estimators").estimators(20)
@@ -52,7 +53,7 @@ def audited(estimator: Any, **options: Any) -> AuditResult:
 
 @pytest.fixture(scope="module")
 def nearest() -> AuditResult:
-    return audited(KNeighborsClassifier(n_neighbors=1))
+    return audited(KNeighborsClassifier(n_neighbors=1), attacks=PAPER)
 
 
 def test_tied_scores_speak_of_the_first_rate_that_can_be_reached(nearest: AuditResult) -> None:

@@ -55,7 +55,8 @@ class QuantileRegression(Attack):
 
     The paper trains no shadow models: a network learns the quantiles from the record itself (an image, say), on records
     that the target did not train on. Evidence has losses and no features. So here what is known about a record is its
-    label and what its out-models answer, and the non-members are those of simulated targets, not of the target.
+    label and what its out-models answer, and the non-members are those of simulated targets, not of the target. Where a
+    model is only right or wrong, as a full tree, it is weaker than the loss threshold.
 
     Args:
         seed: seed of the draw of the answers that it learns from, if there are very many.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 from dataclasses import dataclass, field
 
@@ -132,6 +133,7 @@ def test_every_fit_is_reported(jobs: int) -> None:
 
 def test_a_user_who_stops_it_does_not_wait_for_the_fits() -> None:
     ended = threading.Event()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # another test may have changed it
 
     class Endless(Watched):
         def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
@@ -154,3 +156,4 @@ def test_a_user_who_stops_it_does_not_wait_for_the_fits() -> None:
         assert not ended.is_set()
     finally:
         ended.set()
+        signal.signal(signal.SIGINT, before)

@@ -58,11 +58,13 @@ def coalesce(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
 
 
 def coalesced(edge_index: Tensor, size: int, dtype: torch.dtype) -> Edges:
-    """`coalesce`, done once for all questions about a graph.
+    """`coalesce`, done once for all questions about a graph in one memory.
 
     Example:
+        >>> from glasshouse.graph.models.tensor_memory import open_memory
         >>> edges = torch.tensor([[1, 0], [0, 1]])
-        >>> coalesced(edges, 2, torch.float32) is coalesced(edges, 2, torch.float32)
+        >>> with open_memory():
+        ...     coalesced(edges, 2, torch.float32) is coalesced(edges, 2, torch.float32)
         True
     """
     return remembered(edge_index, ("coalesced", size, dtype), lambda: coalesce(edge_index, size, dtype))
