@@ -12,7 +12,7 @@ from glasshouse.attacks import BASE, RMIA
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.evaluation import auc
 from glasshouse.evidence import Mode
-from glasshouse.numerics import area_under_roc, log_mean_exp
+from glasshouse.numerics import log_mean_exp
 from tests.strategies import gaussian_evidence
 
 
@@ -74,18 +74,3 @@ def test_the_pick_is_that_of_a_search_without_any_shortcut(records: int, models:
         scale, a = BASE(mode="offline").tuned(evidence).scale, RMIA(mode="offline").tuned(evidence).offline_a
         assert scale == slow_best_share(evidence, statistic_of, "offline")
         assert a == slow_best_share(evidence, mixed, "offline")
-
-
-def test_in_a_large_pool_most_numbers_are_judged_by_some_of_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    evidence, _ = gaussian_evidence(records=20_000, models=16, shift=1.0, seed=3, difficulty=2.0)
-    judged: list[int] = []
-
-    def counted(scores: FloatArray, members: BoolArray) -> float:
-        judged.append(len(scores))
-        return area_under_roc(scores, members)
-
-    monkeypatch.setattr("glasshouse.attacks.tuning.area_under_roc", counted)
-    best_share(evidence, statistic_of, mode="offline", name="scale")
-    numbers = len([size for size in judged if size < 20_000]) // 16
-    assert numbers >= 20  # both grids
-    assert sum(judged) < 0.6 * numbers * 16 * 20_000
