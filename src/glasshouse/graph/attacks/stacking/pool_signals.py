@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
@@ -26,6 +27,7 @@ from glasshouse.graph.attacks.stacking.features import (
 )
 from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
 from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.rule.toggle import engine_names
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 
@@ -62,6 +64,8 @@ class PoolSignals:
         sampled: the answers of the sampled models under these masks, [S, M, n] each.
         mode: ``"online"`` or ``"offline"``.
         engine: see `toggle_losses`.
+        settled: the engine for questions about the pool's own models: that of the first question, which is the largest.
+            Each smaller one alone might seem not to be worth compiling for.
         without: signals that are left out.
     """
 
@@ -76,6 +80,7 @@ class PoolSignals:
     sampled: SampledAnswers
     mode: Mode
     engine: str
+    settled: str
     without: tuple[str, ...]
 
     def is_of(self, data: Data, shadows: Sequence[Model], members: BoolArray) -> bool:
@@ -100,7 +105,8 @@ class PoolSignals:
         """Ask about a target's own training sets [M, n]: the target, and those references that are sampled models."""
         rows = np.intersect1d(references, self.sampled_models)
         models = [target, *[self.shadows[k] for k in rows.tolist()]]
-        answers = sampled_answers(models, self.data, masks, engine=self.engine)
+        own = any(target is shadow for shadow in self.shadows)
+        answers = sampled_answers(models, self.data, masks, engine=self.settled if own else self.engine)
         return SampledSignals(answers.of([0]), rows, answers.of(range(1, len(models))))
 
     def target_signals(
@@ -189,6 +195,8 @@ def ask_pool(
         chosen = np.union1d(plan.targets, more)
     share = np.full(members.shape[1], members.mean())
     masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
+    asked = [shadows[k] for k in chosen.tolist()]
+    settled = _settled(asked, data, masks) if engine == "auto" else engine
     return PoolSignals(
         data=data,
         shadows=shadows,
@@ -198,8 +206,15 @@ def ask_pool(
         sampled_models=chosen,
         plain=plain_answers(scene)[1],
         masks=masks,
-        sampled=sampled_answers([shadows[k] for k in chosen.tolist()], data, masks, engine=engine),
+        sampled=sampled_answers(asked, data, masks, engine=settled),
         mode=mode,
         engine=engine,
+        settled=settled,
         without=without,
     )
+
+
+def _settled(models: Sequence[Model], data: Data, masks: BoolArray) -> str:
+    """The engine that all of the models get for a question about all nodes; ``"auto"`` if they get several."""
+    names = set(engine_names(models, data, torch.from_numpy(masks), torch.arange(int(data.num_nodes))))
+    return names.pop() if len(names) == 1 else "auto"
