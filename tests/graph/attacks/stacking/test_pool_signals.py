@@ -1,7 +1,12 @@
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
+import numpy as np
+import pytest
+
+from glasshouse.graph.attacks.stacking import pool_signals
+from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
 from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
 from glasshouse.graph.scene import Scene
 from tests.graph.scenes import trained_scene
@@ -51,3 +56,24 @@ def test_a_shadow_model_in_the_targets_place_answers_as_any_target_does() -> Non
     (plain, sampled), (asked_plain, asked_sampled) = pool.of_shadow(1), pool.of_target(other)
     assert (plain.whole == asked_plain.whole).all()
     assert np.allclose(sampled.target.signal, asked_sampled.target.signal)
+
+
+@pytest.mark.parametrize(("names", "settled"), [(["packed"], "packed"), (["layered", "packed"], "auto")])
+def test_the_pools_models_keep_the_engine_of_the_first_question_and_a_target_gets_its_own(
+    monkeypatch: pytest.MonkeyPatch, names: list[str], settled: str
+) -> None:
+    """A target may be of another kind, which the pool's engine cannot answer for."""
+    used: list[str] = []
+
+    def answers(*given: Any, engine: str, **options: Any) -> SampledAnswers:
+        used.append(engine)
+        return sampled_answers(*given, engine=engine, **options)
+
+    monkeypatch.setattr(pool_signals, "sampled_answers", answers)
+    monkeypatch.setattr(pool_signals, "engine_names", lambda *_: names)
+    scene = trained_scene()
+    pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
+    references = pool.plan.references[0][:, 0]
+    pool.under_masks(scene.shadows[0], pool.masks, references)
+    pool.under_masks(scene.target, pool.masks, references)
+    assert used == [settled, settled, "auto"]
