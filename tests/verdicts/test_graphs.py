@@ -333,3 +333,13 @@ def test_a_network_of_ones_own_may_train_on_a_dict_or_on_probabilities() -> None
     )
     for one, other in zip(plain.parameters(), wrapped.parameters(), strict=True):
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.int64, torch.float16])
+def test_features_of_another_type_than_our_trainer_has_are_refused_before_anything_is_trained(
+    kind: torch.dtype,
+) -> None:
+    data = DATA.clone()
+    data.x = data.x.to(kind)
+    with pytest.raises(InputError, match=rf"^data\.x: is {kind}, and GNNTrainer trains in torch\.float32"):
+        audit(data, trainer=GNNTrainer(device="cpu"))

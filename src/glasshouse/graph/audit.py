@@ -141,6 +141,8 @@ def audit(
     owner = _owner(data, model, trainer, setting)
     if shadow_trainer is not None:
         check_trainer(shadow_trainer, place="shadow_trainer")
+    if isinstance(shadow_trainer or owner, GNNTrainer) and data.x.dtype != torch.float32:
+        raise InputError(f"data.x: is {data.x.dtype}, and GNNTrainer trains in torch.float32. Pass data.x.float().")
     seen = data if known_graph is None else known_graph
     names = getattr(data, "ids", None) if ids is None else ids
     # a first scene without models checks nodes and ids before the long work
