@@ -11,6 +11,8 @@ from sklearn.tree import DecisionTreeClassifier
 from glasshouse import InputError, Population, audit
 from glasshouse.attacks import Stacked
 from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.graph import GNNTrainer, GStacked, citation_graph
+from glasshouse.graph import audit as graph_audit
 from glasshouse.population import random_subsets
 from glasshouse.training import SklearnTrainer
 
@@ -54,3 +56,20 @@ def test_what_such_a_pool_lacks_is_said_before_training_with_what_to_do() -> Non
     with pytest.raises(InputError, match=r"out-model.*smaller share \(fraction\), or mode online"):
         audit(population(), **given, attacks=["stacked"], mode="offline", fraction=0.9)
     assert not trainings
+
+
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_the_default_of_graphs_takes_them_too(share: float) -> None:
+    """Some nodes have no in-model, or no out-model, among the references of a simulated target."""
+    result = graph_audit(
+        citation_graph(nodes=120, classes=3, seed=0),
+        trainer=GNNTrainer(hidden=4, epochs=5, device="cpu"),
+        attacks=[GStacked(prior=share, samples=(2, 2), boosted=SMALL, early=SMALL)],
+        shadows=6,
+        fraction=share,
+        prior=share,
+        fprs=[0.1],
+        progress=False,
+    )
+    assert not result.left_out
+    assert np.isfinite(result.outcomes["g-stacked"].scores).all()

@@ -160,9 +160,9 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
     found |= {f"sampled {name}": value for name, value in record_features(sampled, mode=mode).items()}
     gain, gains = signals.target.gain[0], signals.references.gain
     found["gain"] = gain
-    found["gain over outside"] = gain - moments(gains, ~signals.members).mean
+    found["gain over outside"] = gain - _mean_gain(gains, ~signals.members)
     if mode == "online":
-        found["gain over inside"] = gain - moments(gains, signals.members).mean
+        found["gain over inside"] = gain - _mean_gain(gains, signals.members)
     odds = gbase_odds(signals, mode)  # [M, n]
     found["g-base"], found["g-base odds"] = expit(odds).mean(axis=0), odds.mean(axis=0)
     found["neighbours' g-base"] = context.mean(found["g-base"], alone=0.5)
@@ -189,6 +189,11 @@ def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:
     target, references = signals.target.signal[0], signals.references.signal  # [M, n], [S, M, n]
     rows = [-target[i] - log_mean_exp(-references[:, i], where=asked) for i in range(len(target))]
     return np.stack(rows)
+
+
+def _mean_gain(gains: FloatArray, who: BoolArray) -> FloatArray:
+    """[n] mean of the gains [S, n] over one side; over all models for a node that has none on this side."""
+    return moments(gains, who | ~who.any(axis=0)).mean
 
 
 def _surprise(single: Features) -> FloatArray:

@@ -18,7 +18,7 @@ from glasshouse.graph.rule.question import Question
 
 __all__ = ["audit_values"]
 
-# An audit asks about its target and about eight simulated ones, each with about nine models. The real number of models
+# An attack asks about its target and about eight simulated ones, each with about nine models. The real number of models
 # is not used: simulated targets have fewer references than the target, and should get the same engine.
 _QUESTIONS, _MODELS = 9, 9
 _BLACK_BOX_WIDTH = 64
