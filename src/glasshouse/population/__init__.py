@@ -1,0 +1,20 @@
+"""The population: records with stable ids and labels, and the draws of those that train a model."""
+
+from glasshouse.population.draws import complementary_halves, random_subsets, share_size
+from glasshouse.population.ids import as_ids, as_members, first_of
+from glasshouse.population.population import Population, check_population, select
+from glasshouse.population.protocol import AnyPopulation, as_population
+
+__all__ = [
+    "AnyPopulation",
+    "Population",
+    "as_ids",
+    "as_members",
+    "as_population",
+    "check_population",
+    "complementary_halves",
+    "first_of",
+    "random_subsets",
+    "select",
+    "share_size",
+]
