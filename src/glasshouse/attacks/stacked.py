@@ -20,7 +20,7 @@ from glasshouse.attacks.stacking.features import record_features
 from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
-from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
+from glasshouse.attacks.stacking.plan import ENOUGH, TargetPlan, plan_targets
 from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, part_of_simple
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence
@@ -125,7 +125,7 @@ class Stacked(StackedParameters, Attack):
         """The same attack with its posterior learned from this pool; it does not look at the target's losses."""
         if self.fit_ is not None:
             return self
-        plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed)
+        plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         members = evidence.shadow_members[plan.targets]
         base = BASE(mode=self.mode).tuned(evidence)
         plain, rows = np.empty(members.shape), None

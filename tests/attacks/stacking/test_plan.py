@@ -37,3 +37,16 @@ def test_a_pool_without_pairs_holds_each_model_out_by_itself() -> None:
 def test_too_small_a_pool_is_refused() -> None:
     with pytest.raises(InputError, match="train 4 or more"):
         plan_targets(complementary_halves(10, models=2, seed=0), targets=16, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("models", "enough", "wanted"), [(8, 320, 8), (8, 319, 4), (16, 639, 8), (16, 200, 5), (16, 40, 4), (6, 10, 6)]
+)
+def test_of_many_records_fewer_models_play_the_target(models: int, enough: int, wanted: int) -> None:
+    """One of each pair, then fewer pairs; four groups stay, and a pool of fewer than four pairs plays in full."""
+    members = complementary_halves(40, models=models, seed=0)
+    plan = plan_targets(members, targets=16, seed=0, enough=enough)
+    assert len(plan.targets) == wanted
+    assert len(np.unique(plan.groups)) == min(4, models // 2)
+    if wanted < models:
+        assert len(set((plan.targets // 2).tolist())) == wanted  # no two of a pair

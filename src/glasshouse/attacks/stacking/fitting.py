@@ -33,6 +33,7 @@ class CrossFit:
         held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
         learner: the learner in use, with the smallest log loss on held-out targets; ``"all"`` is the mean of all.
         log_loss: log loss of every learner.
+        jobs: number of predictors that judge a new target in parallel; -1 for one per core.
     """
 
     predictors: Mapping[str, tuple[tuple[Predictor, ...], ...]]
@@ -40,6 +41,7 @@ class CrossFit:
     held_out: FloatArray
     learner: str
     log_loss: Mapping[str, float]
+    jobs: int = 1
 
     @property
     def steady(self) -> str:
@@ -56,7 +58,8 @@ class CrossFit:
             at = self.folds == fold
             if at.any():
                 chosen = rows[at]
-                found[at] = np.mean([one.log_odds(chosen) for one in together], axis=0)
+                each = Parallel(n_jobs=self.jobs, prefer="threads")(delayed(one.log_odds)(chosen) for one in together)
+                found[at] = np.mean(list(each), axis=0)
         return found
 
 
@@ -127,6 +130,7 @@ def cross_fit(
         held_out=held_out[best],
         learner=best,
         log_loss=loss,
+        jobs=jobs,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -12,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import gen_batches
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.randomness import seed_for
@@ -93,8 +94,14 @@ class Boosted:
             random_state=seed % 2**32,
         )
         # one thread: several add up in an order that changes from run to run, and so do the last bits
-        with threadpool_limits(1, user_api="openmp"):
+        with _thread_counts().limit(limits=1, user_api="openmp"):
             return made.fit(rows, members)
+
+
+@functools.cache
+def _thread_counts() -> ThreadpoolController:
+    """The libraries whose threads are counted, found once: looking for them takes longer than judging a few rows."""
+    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class _Trees:
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
         found = np.empty(len(rows))
-        with threadpool_limits(1, user_api="openmp"):
+        with _thread_counts().limit(limits=1, user_api="openmp"):
             for block in gen_batches(len(rows), _BLOCK):  # scikit-learn makes a copy in double precision
                 odds = [one.decision_function(rows[block]) for one in self.fitted]
                 found[block] = np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0)

@@ -13,7 +13,7 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
 from glasshouse.attacks.regression import record_folds
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
-from glasshouse.attacks.stacking.plan import plan_targets
+from glasshouse.attacks.stacking.plan import ENOUGH, plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.evidence.simulation import check_simulation
@@ -75,7 +75,7 @@ class StackedParameters:
     def check(self, members: BoolArray) -> None:
         """Refuse a pool, members [K, N], with too few models to simulate targets, or too few out-models offline."""
         check_simulation(len(members))
-        plan = plan_targets(members, targets=self.targets, seed=self.seed)
+        plan = plan_targets(members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         columns = np.arange(members.shape[1])
         lost = sum(members[rows, columns].all(axis=0) for rows in plan.references)  # [N] targets without out-models
         if self.mode == "offline" and np.any(lost):

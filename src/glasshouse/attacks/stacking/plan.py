@@ -11,9 +11,10 @@ from glasshouse.arrays import BoolArray
 from glasshouse.evidence.simulation import check_simulation, reference_rows
 from glasshouse.randomness import generator
 
-__all__ = ["TargetPlan", "plan_targets"]
+__all__ = ["ENOUGH", "TargetPlan", "plan_targets"]
 
 _GROUPS = 4  # held out in turn; more groups need more fits and are hardly better
+ENOUGH = 100_000  # pairs of a simulated target and a record: more of them cost time and memory and teach little
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,13 +35,15 @@ class TargetPlan:
     panels: tuple[NDArray[np.intp], ...]
 
 
-def plan_targets(members: BoolArray, *, targets: int, seed: int) -> TargetPlan:
+def plan_targets(members: BoolArray, *, targets: int, seed: int, enough: int | None = None) -> TargetPlan:
     """Choose simulated targets, in pairs where the pool has pairs.
 
     Args:
         members: [K, N] members of each shadow model.
         targets: how many play the target, at most; in small pools all models do.
         seed: seed of the choice.
+        enough: how many pairs of a simulated target and a record are enough. With more of them fewer models play the
+            target: one of each pair, then fewer pairs, but at least four.
 
     Example:
         >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
@@ -61,6 +64,10 @@ def plan_targets(members: BoolArray, *, targets: int, seed: int) -> TargetPlan:
                 rows[each] = reference_rows(members, each)
                 key = rows[each].tobytes() if rows[each].shape[1] == 1 else bytes([each % 256, each // 256])
                 sets.setdefault(key, []).append(each)
+    if enough is not None and len(rows) * members.shape[1] > enough and len(sets) >= _GROUPS:
+        kept = list(sets)[: max(_GROUPS, enough // members.shape[1])]
+        sets = {key: sets[key][:1] for key in kept}
+        rows = {k: rows[k] for together in sets.values() for k in together}
     group = {k: number % _GROUPS for number, together in enumerate(sets.values()) for k in together}
     chosen = np.array(sorted(rows))
     alike = [rows[together[0]] for together in sets.values() if rows[together[0]].shape[1] == 1]

@@ -64,9 +64,9 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
-    samples: tuple[int, ...] = (8, 4, 4)
+    samples: tuple[int, ...] = (8, 2, 8)
     sampled_models: int = 32
     early: Boosted = field(default_factory=lambda: Boosted(rounds=30, rate=0.2, leaves=15, examples=50_000))
     without: Sequence[str] = ()

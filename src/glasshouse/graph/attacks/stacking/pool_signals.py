@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.features import Features
-from glasshouse.attacks.stacking.plan import TargetPlan, plan_targets
+from glasshouse.attacks.stacking.plan import ENOUGH, TargetPlan, plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
@@ -186,7 +186,7 @@ def ask_pool(
         without: signals that are left out.
     """
     data, shadows, members = scene.data, scene.shadows, scene.shadow_members
-    plan = plan_targets(members, targets=targets, seed=seed)
+    plan = plan_targets(members, targets=targets, seed=seed, enough=ENOUGH)
     if any(rows.shape[1] != 1 for rows in plan.references):
         raise InputError("shadow_members: on graphs, train shadow models in complementary pairs or on random sets.")
     chosen = np.arange(len(members))
