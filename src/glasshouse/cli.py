@@ -1,7 +1,8 @@
-"""The command line: ``glasshouse audit``, ``score``, ``report`` and ``compare``."""
+"""The command line: ``glasshouse audit``, ``score``, ``report``, ``compare`` and ``check``."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 import time
@@ -17,14 +18,16 @@ from rich.console import Console
 from glasshouse.attacks import attack_names
 from glasshouse.audit import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.compute import chosen_compute
-from glasshouse.config import AuditFile, data_names, read_audit_file, run_audit_file, with_attacks
+from glasshouse.config import AuditFile, data_names, read_audit_file, read_policy, run_audit_file, with_attacks
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
 from glasshouse.progress import work_so_far
 from glasshouse.report import compare as compare_runs
 from glasshouse.report import print_summary, read_run, read_run_with_records, render_comparison, render_html
+from glasshouse.report.folder import written_at
 from glasshouse.report.plain import metrics_json
+from glasshouse.report.policy import judge, junit_xml
 from glasshouse.result import AuditResult
 from glasshouse.store import check_free, check_page, write_file
 
@@ -47,6 +50,12 @@ _NO_EXPERIMENTS = (
     "reproduce: the paper's experiments are not part of the installed package. "
     "In a source tree of Glasshouse, run: pip install ./experiments"
 )
+
+_CHECKED = {
+    "passed": "every limit of the policy is kept.",
+    "failed": "a limit of the policy is not kept.",
+    "unknown": "the run cannot tell whether the policy is kept; this does not pass.",
+}
 
 Found = TypeVar("Found")
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
@@ -160,6 +169,27 @@ def compare(
     place = write_file(out, render_comparison(comparison))
     typer.echo("\n".join([comparison.verdict, *comparison.notes]))
     typer.echo(f"Report: {place.resolve()}")
+
+
+@app.command()
+def check(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
+    policy: Annotated[Path, typer.Option(help="The limits: a YAML file.")],
+    junit: Annotated[Path | None, typer.Option(help="Write the findings as JUnit XML, for a build server.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a run by a policy: exit code 0 if every limit is kept, 1 if one is not, 2 if the run cannot tell."""
+    limits = _checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
+    verdict = judge(read_run(run), limits, written=written_at(run))
+    if junit is not None:
+        write_file(junit, junit_xml(verdict, name=str(run)))
+    if as_json:
+        findings = [dataclasses.asdict(one) for one in verdict.findings]
+        typer.echo(json.dumps({"status": verdict.status, "findings": findings}, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(one.line for one in verdict.findings))
+        typer.echo(f"{run}: {_CHECKED[verdict.status]}")
+    raise typer.Exit(verdict.exit_code)
 
 
 @app.command()

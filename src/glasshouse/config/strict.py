@@ -35,7 +35,7 @@ def read_yaml(path: Path, section: type[Section]) -> Section:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path}: has no keys; an audit file has lines such as 'shadows: 8'.")
+        raise InputError(f"{path}: has no keys; write lines such as 'shadows: 8'.")
     try:
         return section.model_validate(content)
     except pydantic.ValidationError as error:

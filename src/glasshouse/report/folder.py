@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from glasshouse.report.plain import FORMAT, summary_from
 from glasshouse.report.summarise import Summary
 from glasshouse.store import MADE_AGAIN, digest
 
-__all__ = ["manifest", "read_run"]
+__all__ = ["manifest", "read_run", "written_at"]
 
 _AGAIN = "Copy the complete folder, or run the audit again."
 
@@ -51,6 +52,23 @@ def read_run(folder: Path | str) -> Summary:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else _first_line(error)
         raise InputError(f"{folder / 'metrics.json'}: is damaged: {reason}. {_AGAIN}") from error
+
+
+def written_at(folder: Path | str) -> datetime | None:
+    """When a run was saved; None if it does not say so, as runs of earlier versions do not.
+
+    Example:
+        >>> written_at("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
+    """
+    path = Path(folder) / "run.json"
+    told = _read(path).get("written")
+    try:
+        found = None if told is None else datetime.fromisoformat(told)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: is damaged: written is not a date. {_AGAIN}") from error
+    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _read(path: Path) -> Mapping[str, Any]:

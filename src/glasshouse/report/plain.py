@@ -6,6 +6,7 @@ import functools
 import json
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from glasshouse.evaluation import Drawn, PrivacyVerdict
@@ -63,6 +64,7 @@ def run_json(summary: Summary) -> dict[str, Any]:
         "versions": dict(context.versions),
         "seconds": {attack.name: round(attack.seconds, 4) for attack in summary.attacks},
         "shadow_seconds": None if context.shadow_seconds is None else round(context.shadow_seconds, 4),
+        "written": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 

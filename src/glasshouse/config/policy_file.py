@@ -1,0 +1,75 @@
+"""The policy file of ``glasshouse check``: limits on a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from glasshouse.config.strict import Share, Strict, read_yaml
+from glasshouse.errors import InputError
+from glasshouse.report.policy import Limit, Policy
+
+__all__ = ["PolicyFile", "read_policy"]
+
+EndName = Literal["upper", "estimate", "lower"]
+
+
+class LimitSection(Strict):
+    """One limit; see `glasshouse.report.policy.Limit`."""
+
+    figure: Literal["tpr", "auc", "epsilon"]
+    most: Annotated[float, Field(ge=0)]
+    at_fpr: Share | None = None
+    attack: str = "headline"
+    group: str | None = None
+    end: EndName | None = None
+
+    @model_validator(mode="after")
+    def _belongs_together(self) -> Self:
+        try:
+            self.build()
+        except InputError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    def build(self) -> Limit:
+        """The limit itself."""
+        return Limit(**self.model_dump())
+
+
+class PolicyFile(Strict):
+    """A policy file.
+
+    Example:
+        >>> PolicyFile.model_validate({"limits": [{"figure": "tpr", "at_fpr": 0.01, "most": 0.05}]}).build().end
+        'upper'
+    """
+
+    limits: Annotated[list[LimitSection], Field(min_length=1)]
+    end: EndName = "upper"
+    attacks: list[str] = Field(default_factory=list)
+    shadows: Annotated[int, Field(ge=0)] = 0
+    age_days: Annotated[float, Field(gt=0)] | None = None
+
+    def build(self) -> Policy:
+        """The policy itself."""
+        return Policy(
+            limits=tuple(limit.build() for limit in self.limits),
+            end=self.end,
+            attacks=tuple(self.attacks),
+            shadows=self.shadows,
+            age_days=self.age_days,
+        )
+
+
+def read_policy(path: Path | str) -> Policy:
+    """Read and check a policy file; all faults are reported at once.
+
+    Example:
+        >>> read_policy("no/such/risk.yaml")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: no/such/risk.yaml: cannot be read: No such file or directory.
+    """
+    return read_yaml(Path(path), PolicyFile).build()
