@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.sparse import hstack as sparse_columns
 from scipy.stats import rankdata
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.utils.extmath import randomized_svd
@@ -41,8 +42,8 @@ def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
         return _reduced(x.tocsr(), random)
     if isinstance(x, Mapping) and (tokens := [values for values in x.values() if _tokens_of(values)]):
         rest = {name: values for name, values in x.items() if not _tokens_of(values)}
-        found = [_reduced(_bag(_as_array(values)), random) for values in tokens]
-        return np.hstack([*found, *([few_columns(rest, random)] if rest else [])])
+        words = _reduced(sparse_columns([_bag(_as_array(values)) for values in tokens], format="csr"), random)
+        return np.hstack([words, few_columns(rest, random)]) if rest else words
     parts = [_as_array(part) for part in _parts(x)]
     numbers = [as_numbers(part) for part in parts if _numeric(part)]
     texts = [part.reshape(len(part), -1) for part in parts if not _numeric(part)]
