@@ -26,7 +26,7 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
 
     Floats get the precision of the module's weights, if it has any. Whole numbers stay whole numbers if the module
     takes them, as an embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a
-    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys as names.
+    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys.
 
     Args:
         model: on its device.
