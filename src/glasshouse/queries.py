@@ -25,7 +25,8 @@ from glasshouse.model_outputs import (
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
 from glasshouse.population import Population, select
 from glasshouse.resolution import StepFinder
-from glasshouse.training.batches import tensor_of
+from glasshouse.training.batches import failure_line
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for
 
 __all__ = ["Answers", "QueryOptions", "accuracy", "population_logits", "query"]
 
@@ -267,10 +268,17 @@ def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[A
         weights = next(model.parameters(), None)
         device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
         model = model.to(device).eval()
+        read = reader_for(model, population.x)
 
         def ask_module(x: Any) -> Any:
-            with torch.inference_mode():
-                return model(tensor_of(x).to(device))
+            inputs = moved(read(x), device)
+            try:
+                with torch.inference_mode():
+                    return called(model, inputs)
+            except (RuntimeError, ValueError, IndexError, TypeError) as error:
+                if isinstance(error, torch.OutOfMemoryError):
+                    raise
+                raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
 
         return ask_module
     if hasattr(model, "predict_proba"):

@@ -1,0 +1,243 @@
+"""Features as a torch module takes them: one tensor, or a dict of tensors for the arguments of ``forward``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from glasshouse.errors import InputError
+from glasshouse.model_outputs import unwrapped
+from glasshouse.population import count_records, is_frame, select, table_of_numbers
+
+__all__ = ["Inputs", "called", "first_tensor", "moved", "reader_for", "refuse_missing", "rows_of", "tensor_of"]
+
+Inputs = Tensor | dict[str, Tensor]
+
+_LOOK = 8  # records that show whether a module takes whole numbers
+
+
+def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
+    """A function from rows of these features to what this module takes, decided once, from a few records.
+
+    Floats get the precision of the module's weights, if it has any. Whole numbers stay whole numbers if the module
+    takes them, as an embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a
+    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys.
+
+    Args:
+        model: on its device.
+        x: [N, ...] features of all records, as a `Population` holds them.
+
+    Example:
+        >>> whole = np.array([[1, 2], [3, 0]])
+        >>> reader_for(nn.Embedding(4, 8), whole)(whole).dtype, reader_for(nn.Linear(2, 8), whole)(whole).dtype
+        (torch.int64, torch.float32)
+    """
+    weights = next((one for one in model.parameters() if one.is_floating_point()), None)
+    floats = None if weights is None else weights.dtype
+    device = _place(model)
+
+    def as_given(rows: Any) -> Inputs:
+        return _in_precision(rows, floats)
+
+    def as_floats(rows: Any) -> Inputs:
+        return tensor_of(rows).to(floats or torch.float32)
+
+    few = select(x, _telling_rows(x))
+    given = as_given(few)
+    if isinstance(given, Tensor) and given.is_floating_point():
+        return as_given
+    error = _failure(model, moved(given, device))
+    if error is None:
+        return as_given
+    if isinstance(given, dict):
+        raise InputError(
+            f"module: it cannot be called with {', '.join(given)}: {error}. The keys of a dict are the names of the "
+            f"arguments of forward; leave_out=[…] leaves one out."
+        )
+    also = _failure(model, moved(as_floats(few), device))
+    if also is not None:
+        raise InputError(f"module: it takes the features neither as whole numbers ({error}) nor as floats ({also}).")
+    return as_floats
+
+
+def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> None:
+    """Refuse records with NaN, if the module's answer about them is NaN: its weights would be NaN after a step.
+
+    Args:
+        model: untrained.
+        inputs: all records that train it.
+        names: of the columns, if features [N, F] have names.
+
+    Example:
+        >>> refuse_missing(nn.Linear(2, 2), torch.tensor([[0.0, 1.0], [2.0, float("nan")]]), names=["age", "hours"])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: population: hours: the value is NaN in 1 of 2 training records, and the module ...
+    """
+    for key, values in inputs.items() if isinstance(inputs, dict) else [(None, inputs)]:
+        if not values.is_floating_point() or not bool(torch.isnan(values.sum())):
+            continue
+        missing = torch.isnan(values.reshape(len(values), -1))
+        rows = missing.any(dim=1)
+        if not bool(rows.any()):  # infinite values of both signs
+            continue
+        answer = _answer(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), _place(model)))
+        if isinstance(answer, Tensor) and bool(torch.isnan(answer).any()):
+            column = int(missing.any(dim=0).nonzero()[0, 0])
+            place = key or (names[column] if names is not None else f"feature {column}")
+            raise InputError(
+                f"population: {place}: the value is NaN in {int(rows.sum())} of {len(rows)} training records, and the "
+                f"module answers NaN. Fill it in, or leave such records out."
+            )
+
+
+def tensor_of(x: Any) -> Tensor:
+    """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames.
+
+    Floats become float32 and whole numbers int64; tensors stay as they are.
+
+    Example:
+        >>> tensor_of(np.zeros((2, 3))).dtype, tensor_of(np.zeros((2, 3), dtype=np.uint8)).dtype
+        (torch.float32, torch.int64)
+    """
+    if isinstance(x, Tensor):
+        return x
+    array = _array(x)
+    kind = np.float32 if array.dtype.kind == "f" else np.bool_ if array.dtype.kind == "b" else np.int64
+    # a copy if numpy's memory is read-only or strided: torch would warn or refuse
+    return torch.from_numpy(np.require(array.astype(kind, copy=False), requirements=["C", "W"]))
+
+
+def called(model: Callable[..., Any], inputs: Inputs) -> Any:
+    """What a module answers: a dict gives its tensors by name.
+
+    Example:
+        >>> called(lambda input_ids: input_ids + 1, {"input_ids": torch.zeros(2)})
+        tensor([1., 1.])
+    """
+    return model(**inputs) if isinstance(inputs, dict) else model(inputs)
+
+
+def rows_of(inputs: Inputs, rows: Tensor | slice) -> Inputs:
+    """Some records of the inputs.
+
+    Example:
+        >>> rows_of({"input_ids": torch.arange(3)}, slice(0, 2))
+        {'input_ids': tensor([0, 1])}
+    """
+    if isinstance(inputs, dict):
+        return {name: values[rows] for name, values in inputs.items()}
+    return inputs[rows]
+
+
+def moved(inputs: Inputs, device: torch.device | str) -> Inputs:
+    """The inputs on a device.
+
+    Example:
+        >>> moved({"input_ids": torch.zeros(2)}, "cpu")["input_ids"].device
+        device(type='cpu')
+    """
+    if isinstance(inputs, dict):
+        return {name: values.to(device) for name, values in inputs.items()}
+    return inputs.to(device)
+
+
+def first_tensor(inputs: Inputs) -> Tensor:
+    """The inputs, or the first of several.
+
+    Example:
+        >>> first_tensor({"input_ids": torch.zeros(2, 5)}).shape
+        torch.Size([2, 5])
+    """
+    return next(iter(inputs.values())) if isinstance(inputs, dict) else inputs
+
+
+def _place(model: nn.Module) -> torch.device:
+    weights = next(model.parameters(), None)
+    return torch.device("cpu") if weights is None else weights.device
+
+
+def _telling_rows(x: Any) -> np.ndarray:
+    """A few records, and those with the smallest and largest whole numbers, which an embedding may not have."""
+    count = count_records(x)
+    rows = [np.arange(min(_LOOK, count))]
+    for values in x.values() if isinstance(x, Mapping) else [x]:
+        if isinstance(values, Tensor):
+            whole = not values.is_floating_point() and values.dtype != torch.bool and values.numel() > 0
+        else:
+            whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size > 0
+        if whole:
+            ends = np.array([int(values.argmin()), int(values.argmax())])
+            rows.append(ends // math.prod(values.shape[1:]))
+    return np.unique(np.concatenate(rows))
+
+
+def _in_precision(x: Any, floats: torch.dtype | None) -> Inputs:
+    """Tensors with floats of one precision, and whole numbers as int64; a single one has no truth values."""
+    if isinstance(x, Mapping):
+        return {name: _single(values, floats, name) for name, values in x.items()}
+    found = _single(x, floats)
+    return found.long() if found.dtype == torch.bool else found
+
+
+def _single(x: Any, floats: torch.dtype | None, name: str | None = None) -> Tensor:
+    if isinstance(x, Tensor):
+        found = x
+    elif floats == torch.float64 and (array := _array(x, name)).dtype.kind == "f":
+        return torch.from_numpy(np.require(array.astype(np.float64, copy=False), requirements=["C", "W"]))
+    else:
+        found = tensor_of(x) if name is None else tensor_of(_array(x, name))
+    if found.is_floating_point():
+        return found.to(floats or found.dtype)
+    return found if found.dtype == torch.bool else found.long()
+
+
+def _array(x: Any, name: str | None = None) -> np.ndarray:
+    place = "population" if name is None else f"population: {name}"
+    if hasattr(x, "toarray"):
+        x = x.toarray()
+    if is_frame(x):
+        texts = [column for column in x.columns if _is_text(x[column])]
+        if texts:
+            raise InputError(
+                f"{place}: torch models need numbers, but the column {texts[0]!r} holds {x[texts[0]].dtype}. Encode it "
+                f"first, as pandas.get_dummies does, leave it out, or train a pipeline with SklearnTrainer."
+            )
+        return table_of_numbers(x, x.columns)
+    array = np.asarray(x)
+    if array.dtype.kind not in "fiub":
+        what = "texts" if array.dtype.kind in "OU" and array.ndim == 1 else f"of type {array.dtype}"
+        advice = " Give token numbers: Population(dict(tokenizer(texts, padding=True)), y)." if what == "texts" else ""
+        raise InputError(f"{place}: torch models need numbers, but the features are {what}.{advice}")
+    return array
+
+
+def _is_text(column: Any) -> bool:
+    try:
+        return table_of_numbers({"column": column}, ["column"]).dtype.kind not in "fiub"
+    except (TypeError, ValueError):
+        return True
+
+
+def _failure(model: nn.Module, inputs: Inputs) -> str | None:
+    """Why the module cannot be called with these inputs, in one line, or None. It is left as it was."""
+    try:
+        _answer(model, inputs)
+    except Exception as error:  # whatever the user's module raises
+        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return None
+
+
+def _answer(model: nn.Module, inputs: Inputs) -> Any:
+    """What the module answers in evaluation; it and the random numbers are left as they were."""
+    training = model.training
+    devices = [one.device for one in (first_tensor(inputs),) if one.device.type == "cuda"]
+    try:
+        with torch.random.fork_rng(devices), torch.no_grad():
+            return unwrapped(called(model.eval(), inputs))
+    finally:
+        model.train(training)
