@@ -27,8 +27,8 @@ from glasshouse.model_outputs import (
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
 from glasshouse.population import Population, select
 from glasshouse.resolution import StepFinder
-from glasshouse.training.batches import tensor_of
 from glasshouse.training.habits import habits_of, parts_of
+from glasshouse.training.inputs import called, moved, reader_for
 from glasshouse.training.relabelled import single_precision
 
 __all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
@@ -307,10 +307,11 @@ def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Calla
         weights = next(model.parameters(), None)
         device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
         model = model.to(device).eval()
+        read = reader_for(model, population.x)
 
         def ask_module(x: Any) -> Any:
             with torch.inference_mode():
-                return model(tensor_of(x).to(device))
+                return called(model, moved(read(x), device))
 
         return ask_module
     if hasattr(model, "predict_proba"):

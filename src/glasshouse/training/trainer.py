@@ -47,6 +47,11 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
     advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
     if not callable(trainer) or isinstance(trainer, nn.Module | type):
         kind = trainer.__name__ if isinstance(trainer, type) else type(trainer).__name__
+        if isinstance(trainer, nn.Module) or (isinstance(trainer, type) and issubclass(trainer, nn.Module)):
+            advice = f"Pass TorchTrainer(module=…) with what makes a fresh {kind}, such as lambda: {kind}(…)."
+        elif hasattr(trainer, "fit"):
+            made = f"{kind}(…)" if isinstance(trainer, type) else "…"
+            advice = f"It is an estimator: pass SklearnTrainer(estimator={made})."
         raise InputError(f"{place}: {kind} is not a trainer. {advice}")
     try:
         signature = inspect.signature(trainer)

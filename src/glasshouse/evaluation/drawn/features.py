@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.feature_extraction import FeatureHasher
 from sklearn.utils.extmath import randomized_svd
 
 from glasshouse.arrays import FloatArray
+from glasshouse.population import count_records
 
 __all__ = ["as_numbers", "few_columns", "ranked"]
 
@@ -27,8 +28,8 @@ def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
     """[N, F] numbers from features of any kind: at most 128 columns of them, at most 64 of text.
 
     Args:
-        x: [N, ...] a numpy array, a torch tensor, a scipy sparse matrix or a data frame; text and other objects are
-            hashed, with their words.
+        x: [N, ...] a numpy array, a torch tensor, a scipy sparse matrix, a data frame or a dict of arrays; text and other
+            objects are hashed, with their words.
         random: for the projections of wide features.
 
     Example:
@@ -41,7 +42,7 @@ def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
     parts = [_as_array(part) for part in _parts(x)]
     numbers = [as_numbers(part) for part in parts if _numeric(part)]
     texts = [part.reshape(len(part), -1) for part in parts if not _numeric(part)]
-    found = [np.empty((x.shape[0], 0))]
+    found = [np.empty((count_records(x), 0))]
     if numbers:
         found.append(_narrow(numbers[0] if len(numbers) == 1 else np.hstack(numbers), random))
     if texts:
@@ -73,7 +74,9 @@ def ranked(columns: FloatArray) -> FloatArray:
 
 
 def _parts(x: Any) -> list[Any]:
-    """The columns of a data frame, or the array itself."""
+    """The columns of a data frame, the arrays of a dict, or the array itself."""
+    if isinstance(x, Mapping):
+        return list(x.values())
     if hasattr(x, "columns"):
         return [x[name].to_numpy() for name in x.columns]
     return [x]

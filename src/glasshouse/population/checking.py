@@ -1,0 +1,47 @@
+"""What is not a population is refused, with the line that makes one of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from glasshouse.errors import InputError
+from glasshouse.population.kinds import comes_from, is_frame
+from glasshouse.population.population import Parts, Population
+
+__all__ = ["check_population"]
+
+
+def check_population(population: Any) -> None:
+    """Refuse what is not a population of records.
+
+    Example:
+        >>> check_population([[0.0], [1.0]])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: population: list is not a Population; make one: Population(x, y). ...
+    """
+    if not isinstance(population, Population):
+        raise InputError(f"population: {type(population).__name__} is not a Population; {_advice(population)}")
+
+
+def _advice(given: Any) -> str:
+    if isinstance(given, Parts):
+        return "it holds two things: audit(parts.population, members=parts.members, …)."
+    if is_frame(given) or comes_from(given, "datasets"):
+        names = list(given.columns if is_frame(given) else getattr(given, "column_names", []))
+        label = names[-1] if names and isinstance(names, list) else "label"
+        return f"make one: Population(data, {label!r}), with the name of the column that holds the labels."
+    if isinstance(given, Dataset):
+        return "make one: Population(dataset)."
+    if isinstance(given, Mapping):
+        return "make one of a dict of arrays and their labels: Population(arrays, y)."
+    if hasattr(given, "shape") or isinstance(given, list | tuple):
+        return (
+            "make one: Population(x, y). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
+        )
+    return (
+        "call audit(population, model=…, members=…, trainer=…). For a graph call glasshouse.graph.audit(data, model=…, "
+        "members=…, trainer=…)."
+    )
