@@ -194,8 +194,8 @@ def audit_evidence(
 
     Args:
         evidence: losses of the target and of the shadow models.
-        members: [N] which records trained the target, or their ids as text; without it records are scored and ranked, but nothing is
-            measured.
+        members: [N] which records trained the target, or their ids as text; without it records are scored and ranked,
+            but nothing is measured.
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
             simulated targets and reports why. By default the paper's attacks and the strongest one, ``"stacked"``;
             what cannot use the pool is then left out, and the report says why.

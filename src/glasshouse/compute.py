@@ -101,8 +101,8 @@ class LocalProcesses:
                 lines = [line.strip(' "') for line in str(error.__cause__ or error).splitlines()]
                 reason = next((line for line in reversed(lines) if line), type(error).__name__)
                 raise InputError(
-                    f"compute: the trainer or the data cannot be sent to worker processes ({reason}). Make such objects "
-                    f"inside the training function, or train in this process."
+                    f"compute: the trainer or the data cannot be sent to worker processes ({reason}). Make such "
+                    f"objects inside the training function, or train in this process."
                 ) from error
             return
 

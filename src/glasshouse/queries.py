@@ -27,8 +27,9 @@ from glasshouse.model_outputs import (
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
 from glasshouse.population import Population, select
 from glasshouse.resolution import StepFinder
+from glasshouse.training.batches import failure_line
 from glasshouse.training.habits import habits_of, parts_of
-from glasshouse.training.inputs import called, moved, reader_for
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for
 from glasshouse.training.relabelled import single_precision
 
 __all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
@@ -310,8 +311,14 @@ def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Calla
         read = reader_for(model, population.x)
 
         def ask_module(x: Any) -> Any:
-            with torch.inference_mode():
-                return called(model, moved(read(x), device))
+            inputs = moved(read(x), device)
+            try:
+                with torch.inference_mode():
+                    return called(model, inputs)
+            except (RuntimeError, ValueError, IndexError, TypeError) as error:
+                if isinstance(error, torch.OutOfMemoryError):
+                    raise
+                raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
 
         return ask_module
     if hasattr(model, "predict_proba"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from torch.utils.data import Dataset
@@ -11,7 +12,7 @@ from glasshouse.errors import InputError
 from glasshouse.population.kinds import comes_from, is_frame
 from glasshouse.population.population import Parts, Population
 
-__all__ = ["check_population"]
+__all__ = ["advice_for", "check_population"]
 
 
 def check_population(population: Any) -> None:
@@ -23,25 +24,29 @@ def check_population(population: Any) -> None:
         glasshouse.errors.InputError: population: list is not a Population; make one: Population(x, y). ...
     """
     if not isinstance(population, Population):
-        raise InputError(f"population: {type(population).__name__} is not a Population; {_advice(population)}")
+        raise InputError(
+            f"population: {type(population).__name__} is not a Population; {advice_for(population)} For a graph call "
+            f"glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
+        )
 
 
-def _advice(given: Any) -> str:
+def advice_for(given: Any) -> str:
+    """The line that makes a population of what was given in its place.
+
+    Example:
+        >>> advice_for("people.csv")
+        "read the file first: Population(pandas.read_csv('people.csv'), 'label')."
+    """
     if isinstance(given, Parts):
         return "it holds two things: audit(parts.population, members=parts.members, …)."
+    if isinstance(given, str | Path):
+        return f"read the file first: Population(pandas.read_csv({str(given)!r}), 'label')."
     if is_frame(given) or comes_from(given, "datasets"):
         names = list(given.columns if is_frame(given) else getattr(given, "column_names", []))
-        label = names[-1] if names and isinstance(names, list) else "label"
+        label = names[-1] if names else "label"
         return f"make one: Population(data, {label!r}), with the name of the column that holds the labels."
     if isinstance(given, Dataset):
         return "make one: Population(dataset)."
     if isinstance(given, Mapping):
-        return "make one of a dict of arrays and their labels: Population(arrays, y)."
-    if hasattr(given, "shape") or isinstance(given, list | tuple):
-        return (
-            "make one: Population(x, y). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
-        )
-    return (
-        "call audit(population, model=…, members=…, trainer=…). For a graph call glasshouse.graph.audit(data, model=…, "
-        "members=…, trainer=…)."
-    )
+        return "make one: Population(arrays, y)."
+    return "make one: Population(x, y)."

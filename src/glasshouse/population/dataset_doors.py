@@ -85,7 +85,7 @@ def _arrow(column: Any, dataset: Any, name: str) -> Any:
     elif not pyarrow.types.is_nested(whole.type) and not isinstance(whole.type, pyarrow.BaseExtensionType):
         return whole.to_numpy(zero_copy_only=False)
     found = dataset.select_columns([name]).with_format("numpy")[:][name]  # images and arrays of more dimensions
-    return stacked(list(found) if getattr(found, "dtype", None) == object else found, place=f"population: {name}")
+    return stacked(list(found) if found.dtype.kind == "O" else found, place=f"population: {name}")
 
 
 def _lists(column: Any, name: str) -> Any:
@@ -115,5 +115,5 @@ def _equal(first: Any, second: Any) -> bool:
     if isinstance(first, Tensor):
         return torch.equal(torch.nan_to_num(first), torch.nan_to_num(second))
     if isinstance(first, np.ndarray) and first.dtype != object:
-        return first.tobytes() == second.tobytes()
-    return first == second if isinstance(first, str | int) else True
+        return bool(first.tobytes() == second.tobytes())
+    return bool(first == second) if isinstance(first, str | int) else True

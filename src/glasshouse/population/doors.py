@@ -12,6 +12,7 @@ from torch.utils.data import Dataset as TorchDataset
 
 from glasshouse.errors import InputError
 from glasshouse.population.dataset_doors import from_hugging_face, from_torch, known_classes
+from glasshouse.population.features import check_order
 from glasshouse.population.kinds import comes_from, is_frame
 from glasshouse.population.stacking import stacked
 
@@ -118,20 +119,17 @@ def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
         raise InputError(f"population: two columns of the data frame are named {name!r}; give each its own name.")
     for what, given in (("labels", y), ("ids", ids)):
         name = getattr(given, "name", None)
-        if isinstance(name, str) and name in names and len(given) == len(frame):
-            if np.array_equal(np.asarray(given, dtype=object), np.asarray(frame[name], dtype=object)):
-                shown = f"Population(frame, {name!r})" if what == "labels" else f"ids={name!r}"
-                raise InputError(
-                    f"population: {what}: the column {name!r} is among the features too, so models would learn from "
-                    f"it. Give its name, {shown}: it is then taken out of the features."
-                )
-        index = getattr(given, "index", None)
-        ours = getattr(frame, "index", None)
-        if hasattr(index, "equals") and ours is not None and not index.equals(ours) and set(index) == set(ours):
+        if isinstance(name, str) and name in names and _same_values(given, frame[name]):
+            shown = f"Population(frame, {name!r})" if what == "labels" else f"ids={name!r}"
             raise InputError(
-                f"population: {what}: their index has the rows of the data frame in another order. Use .loc[frame.index] "
-                f"to put them in the frame's order, or .to_numpy() if they are in it already."
+                f"population: {what}: the column {name!r} is among the features too, so models would learn from it. "
+                f"Give its name, {shown}: it is then taken out of the features."
             )
+        check_order(given, frame, place=f"population: {what}")
+
+
+def _same_values(first: Any, second: Any) -> bool:
+    return bool(np.array_equal(np.asarray(first, dtype=object), np.asarray(second, dtype=object)))
 
 
 def _refuse_what_is_not_records(x: Any) -> None:

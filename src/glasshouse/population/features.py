@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glasshouse.errors import InputError
-from glasshouse.population.kinds import comes_from, is_frame
+from glasshouse.population.kinds import is_frame
 
-__all__ = ["count_records", "joined", "plain_parts", "select", "table_of_numbers"]
+__all__ = ["check_order", "count_records", "joined", "plain_parts", "select", "table_of_numbers"]
 
 
 def count_records(x: Any) -> int:
@@ -75,6 +75,25 @@ def joined(first: Any, second: Any) -> Any:
         raise InputError("from_parts: one part holds text and the other numbers; prepare both in the same way.")
     both = (first, second) if not texts[0] else (first.astype(object), second.astype(object))
     return np.concatenate(both)
+
+
+def check_order(given: Any, x: Any, *, place: str) -> None:
+    """Refuse a column of pandas whose index has the rows of the data frame in another order.
+
+    Example:
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"age": [30, 40]})
+        >>> check_order(frame["age"][::-1], frame, place="members")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: members: their index has the rows of the data frame in another order. Use ...
+    """
+    if type(given).__name__ != "Series" or not hasattr(x, "iloc") or not hasattr(given, "iloc"):
+        return
+    if not given.index.equals(x.index) and set(given.index) == set(x.index):
+        raise InputError(
+            f"{place}: their index has the rows of the data frame in another order. Use .loc[frame.index] to put them "
+            f"in the frame's order, or .to_numpy() if they are in it already."
+        )
 
 
 def plain_parts(x: Any) -> list[Any]:

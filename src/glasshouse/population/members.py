@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.errors import InputError
+from glasshouse.population.features import check_order
 from glasshouse.population.kinds import is_frame, is_missing
 from glasshouse.population.labels import listed
 
@@ -73,22 +74,17 @@ def check_members_fit(x: Any, members: BoolArray, *, given: Any = None) -> None:
         Traceback (most recent call last):
         glasshouse.errors.InputError: members: the column 'trained_on' of the features says who is a member, ...
     """
-    index, ours = getattr(given, "index", None), getattr(x, "index", None)
-    if hasattr(index, "equals") and hasattr(ours, "equals") and len(index) == len(ours) and not index.equals(ours):
-        if set(index) == set(ours):
-            raise InputError(
-                "members: their index has the rows of the data frame in another order. Use .loc[frame.index] to put "
-                "them in the frame's order, or .to_numpy() if they are in it already."
-            )
+    check_order(given, x, place="members")
     names = list(x.columns) if is_frame(x) else list(x) if isinstance(x, Mapping) else []
     for name in names:
         column = listed(x[name])
-        if column.shape == members.shape and column.dtype.kind in "biuf":
-            if np.array_equal(column, members) or np.array_equal(column, ~members):
-                raise InputError(
-                    f"members: the column {name!r} of the features says who is a member, and models would learn from "
-                    f"it. Leave it out: Population(…, leave_out=[{name!r}])."
-                )
+        if column.shape != members.shape or column.dtype.kind not in "biuf":
+            continue
+        if np.array_equal(column, members) or np.array_equal(column, ~members):
+            raise InputError(
+                f"members: the column {name!r} of the features says who is a member, and models would learn from it. "
+                f"Leave it out: Population(…, leave_out=[{name!r}])."
+            )
 
 
 def _plain(given: NDArray[Any], place: str) -> NDArray[Any]:
@@ -109,9 +105,8 @@ def _from_ids(given: NDArray[np.str_], ids: TextArray, place: str) -> BoolArray:
     if len(unknown):
         words = {"true", "false", "yes", "no", "train", "test", "1", "0", "1.0", "0.0", "member", "holdout"}
         if {one.lower() for one in np.unique(given).tolist()} <= words:
-            raise InputError(
-                f"{place}: holds the text {str(given[0])!r}; a mask holds True and False. Use column == {str(given[0])!r}."
-            )
+            word = repr(str(given[0]))
+            raise InputError(f"{place}: holds the text {word}; a mask holds True and False. Use column == {word}.")
         raise InputError(
             f"{place}: {len(unknown)} of {len(given)} ids are not in the population, such as {str(unknown[0])!r}; its "
             f"ids are like {str(ids[0])!r}. Name the column of the ids: Population(…, ids=…)."

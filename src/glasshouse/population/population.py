@@ -65,7 +65,10 @@ class Population:
         x, y, ids, classes = opened(x, y, ids=ids, classes=classes, leave_out=leave_out)
         given = as_labels(y)
         if given.ndim != 1:
-            raise InputError(f"population: labels have shape {given.shape}; give one label per record, [N].")
+            raise InputError(
+                f"population: labels have shape {given.shape}; give one label per record, [N], such as "
+                f"{'y.argmax(axis=1)' if given.ndim > 1 and given.shape[1] > 1 else 'y.ravel()'}."
+            )
         if count_records(x) != len(given):
             raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
         if given.dtype.kind == "f" and not np.isfinite(given).all():

@@ -34,7 +34,7 @@ def stacked(values: Any, *, place: str) -> Any:
     if not hasattr(values, "shape") or not hasattr(values, "__getitem__") or isinstance(values, str):
         raise InputError(
             f"{place}: {type(values).__name__} does not hold records. Give an array, a tensor, a list of texts, a data "
-            f"frame, a dict of arrays or a dataset."
+            f"frame, a dict of arrays or a dataset; a file is read first, as with pandas.read_csv."
         )
     if not len(values.shape) or not values.shape[0]:
         raise InputError(f"{place}: there are no records.")

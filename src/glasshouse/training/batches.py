@@ -13,7 +13,7 @@ from glasshouse.errors import InputError
 from glasshouse.model_outputs import ends_in_sigmoid, looks_like_probabilities, unwrapped
 from glasshouse.training.batching import say_once
 
-__all__ = ["batch_count", "batches", "classification_loss", "logits_of"]
+__all__ = ["batch_count", "batches", "classification_loss", "failure_line", "logits_of"]
 
 _LOOK = 64  # records that show what a module answers with
 _TINY = 1e-7  # below this, p or 1 - p in float32 has no digits to learn from
@@ -63,6 +63,10 @@ def logits_of(
             answer = unwrapped(model.eval()(*looked) if call is None else call(model.eval()))
     except TypeError as error:
         raise InputError(f"module: it cannot be called with {len(inputs)} tensors: {error}.") from error
+    except (RuntimeError, ValueError, IndexError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or len(inputs) > 1:
+            raise
+        raise InputError(f"module: it cannot be called with {failure_line(inputs[0], error)}") from error
     model.train(training)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
@@ -77,6 +81,17 @@ def logits_of(
         say_once(_SOFTMAX)
         return lambda given: torch.logit(unwrapped(given).float(), eps=_TINY)
     return lambda given: unwrapped(given).float()
+
+
+def failure_line(x: Tensor, error: Exception) -> str:
+    """What a module was called with and how it failed, in one line.
+
+    Example:
+        >>> failure_line(torch.zeros(2, 3), RuntimeError("shapes do not fit"))
+        'records of shape [3]: shapes do not fit.'
+    """
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return f"records of shape {list(x.shape[1:])}: {first}."
 
 
 def batches(

@@ -10,10 +10,10 @@ from glasshouse.randomness import seed_for
 
 __all__ = ["Habits", "Option", "habits_of", "parts_of", "prepare", "register_habits"]
 
-SEEDS = frozenset(
-    "random_state random_seed seed bagging_seed data_random_seed drop_seed extra_seed feature_fraction_seed "
-    "objective_seed".split()
-)
+SEEDS = frozenset({"random_state", "random_seed", "seed"}) | {  # the last ones are LightGBM's
+    f"{name}_seed" for name in ("bagging", "data_random", "drop", "extra", "feature_fraction", "objective")
+}
+_MULTICLASS = ("multi", "softmax", "ova", "ovr")  # beginnings of objectives for more than two classes
 _HABITS: dict[str, Habits] = {}
 
 
@@ -121,10 +121,10 @@ def prepare(estimator: Any, *, seed: int, classes: int, seen: int) -> None:
         for option in habits.options if hasattr(part, "fit") else ():  # skorch's callbacks have no options
             if all(given.get(name, option.default) == option.default for name in option.names):
                 wanted[option.names[0]] = option.value
-        if habits.class_count and seen == 2 < classes and given.get(habits.class_count) is None:
-            # with two classes these libraries take a model for a binary one, whatever its objective says
-            if str(given.get("objective")).startswith(("multi", "softmax", "ova", "ovr")):
-                wanted[habits.class_count] = classes
+        # with two classes these libraries take a model for a binary one, whatever its objective says
+        multiclass = seen == 2 < classes and str(given.get("objective")).startswith(_MULTICLASS)
+        if multiclass and habits.class_count and given.get(habits.class_count) is None:
+            wanted[habits.class_count] = classes
         if wanted:
             part.set_params(**wanted)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from glasshouse.errors import InputError
 from glasshouse.population import count_records, is_frame, select, table_of_numbers
 
-__all__ = ["Inputs", "called", "count_inputs", "first_tensor", "moved", "reader_for", "tensor_of", "rows_of"]
+__all__ = ["Inputs", "called", "first_tensor", "moved", "reader_for", "rows_of", "tensor_of"]
 
 Inputs = Tensor | dict[str, Tensor]
 
@@ -45,7 +45,7 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     def as_floats(rows: Any) -> Inputs:
         return tensor_of(rows).to(floats)
 
-    few = select(x, np.arange(min(_LOOK, count_records(x))))
+    few = select(x, _telling_rows(x))
     given = as_given(few)
     if isinstance(given, Tensor) and given.is_floating_point():
         return as_given
@@ -124,14 +124,17 @@ def first_tensor(inputs: Inputs) -> Tensor:
     return next(iter(inputs.values())) if isinstance(inputs, dict) else inputs
 
 
-def count_inputs(inputs: Inputs) -> int:
-    """How many records the inputs hold.
-
-    Example:
-        >>> count_inputs({"input_ids": torch.zeros(2, 5)})
-        2
-    """
-    return len(first_tensor(inputs))
+def _telling_rows(x: Any) -> np.ndarray:
+    """A few records, and those with the smallest and largest whole numbers, which an embedding may not have."""
+    count = count_records(x)
+    rows = [np.arange(min(_LOOK, count))]
+    for values in x.values() if isinstance(x, Mapping) else [x]:
+        whole = (
+            values.detach().cpu().numpy() if isinstance(values, Tensor) and not values.is_floating_point() else values
+        )
+        if isinstance(whole, np.ndarray) and whole.dtype.kind in "iu" and whole.size:
+            rows.append(np.array([whole.argmin(), whole.argmax()]) // (whole.size // count))
+    return np.unique(np.concatenate(rows))
 
 
 def _in_precision(x: Any, floats: torch.dtype) -> Inputs:

@@ -49,8 +49,8 @@ class LightningTrainer:
         batch_size: records per step.
         batch: from features and labels of a batch to what ``training_step`` takes. By default a pair ``(x, y)``; if the
             records are a dict of arrays, a dict with ``labels``. Labels are int64 columns of ``population.classes``.
-        trainer_options: of ``lightning.Trainer``, such as ``{"gradient_clip_val": 1.0}``. Callbacks are copied for every
-            model.
+        trainer_options: of ``lightning.Trainer``, such as ``{"gradient_clip_val": 1.0}``. Callbacks are copied for
+            every model.
 
     Example:
         >>> import lightning, numpy as np
@@ -107,7 +107,8 @@ class LightningTrainer:
             except Exception as error:
                 raise InputError(
                     f"module: {type(model).__name__} could not be trained by lightning.Trainer: "
-                    f"{first_line(error).rstrip('.')}. Its training_step gets a batch (x, y), or what batch= makes of it."
+                    f"{first_line(error).rstrip('.')}. Its training_step gets a batch (x, y), or what batch= makes of "
+                    f"it."
                 ) from error
         return model.eval()
 
