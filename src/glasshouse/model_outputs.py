@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from glasshouse.arrays import FloatArray, IntArray
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, first_line
 
 __all__ = [
     "array_of",
@@ -21,6 +22,7 @@ __all__ = [
     "ends_in_sigmoid",
     "looks_like_probabilities",
     "looks_like_probability_column",
+    "refusing",
     "unwrapped",
 ]
 
@@ -167,6 +169,30 @@ def ends_in_sigmoid(model: Any) -> bool:
         return False
     layers = [module for module in model.modules() if not any(True for _ in module.children())]
     return isinstance(layers[-1], nn.Sigmoid)
+
+
+def refusing(ask: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    """The same function, but what fails inside somebody else's model becomes a refusal in one line.
+
+    Example:
+        >>> refusing(np.log, "Model")("text")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: Model could not answer about the population's records: ...
+    """
+
+    def careful(x: Any) -> Any:
+        try:
+            return ask(x)
+        except InputError:
+            raise
+        except Exception as error:
+            advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
+            raise InputError(
+                f"model: {name} could not answer about the population's records: {first_line(error).rstrip('.')}. "
+                f"{advice}."
+            ) from error
+
+    return careful
 
 
 def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any]) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.errors import InputError, first_line
+from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
     array_of,
@@ -22,6 +21,7 @@ from glasshouse.model_outputs import (
     ends_in_sigmoid,
     looks_like_probabilities,
     looks_like_probability_column,
+    refusing,
     unwrapped,
 )
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
@@ -284,21 +284,7 @@ class _Source:
 
 def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
     """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
-    ask = _plain_asker(model, population, how)
-
-    def careful(x: Any) -> Any:
-        try:
-            return ask(x)
-        except InputError:
-            raise
-        except Exception as error:
-            advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
-            raise InputError(
-                f"model: {type(model).__name__} could not answer about the population's records: "
-                f"{first_line(error).rstrip('.')}. {advice}."
-            ) from error
-
-    return careful
+    return refusing(_plain_asker(model, population, how), type(model).__name__)
 
 
 def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
