@@ -166,7 +166,7 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
     Example:
         >>> check_model(nn.Linear(3, 2), Population(np.eye(2, dtype=np.float32), [1, 0]))
         Traceback (most recent call last):
-        glasshouse.errors.InputError: model: Linear could not answer about the population's records: RuntimeError: ...
+        glasshouse.errors.InputError: model: it failed on records of shape [2]: mat1 and mat2 shapes cannot be ...
     """
     if getattr(model, "population_logits", None) is None:
         _asker(model, population, how or QueryOptions())(select(population.x, np.arange(min(2, len(population)))))

@@ -20,7 +20,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, first_line, needs_extra
 from glasshouse.population import Population, select
 from glasshouse.randomness import seed_for
-from glasshouse.training.inputs import Inputs, reader_for
+from glasshouse.training.inputs import reader_for
 from glasshouse.training.members_dataset import MembersDataset, check_logits
 from glasshouse.training.seeding import seeded
 from glasshouse.training.trainer import check_factory
@@ -104,8 +104,8 @@ class LightningTrainer:
         model.load_state_dict(tensors)
         return model.eval()
 
-    def _collated(self, rows: tuple[Inputs, Tensor]) -> Any:
-        x, y = rows
+    def _collated(self, rows: Any) -> Any:
+        x, y = rows  # whole batches, as `MembersDataset` gives them
         if self.batch is not None:
             return self.batch(x, y)
         return {**x, "labels": y} if isinstance(x, dict) else (x, y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, first_line, needs_extra
 from glasshouse.population import Population, select
 from glasshouse.randomness import seed_for
-from glasshouse.training.inputs import Inputs, reader_for
+from glasshouse.training.inputs import reader_for
 from glasshouse.training.members_dataset import MembersDataset, check_logits
 from glasshouse.training.seeding import seeded
 from glasshouse.training.trainer import check_factory
@@ -52,7 +53,7 @@ class TransformersTrainer:
     def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
         """A trained model in evaluation mode."""
         with needs_extra("TransformersTrainer", package="transformers with accelerate", extra="text"):
-            import accelerate  # noqa: F401 (transformers.Trainer fails late without it)
+            importlib.import_module("accelerate")  # transformers.Trainer fails late without it
             import transformers
         with seeded(seed), tempfile.TemporaryDirectory() as folder:
             model = self.module()
@@ -63,7 +64,7 @@ class TransformersTrainer:
             read = reader_for(model, population.x)
             check_logits(model, read, population)
             records = MembersDataset(read(select(population.x, members)), torch.from_numpy(population.y[members]))
-            options = {
+            options: dict[str, Any] = {
                 "output_dir": folder,
                 "num_train_epochs": self.epochs,
                 "per_device_train_batch_size": self.batch_size,
@@ -93,7 +94,7 @@ class TransformersTrainer:
         return model.eval()
 
 
-def _named(rows: tuple[Inputs, Tensor]) -> dict[str, Tensor]:
+def _named(rows: Any) -> dict[str, Tensor]:
     """A batch by the names of the arguments of ``forward``; a single tensor holds token numbers."""
-    x, y = rows
+    x, y = rows  # whole batches, as `MembersDataset` gives them
     return {**(x if isinstance(x, dict) else {"input_ids": x}), "labels": y}
