@@ -163,7 +163,13 @@ def test_a_binary_network_of_skorch_and_a_module_that_is_already_made() -> None:
 def test_transformers_say_what_they_cannot_do() -> None:
     from transformers import BertConfig, BertForSequenceClassification
 
-    tiny = {"vocab_size": 9, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 4}
+    tiny: dict[str, Any] = {
+        "vocab_size": 9,
+        "hidden_size": 4,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 1,
+        "intermediate_size": 4,
+    }
 
     def fresh() -> Any:
         return BertForSequenceClassification(BertConfig(**tiny, num_labels=1))
