@@ -67,7 +67,7 @@ def networks() -> dict[str, Any]:
     import lightning
     from skorch import NeuralNetClassifier
 
-    class Network(lightning.LightningModule):  # type: ignore[misc]
+    class Network(lightning.LightningModule):
         def __init__(self) -> None:
             super().__init__()
             self.layer = nn.Linear(4, 3)
@@ -161,7 +161,7 @@ def test_a_binary_network_of_skorch_and_a_module_that_is_already_made() -> None:
 
 
 def test_transformers_say_what_they_cannot_do() -> None:
-    from transformers import BertConfig, BertForSequenceClassification
+    transformers: Any = importlib.import_module("transformers")
 
     tiny: dict[str, Any] = {
         "vocab_size": 9,
@@ -172,7 +172,7 @@ def test_transformers_say_what_they_cannot_do() -> None:
     }
 
     def fresh() -> Any:
-        return BertForSequenceClassification(BertConfig(**tiny, num_labels=1))
+        return transformers.BertForSequenceClassification(transformers.BertConfig(**tiny, num_labels=1))
 
     with pytest.raises(InputError, match=r"Pass TransformersTrainer\(module=…\) with what makes a fresh BertFor"):
         audit(POPULATION, trainer=fresh())

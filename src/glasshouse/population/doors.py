@@ -98,9 +98,9 @@ def _split(
             f"population: labels are missing; {kind} has columns, so name the one that holds them, such as "
             f"Population(data, {guess!r})."
         )
-    taken = list(leave_out)
+    taken: list[Any] = list(leave_out)
     for what, given in (("labels", y), ("ids", ids)):
-        if isinstance(given, str):
+        if isinstance(given, str | int):
             names.check(given, what)
             taken.append(given)
     for name in leave_out:
@@ -108,7 +108,8 @@ def _split(
     kept = [name for name in names.names if name not in taken]
     if not kept:
         raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
-    return column(y) if isinstance(y, str) else y, column(ids) if isinstance(ids, str) else ids, kept
+    labels, own = (column(given) if isinstance(given, str | int) else given for given in (y, ids))
+    return labels, own, kept
 
 
 def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
@@ -144,8 +145,13 @@ def _refuse_what_is_not_records(x: Any) -> None:
             f"population: a {name} holds several splits; give one, such as data[{first}], or two: "
             f"Population.from_parts(Population(data[{first}], …), Population(data[{second}], …))."
         )
-    if isinstance(x, IterableDataset) or name == "IterableDataset":
+    if name == "IterableDataset" or isinstance(x, IterableDataset):
         raise InputError("population: an IterableDataset has no rows by number; give a dataset with a length.")
+    if comes_from(x, "datasets") and x.format["type"] == "custom":
+        raise InputError(
+            "population: the dataset has a transform that runs when an item is read, and only its columns are read "
+            "here. Apply the transform first, with dataset.map(…)."
+        )
     if name == "LazyFrame":
         raise InputError("population: a LazyFrame is not read yet; give frame.collect().")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -10,9 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.errors import InputError
+from glasshouse.model_outputs import unwrapped
 from glasshouse.population import count_records, is_frame, select, table_of_numbers
 
-__all__ = ["Inputs", "called", "first_tensor", "moved", "reader_for", "rows_of", "tensor_of"]
+__all__ = ["Inputs", "called", "first_tensor", "moved", "reader_for", "refuse_missing", "rows_of", "tensor_of"]
 
 Inputs = Tensor | dict[str, Tensor]
 
@@ -22,9 +24,9 @@ _LOOK = 8  # records that show whether a module takes whole numbers
 def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     """A function from rows of these features to what this module takes, decided once, from a few records.
 
-    Floats get the precision of the module's weights. Whole numbers stay whole numbers if the module takes them, as an
-    embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a dict of tensors;
-    nothing but the precision of its floats is changed, and the module is called with its keys as names.
+    Floats get the precision of the module's weights, if it has any. Whole numbers stay whole numbers if the module
+    takes them, as an embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a
+    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys.
 
     Args:
         model: on its device.
@@ -36,14 +38,14 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
         (torch.int64, torch.float32)
     """
     weights = next((one for one in model.parameters() if one.is_floating_point()), None)
-    floats = torch.float32 if weights is None else weights.dtype
-    device = torch.device("cpu") if weights is None else weights.device
+    floats = None if weights is None else weights.dtype
+    device = _place(model)
 
     def as_given(rows: Any) -> Inputs:
         return _in_precision(rows, floats)
 
     def as_floats(rows: Any) -> Inputs:
-        return tensor_of(rows).to(floats)
+        return tensor_of(rows).to(floats or torch.float32)
 
     few = select(x, _telling_rows(x))
     given = as_given(few)
@@ -61,6 +63,36 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     if also is not None:
         raise InputError(f"module: it takes the features neither as whole numbers ({error}) nor as floats ({also}).")
     return as_floats
+
+
+def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> None:
+    """Refuse records with NaN, if the module's answer about them is NaN: its weights would be NaN after a step.
+
+    Args:
+        model: untrained.
+        inputs: all records that train it.
+        names: of the columns, if features [N, F] have names.
+
+    Example:
+        >>> refuse_missing(nn.Linear(2, 2), torch.tensor([[0.0, 1.0], [2.0, float("nan")]]), names=["age", "hours"])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: population: hours: the value is NaN in 1 of 2 training records, and the module ...
+    """
+    for key, values in inputs.items() if isinstance(inputs, dict) else [(None, inputs)]:
+        if not values.is_floating_point() or not bool(torch.isnan(values.sum())):
+            continue
+        missing = torch.isnan(values.reshape(len(values), -1))
+        rows = missing.any(dim=1)
+        if not bool(rows.any()):  # infinite values of both signs
+            continue
+        answer = _answer(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), _place(model)))
+        if isinstance(answer, Tensor) and bool(torch.isnan(answer).any()):
+            column = int(missing.any(dim=0).nonzero()[0, 0])
+            place = key or (names[column] if names is not None else f"feature {column}")
+            raise InputError(
+                f"population: {place}: the value is NaN in {int(rows.sum())} of {len(rows)} training records, and the "
+                f"module answers NaN. Fill it in, or leave such records out."
+            )
 
 
 def tensor_of(x: Any) -> Tensor:
@@ -124,20 +156,27 @@ def first_tensor(inputs: Inputs) -> Tensor:
     return next(iter(inputs.values())) if isinstance(inputs, dict) else inputs
 
 
+def _place(model: nn.Module) -> torch.device:
+    weights = next(model.parameters(), None)
+    return torch.device("cpu") if weights is None else weights.device
+
+
 def _telling_rows(x: Any) -> np.ndarray:
     """A few records, and those with the smallest and largest whole numbers, which an embedding may not have."""
     count = count_records(x)
     rows = [np.arange(min(_LOOK, count))]
     for values in x.values() if isinstance(x, Mapping) else [x]:
-        whole = (
-            values.detach().cpu().numpy() if isinstance(values, Tensor) and not values.is_floating_point() else values
-        )
-        if isinstance(whole, np.ndarray) and whole.dtype.kind in "iu" and whole.size:
-            rows.append(np.array([whole.argmin(), whole.argmax()]) // (whole.size // count))
+        if isinstance(values, Tensor):
+            whole = not values.is_floating_point() and values.dtype != torch.bool and values.numel() > 0
+        else:
+            whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size > 0
+        if whole:
+            ends = np.array([int(values.argmin()), int(values.argmax())])
+            rows.append(ends // math.prod(values.shape[1:]))
     return np.unique(np.concatenate(rows))
 
 
-def _in_precision(x: Any, floats: torch.dtype) -> Inputs:
+def _in_precision(x: Any, floats: torch.dtype | None) -> Inputs:
     """Tensors with floats of one precision, and whole numbers as int64; a single one has no truth values."""
     if isinstance(x, Mapping):
         return {name: _single(values, floats, name) for name, values in x.items()}
@@ -145,7 +184,7 @@ def _in_precision(x: Any, floats: torch.dtype) -> Inputs:
     return found.long() if found.dtype == torch.bool else found
 
 
-def _single(x: Any, floats: torch.dtype, name: str | None = None) -> Tensor:
+def _single(x: Any, floats: torch.dtype | None, name: str | None = None) -> Tensor:
     if isinstance(x, Tensor):
         found = x
     elif floats == torch.float64 and (array := _array(x, name)).dtype.kind == "f":
@@ -153,7 +192,7 @@ def _single(x: Any, floats: torch.dtype, name: str | None = None) -> Tensor:
     else:
         found = tensor_of(x) if name is None else tensor_of(_array(x, name))
     if found.is_floating_point():
-        return found.to(floats)
+        return found.to(floats or found.dtype)
     return found if found.dtype == torch.bool else found.long()
 
 
@@ -186,13 +225,19 @@ def _is_text(column: Any) -> bool:
 
 def _failure(model: nn.Module, inputs: Inputs) -> str | None:
     """Why the module cannot be called with these inputs, in one line, or None. It is left as it was."""
+    try:
+        _answer(model, inputs)
+    except Exception as error:  # whatever the user's module raises
+        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return None
+
+
+def _answer(model: nn.Module, inputs: Inputs) -> Any:
+    """What the module answers in evaluation; it and the random numbers are left as they were."""
     training = model.training
     devices = [one.device for one in (first_tensor(inputs),) if one.device.type == "cuda"]
     try:
         with torch.random.fork_rng(devices), torch.no_grad():
-            called(model.eval(), inputs)
-    except Exception as error:  # whatever the user's module raises
-        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+            return unwrapped(called(model.eval(), inputs))
     finally:
         model.train(training)
-    return None
