@@ -96,4 +96,4 @@ def test_options_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InputError, match="list is not a population"):
         audit_targets([1, 2], trainer=TREE)
     with pytest.raises(InputError, match="str is not a trainer"):
-        audit_targets(records(), trainer="tree")  # type: ignore[arg-type]
+        audit_targets(records(), trainer="tree")
