@@ -44,6 +44,8 @@ def row_digests(x: Any, y: IntArray) -> NDArray[np.bytes_]:
             rows.indices[start:stop].tobytes() + rows.data[start:stop].tobytes()
             for start, stop in itertools.pairwise(rows.indptr)
         )
+    elif hasattr(x, "contents"):  # records that are not rows of an array
+        parts = x.contents()
     else:
         parts = (row.tobytes() for row in _array(x))  # one at a time: all at once would be a second copy of the data
     return np.array([_short_hash(part, label) for part, label in zip(parts, y.tolist(), strict=True)])

@@ -23,7 +23,7 @@ from glasshouse.model_outputs import (
     unwrapped,
 )
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
-from glasshouse.population import Population, select
+from glasshouse.population import Population, Records, row_batches, select
 from glasshouse.resolution import StepFinder
 from glasshouse.training.batches import tensor_of
 
@@ -220,8 +220,7 @@ class _Source:
             self.notes = (_SHARES_NOTE,)
 
     def _answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
-        for start in range(0, len(self.population), self.how.batch_size):
-            rows = np.arange(start, min(start + self.how.batch_size, len(self.population)))
+        for rows in row_batches(self.population.x, len(self.population), self.how.batch_size):
             answer = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
             yield rows, array_of(unwrapped(answer))
 
@@ -263,6 +262,8 @@ class _Source:
 
 def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
     """A function that queries a model of this kind about a batch of records."""
+    if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
+        return population.x.asker(model, device=how.device)
     if isinstance(model, nn.Module):
         weights = next(model.parameters(), None)
         device = torch.device(how.device or (weights.device if weights is not None else "cpu"))

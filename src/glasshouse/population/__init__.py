@@ -4,17 +4,22 @@ from glasshouse.population.draws import complementary_halves, random_subsets, sh
 from glasshouse.population.ids import as_ids, as_members, first_of
 from glasshouse.population.population import Population, check_population, select
 from glasshouse.population.protocol import AnyPopulation, as_population
+from glasshouse.population.records import Records, as_records, register_records, row_batches
 
 __all__ = [
     "AnyPopulation",
     "Population",
+    "Records",
     "as_ids",
     "as_members",
     "as_population",
+    "as_records",
     "check_population",
     "complementary_halves",
     "first_of",
     "random_subsets",
+    "register_records",
+    "row_batches",
     "select",
     "share_size",
 ]

@@ -13,6 +13,7 @@ from glasshouse.arrays import IntArray, TextArray
 from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.errors import InputError
 from glasshouse.population.ids import as_ids, first_of
+from glasshouse.population.records import Records, as_records, recognised
 
 __all__ = ["Population", "check_population", "select"]
 
@@ -22,8 +23,9 @@ class Population:
     """Records that a model may have been trained on.
 
     Args:
-        x: [N, ...] a model's inputs: a numpy array, a torch tensor, a scipy sparse matrix or a data frame.
-        y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`.
+        x: [N, ...] a model's inputs: a numpy array, a torch tensor, a scipy sparse matrix, a data frame; or a list of
+            graphs (`torch_geometric.data.Data`).
+        y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`. Graphs may hold their own.
         ids: [N] stable, unique names of the records; their positions by default.
         classes: [C] every label that a model knows, if `y` does not hold them all.
 
@@ -43,13 +45,15 @@ class Population:
     def __init__(
         self,
         x: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         ids: Sequence[Any] | NDArray[Any] | None = None,
         classes: ArrayLike | None = None,
     ) -> None:
-        x = np.asarray(x) if isinstance(x, list | tuple) else x
-        given = np.asarray(y)
+        x = as_records(x)
+        if y is None and not isinstance(x, Records):
+            raise InputError("population: no labels; give one per record: Population(x, y).")
+        given = x.labels() if y is None else np.asarray(y)
         if given.ndim != 1:
             raise InputError(f"population: labels have shape {given.shape}; give one label per record, [N].")
         if x.shape[0] != len(given):
@@ -85,9 +89,16 @@ class Population:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
+        if isinstance(self.x, Records):
+            return digest_arrays([self.digests(), self.y, self.ids])
         x = self.x.to_numpy() if hasattr(self.x, "to_numpy") else self.x
         parts = [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
         return digest_arrays([*parts, self.y, self.ids])
+
+    @property
+    def features(self) -> Any:
+        """[N, ...] what is known about the records as rows: ``x``, or numbers about records that are not rows."""
+        return self.x.features() if isinstance(self.x, Records) else self.x
 
     @property
     def training_data(self) -> Population:
@@ -119,6 +130,8 @@ def check_population(population: Any) -> None:
         glasshouse.errors.InputError: population: list is not a Population; call audit(population, model=…, ...
     """
     if not isinstance(population, Population):
+        if (given := recognised(population)) is not None:
+            raise InputError(f"population: {given.advice}.")
         raise InputError(
             f"population: {type(population).__name__} is not a Population; call audit(population, model=…, members=…, "
             f"trainer=…). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."

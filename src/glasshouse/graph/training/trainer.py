@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +22,7 @@ from glasshouse.graph.models.networks import NETWORKS, Network
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.batched.training import train_batched
 from glasshouse.graph.training.setting import Setting
-from glasshouse.population import as_members
+from glasshouse.population import Population, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.training.batches import logits_of
 from glasshouse.training.threads import fitting_threads
@@ -140,6 +141,7 @@ class GNNTrainer:
 
         It may ask the model in evaluation mode; it must not draw from torch's random stream.
         """
+        _check_data(data)
         transductive = self.setting == "transductive"
         graph = induced(data, np.ones_like(members) if transductive else members, device=self.place)
         labelled = graph.y >= 0
@@ -185,6 +187,7 @@ class GNNTrainer:
         Modules of your own are traced, and tried for one step. Modules or optimizers that cannot be batched are trained
         one at a time; the log ``glasshouse`` says why.
         """
+        _check_data(data)
         masks = as_members(members, (len(seeds), int(data.num_nodes)), place="members")
         return train_batched(self, data, masks, seeds)
 
@@ -194,3 +197,11 @@ class GNNTrainer:
             return self.model()
         features, classes = int(data.x.shape[1]), int(data.y.max()) + 1
         return GNN(self.network(features, self.hidden, classes, self.layers), dropout=self.dropout)
+
+
+def _check_data(data: Any) -> None:
+    if isinstance(data, Population):
+        raise InputError(
+            "trainer: GNNTrainer trains on the nodes of one graph. Pass GraphClassifierTrainer for a population of "
+            "graphs, TorchTrainer or SklearnTrainer for other records."
+        )
