@@ -27,6 +27,7 @@ from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sam
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.classifier import GraphClassifierTrainer
 from glasshouse.graph.training.grid_search import grid_search
+from glasshouse.graph.training.parts import Neighbors, RandomNodes
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
 __all__ = [
@@ -41,6 +42,8 @@ __all__ = [
     "Graphs",
     "GroundTruth",
     "LayerType",
+    "Neighbors",
+    "RandomNodes",
     "SamplingRequest",
     "Scene",
     "adam",
