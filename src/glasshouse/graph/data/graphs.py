@@ -223,7 +223,7 @@ def _check_graphs(graphs: Sequence[Any]) -> None:
 
 def _form(graph: Data) -> dict[str, str]:
     """The fields of a graph, and of what shape and type their rows are, where they are rows."""
-    names = [name for name in graph.to_dict() if name != "y" and graph[name] is not None]
+    names = [name for name in sorted(graph.keys()) if name != "y" and graph[name] is not None]
     return {name: _rows(graph[name]) if name in ("x", "edge_attr", "edge_weight", "pos") else "" for name in names}
 
 

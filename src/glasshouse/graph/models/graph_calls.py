@@ -143,8 +143,8 @@ def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
         Traceback (most recent call last):
         glasshouse.errors.InputError: model: its answer about a graph depends on the other graphs of the batch. Keep ...
     """
-    alone, again = (torch.as_tensor(unwrapped(ask(few))) for _ in range(2))
-    beside = torch.as_tensor(unwrapped(together))[: few.num_graphs]
+    alone, again = (torch.as_tensor(unwrapped(ask(few))).detach() for _ in range(2))
+    beside = torch.as_tensor(unwrapped(together)).detach()[: few.num_graphs]
     limit = _MIXED * float(alone.abs().max())
     if float((alone - again).abs().max()) > limit:
         raise InputError(
@@ -160,7 +160,7 @@ def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
 
 def _fields(batch: Batch) -> list[str]:
     hidden = ("y", "batch", "ptr")
-    return [name for name in batch.to_dict() if name not in hidden and batch[name] is not None]
+    return [name for name in sorted(batch.keys()) if name not in hidden and batch[name] is not None]
 
 
 def _known_names() -> set[str]:
