@@ -30,7 +30,7 @@ def molecules(count: int, *, seed: int = 0, bonds: bool = False) -> list[Data]:
     return found
 
 
-class Dataset(InMemoryDataset):
+class Dataset(InMemoryDataset):  # type: ignore[misc]
     """As PyTorch Geometric's own data sets of molecules are: all graphs in one, with slices."""
 
     def __init__(self, graphs: list[Data]) -> None:
@@ -48,7 +48,8 @@ class PooledGCN(nn.Module):
 
     def pooled(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Tensor:
         hidden = self.second(self.first(x, edge_index).relu(), edge_index).relu()
-        return global_mean_pool(hidden, batch)
+        pooled: Tensor = global_mean_pool(hidden, batch)
+        return pooled
 
     def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor) -> Any:
         return self.last(self.pooled(x, edge_index, batch))
@@ -78,7 +79,7 @@ class TakesData(nn.Module):
 class TakesBatch(PooledGCN):
     """The whole batch, called batch."""
 
-    def forward(self, batch: Any, with_hidden: bool = False) -> Any:
+    def forward(self, batch: Any, with_hidden: bool = False) -> Any:  # type: ignore[override]
         return super().forward(batch.x, batch.edge_index, batch.batch)
 
 

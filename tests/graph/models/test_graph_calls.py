@@ -97,7 +97,7 @@ class _Normed(nn.Module):
         super().__init__()
         self.norm, self.apart = GraphNorm(5), apart
 
-    def forward(self, x: Tensor, batch: Tensor) -> Tensor:
+    def forward(self, x: Tensor, batch: Tensor) -> Any:
         return global_mean_pool(self.norm(x, batch if self.apart else None).relu(), batch)
 
 

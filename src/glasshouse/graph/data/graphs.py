@@ -129,8 +129,9 @@ class Graphs(Sequence[Data]):
 
         Example:
             >>> graphs = Graphs([Data(num_nodes=nodes) for nodes in (2**17, 2**17, 1)])
-            >>> [rows.tolist() for rows in graphs.batches(10)]
-            [[0, 1], [2]]
+            >>> first, second = graphs.batches(10)
+            >>> first, second
+            (array([0, 1]), array([2]))
         """
         start = weight = 0
         for row, graph in enumerate(self._graphs):
