@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Sized
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.utils.data import Dataset
 
 from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.population.kinds import comes_from
 
-__all__ = ["Records", "as_records", "recognised", "register_records", "row_batches"]
+__all__ = ["Records", "recognised", "register_records", "row_batches"]
 
 
 @runtime_checkable
@@ -65,23 +67,10 @@ def register_records(kind: type, make: Callable[[Any], Records]) -> None:
         >>> class Song:
         ...     '''A kind of record that no library has.'''
         >>> register_records(Song, lambda songs: f"a container of {len(songs)}")  # it would be a `Records`
-        >>> as_records([Song(), Song()])
+        >>> recognised([Song(), Song()])
         'a container of 2'
     """
     _MAKERS[kind] = make
-
-
-def as_records(x: Any) -> Any:
-    """A container of registered records, if ``x`` is one or holds them; lists of anything else as an array.
-
-    Example:
-        >>> as_records([[1.0], [2.0]]).shape
-        (2, 1)
-    """
-    found = recognised(x)
-    if found is not None:
-        return found
-    return np.asarray(x) if isinstance(x, list | tuple) else x
 
 
 def recognised(x: Any) -> Records | None:
@@ -91,6 +80,8 @@ def recognised(x: Any) -> Records | None:
         >>> recognised([[1.0], [2.0]]) is None
         True
     """
+    if isinstance(x, Records):
+        return x
     make = _maker(x) or (_maker(x[0]) if _is_list(x) else None)
     return None if make is None else make(x)
 
@@ -110,17 +101,12 @@ def row_batches(x: Any, count: int, size: int) -> Iterator[IntArray]:
 
 
 def _is_list(x: Any) -> bool:
-    """Whether records may be read from it one by one, as from a list or a dataset; arrays and tables have a shape."""
-    if hasattr(x, "shape") or isinstance(x, str | bytes | Mapping):
-        return False
-    return isinstance(x, Sized) and hasattr(x, "__getitem__") and len(x) > 0
+    """Whether records can be read from it one by one."""
+    return isinstance(x, list | tuple | Dataset) and isinstance(x, Sized) and len(x) > 0
 
 
 def _maker(one: Any) -> Callable[[Any], Records] | None:
-    kinds = type(one).__mro__
-    for kind in kinds:  # a user's own class comes from a library's
-        room = _ROOMS.get(kind.__module__.partition(".")[0])
-        if room is not None:
+    for library, room in _ROOMS.items():
+        if comes_from(one, library):
             importlib.import_module(room)
-            break
-    return next((_MAKERS[kind] for kind in kinds if kind in _MAKERS), None)
+    return next((_MAKERS[kind] for kind in type(one).__mro__ if kind in _MAKERS), None)

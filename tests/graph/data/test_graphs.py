@@ -55,6 +55,14 @@ def test_the_population_is_the_same_through_every_door(door: Callable[[list[Data
     assert isinstance(other.x, Graphs)
 
 
+def test_two_lists_of_graphs_become_one_population_and_its_members() -> None:
+    found, members = Population.from_parts(Population(GRAPHS[:7]), Population(GRAPHS[7:]))
+    assert (found.digests() == Population(GRAPHS).digests()).all()
+    assert members.tolist() == [True] * 7 + [False] * 5
+    with pytest.raises(InputError, match="train are of type Graphs and those of holdout of type ndarray"):
+        Population.from_parts(Population(GRAPHS), Population(np.zeros((3, 2)), [0, 1, 0]))
+
+
 def test_labels_of_ones_own_replace_those_of_the_graphs() -> None:
     names = ["toxic" if number % 3 else "harmless" for number in range(12)]
     population = Population(changed(give("y", None)), names)
