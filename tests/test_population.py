@@ -112,9 +112,9 @@ def test_what_is_not_a_population_is_refused() -> None:
         ("people.csv", r"read the file first: Population\(pandas.read_csv\('people.csv'\), 'label'\)"),
         (Population.from_parts(population, population), r"audit\(parts.population, members=parts.members, …\)"),
     ]
-    for given, message in cases:
+    for other, message in cases:
         with pytest.raises(InputError, match=message):
-            check_population(given)
+            check_population(other)
 
 
 def test_fingerprint_and_selection_take_data_frames_and_sparse_matrices() -> None:

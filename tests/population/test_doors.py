@@ -188,6 +188,13 @@ def test_features_keep_their_form() -> None:
     assert isinstance(Population({"input_ids": TOKENS}, Y).x, Mapping)
 
 
+def test_columns_named_by_numbers_are_named_by_numbers() -> None:
+    frame = pandas.DataFrame(np.column_stack([X, Y == "low"]))
+    population = Population(frame, 3)
+    assert population.x.columns.tolist() == [0, 1, 2]
+    assert population.y.tolist() == (Y == "low").astype(int).tolist()
+
+
 def test_one_long_text_does_not_widen_the_others() -> None:
     """A fixed-width array of these would take 400 GB."""
     texts = ["short"] * 99_999 + ["long " * 200_000]
@@ -282,4 +289,4 @@ def test_every_line_of_the_page_about_data_runs() -> None:
     assert len(lines) == 9
     for line in lines:
         made = eval(line, known)  # noqa: S307 (our own manual)
-        assert len(made.population if isinstance(made, tuple) else made) == COUNT
+        assert len(made[0] if isinstance(made, tuple) else made) == COUNT

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import InputError, Population
-from glasshouse.population.features import count_records, joined, plain_parts, select
+from glasshouse.population.features import count_records, joined, plain_parts, select, table_of_numbers
 
 VALUES = np.random.default_rng(0).integers(0, 3, size=(9, 2)).astype(np.float64)
 KINDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # from an array, and back
@@ -121,3 +121,16 @@ def test_parts_that_do_not_fit_are_refused_with_the_fix() -> None:
     for train, holdout, message in cases:
         with pytest.raises(InputError, match=message):
             Population.from_parts(train, holdout)
+
+
+def test_a_table_of_numbers_has_every_kind_of_number() -> None:
+    from decimal import Decimal
+
+    frames = [
+        pandas.DataFrame({"a": [1, 2], "b": pandas.array([True, None], dtype="boolean"), "c": [0.5, None]}),
+        polars.DataFrame({"a": [1, 2], "b": [True, None], "c": [Decimal("0.5"), None]}),
+    ]
+    for frame in frames:
+        assert np.array_equal(
+            table_of_numbers(frame, frame.columns), [[1, 1, 0.5], [2, np.nan, np.nan]], equal_nan=True
+        )

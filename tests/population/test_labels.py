@@ -56,7 +56,7 @@ def test_a_missing_label_is_named_with_what_to_do(kind: str) -> None:
 
 def test_how_many_labels_are_missing_is_said() -> None:
     with pytest.raises(InputError, match="the label of record 1 and of 2 more is missing"):
-        Population(X, ["a", None, None, None])
+        as_labels(["a", None, None, None])
 
 
 def test_numbers_and_truth_values_stay_what_they_are() -> None:
@@ -70,7 +70,7 @@ def test_numbers_and_truth_values_stay_what_they_are() -> None:
 
 def test_texts_and_numbers_together_are_refused() -> None:
     with pytest.raises(InputError, match="record 0 has 'a', record 1 has 1"):
-        Population(X, ["a", 1, "a", 1])
+        as_labels(["a", 1, "a", 1])
 
 
 def test_one_hot_rows_and_a_column_of_one_get_their_fix() -> None:

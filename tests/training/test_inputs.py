@@ -125,6 +125,7 @@ def test_what_a_module_cannot_take_is_said_in_one_line() -> None:
         (TOKENS / 2, mlp(7, 2), r"module: it cannot be called with records of shape \[6\]: mat1 and mat2"),
         ([f"text {number}" for number in range(80)], mlp(7, 2), "features are texts. Give token numbers"),
         (pandas.DataFrame({"a": ["x"] * 80, "b": 1.0}), mlp(2, 2), "the column 'a' holds .*pandas.get_dummies"),
+        (pandas.DataFrame({"a": ["1"] * 80, "b": 1.0}), mlp(2, 2), "the column 'a' holds "),
         ({"input_ids": ["a"] * 80}, Masked, "population: input_ids: torch models need numbers"),
     ]
     for x, module, message in cases:
@@ -140,3 +141,27 @@ def test_differential_privacy_takes_one_tensor() -> None:
     trainer = PrivateTrainer(module=Masked, epsilon=3.0, delta=1e-3, epochs=1)
     with pytest.raises(InputError, match="DP-SGD trains on one tensor, not on a dict"):
         trainer(Population({"input_ids": TOKENS}, Y), MEMBERS, 0)
+
+
+def test_empty_cells_are_refused_before_training_unless_the_module_fills_them() -> None:
+    frame = pandas.DataFrame({"age": TOKENS[:, 0], "hours": np.where(TOKENS[:, 1] > 9, np.nan, 1.0)})
+    population = Population(frame, Y)
+    trainer = TorchTrainer(module=mlp(2, 2), epochs=1, device="cpu")
+    count = int(frame["hours"][MEMBERS].isna().sum())
+    with pytest.raises(InputError, match=f"population: hours: the value is NaN in {count} of 40 training records"):
+        trainer(population, MEMBERS, 0)
+    with pytest.raises(InputError, match="population: hours: the value is NaN"):
+        trainer.train_many(population, np.stack([MEMBERS, ~MEMBERS]), [0, 1])
+    filled = TorchTrainer(module=Filled, epochs=1, device="cpu")(Population({"x": frame.to_numpy()}, Y), MEMBERS, 0)
+    assert all(torch.isfinite(values).all() for values in filled.parameters())
+
+
+class Filled(nn.Module):
+    """Puts 0 in place of NaN."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(torch.nan_to_num(x))  # type: ignore[no-any-return]

@@ -101,9 +101,9 @@ def _split(
             f"population: labels are missing; {kind} has columns, so name the one that holds them, such as "
             f"Population(data, {guess!r})."
         )
-    taken = list(leave_out)
+    taken: list[Any] = list(leave_out)
     for what, given in (("labels", y), ("ids", ids)):
-        if isinstance(given, str):
+        if isinstance(given, str | int):
             names.check(given, what)
             taken.append(given)
     for name in leave_out:
@@ -111,7 +111,8 @@ def _split(
     kept = [name for name in names.names if name not in taken]
     if not kept:
         raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
-    return column(y) if isinstance(y, str) else y, column(ids) if isinstance(ids, str) else ids, kept
+    labels, own = (column(given) if isinstance(given, str | int) else given for given in (y, ids))
+    return labels, own, kept
 
 
 def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glasshouse.errors import InputError
-from glasshouse.population.kinds import is_frame
+from glasshouse.population.kinds import is_frame, is_missing
 from glasshouse.population.records import Records, recognised
 
 __all__ = ["check_order", "count_records", "joined", "plain_parts", "select", "table_of_numbers"]
@@ -135,9 +135,12 @@ def table_of_numbers(frame: Any, names: Any) -> NDArray[Any]:
 
 def _numbers(column: Any) -> NDArray[Any]:
     values = np.asarray(column.to_numpy())
-    if values.dtype == object:  # a type of pandas that has empty cells; polars gives floats
-        values = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return values
+    if values.dtype != object:
+        return values
+    if any(isinstance(value, str) for value in values):  # float("1") would read it
+        raise TypeError("text is not a number")
+    # of a type that numpy does not have, as decimals or truth values with empty cells
+    return np.array([np.nan if is_missing(value) else float(value) for value in values])
 
 
 def _numeric(column: Any) -> bool:

@@ -21,7 +21,7 @@ from glasshouse.randomness import seed_for
 from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of
 from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
 from glasshouse.training.early_stopping import EarlyStopping
-from glasshouse.training.inputs import reader_for
+from glasshouse.training.inputs import reader_for, refuse_missing
 from glasshouse.training.schedules import Schedule, following
 
 __all__ = ["batching_obstacle", "train_batched"]
@@ -205,6 +205,8 @@ def _probe(trainer: _Trainer, population: Population) -> _Probe:
         if not isinstance(everyone, Tensor):
             return _Probe(obstacle="the records are a dict of arrays, and models are batched on one tensor")
         few = np.arange(len(population.y))[: max(2, min(trainer.batch_size, len(population.y) // 2))]
+        refuse_missing(models[0].cpu(), everyone, names=getattr(population.x, "columns", None))
+        models[0].to(trainer.place)
         x, y = everyone[few].to(trainer.place), torch.from_numpy(population.y[few]).to(trainer.place)
         bytes_each = _bytes_each(models[0], x, y)
         before = torch.get_rng_state(), _cuda_state(trainer)

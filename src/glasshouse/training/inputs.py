@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.errors import InputError
+from glasshouse.model_outputs import unwrapped
 from glasshouse.population import count_records, is_frame, select, table_of_numbers
 
-__all__ = ["Inputs", "called", "first_tensor", "moved", "reader_for", "rows_of", "tensor_of"]
+__all__ = ["Inputs", "called", "first_tensor", "moved", "reader_for", "refuse_missing", "rows_of", "tensor_of"]
 
 Inputs = Tensor | dict[str, Tensor]
 
@@ -61,6 +62,36 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     if also is not None:
         raise InputError(f"module: it takes the features neither as whole numbers ({error}) nor as floats ({also}).")
     return as_floats
+
+
+def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> None:
+    """Refuse records with NaN, if the module's answer about them is NaN: its weights would be NaN after a step.
+
+    Args:
+        model: on the device of the inputs.
+        inputs: all records that train it.
+        names: of the columns, if features [N, F] have names.
+
+    Example:
+        >>> refuse_missing(nn.Linear(2, 2), torch.tensor([[0.0, 1.0], [2.0, float("nan")]]), names=["age", "hours"])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: population: hours: the value is NaN in 1 of 2 training records, and the module ...
+    """
+    for key, values in inputs.items() if isinstance(inputs, dict) else [(None, inputs)]:
+        if not values.is_floating_point() or not bool(torch.isnan(values.sum())):
+            continue
+        missing = torch.isnan(values.reshape(len(values), -1))
+        rows = missing.any(dim=1)
+        if not bool(rows.any()):  # infinite values of both signs
+            continue
+        answer = _answer(model, rows_of(inputs, rows.nonzero()[:2, 0]))
+        if isinstance(answer, Tensor) and bool(torch.isnan(answer).any()):
+            column = int(missing.any(dim=0).nonzero()[0, 0])
+            place = key or (names[column] if names is not None else f"feature {column}")
+            raise InputError(
+                f"population: {place}: the value is NaN in {int(rows.sum())} of {len(rows)} training records, and the "
+                f"module answers NaN. Fill it in, or leave such records out."
+            )
 
 
 def tensor_of(x: Any) -> Tensor:
@@ -186,13 +217,19 @@ def _is_text(column: Any) -> bool:
 
 def _failure(model: nn.Module, inputs: Inputs) -> str | None:
     """Why the module cannot be called with these inputs, in one line, or None. It is left as it was."""
+    try:
+        _answer(model, inputs)
+    except Exception as error:  # whatever the user's module raises
+        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return None
+
+
+def _answer(model: nn.Module, inputs: Inputs) -> Any:
+    """What the module answers in evaluation; it and the random numbers are left as they were."""
     training = model.training
     devices = [one.device for one in (first_tensor(inputs),) if one.device.type == "cuda"]
     try:
         with torch.random.fork_rng(devices), torch.no_grad():
-            called(model.eval(), inputs)
-    except Exception as error:  # whatever the user's module raises
-        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+            return unwrapped(called(model.eval(), inputs))
     finally:
         model.train(training)
-    return None

@@ -15,7 +15,7 @@ from glasshouse.randomness import seed_for
 from glasshouse.training.batched import train_batched
 from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
-from glasshouse.training.inputs import called, first_tensor, moved, reader_for, rows_of
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for, refuse_missing, rows_of
 from glasshouse.training.schedules import Schedule, following
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
@@ -97,6 +97,7 @@ class TorchTrainer:
             if fast and isinstance(x, Tensor) and x.ndim == 4:
                 model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
                 x = x.contiguous(memory_format=torch.channels_last)
+            refuse_missing(model, x, names=getattr(population.x, "columns", None))
             optimizer = self.optimizer(model.parameters())
             scheduler = self.scheduler(optimizer) if self.scheduler else None
             rates = following(self.schedule, optimizer, steps=self.epochs * batch_count(len(y), self.batch_size))
