@@ -19,6 +19,8 @@ def test_arrays_of_other_values_shapes_types_or_order_have_other_digests() -> No
 
 def test_layout_and_library_do_not_matter() -> None:
     assert digest_arrays([X]) == digest_arrays([np.asfortranarray(X)]) == digest_arrays([torch.from_numpy(X)])
+    half = torch.from_numpy(X).to(torch.bfloat16)
+    assert digest_arrays([half]) == digest_arrays([half.float()])
     names = ["a", "b"]
     assert digest_arrays([np.array(names)]) == digest_arrays([np.array(names, dtype=object)])
 

@@ -87,7 +87,10 @@ def _row_bytes(x: Any) -> Iterator[bytes]:
 
 
 def _array(values: Any) -> NDArray[Any]:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values  # numpy does not have it
+    return np.asarray(values)
 
 
 def _long_texts(values: NDArray[Any]) -> bool:

@@ -242,6 +242,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "a: record 1 has length 1, but record 0 has 2; pad them",
     ),
     "two splits": (lambda: Population(datasets.DatasetDict(PARTS), "a"), r"such as data\['train'\], or two"),
+    "a transform": (
+        lambda: Population(datasets.Dataset.from_dict({"a": [1]}).with_transform(lambda rows: rows), "a"),
+        r"Apply the transform first, with dataset.map\(…\)",
+    ),
     "a loader": (lambda: Population(DataLoader(Pairs(lambda number: number))), "give its dataset"),
     "a lazy frame": (lambda: Population(polars.LazyFrame({"a": [1]}), "a"), r"give frame.collect\(\)"),
     "a random augmentation": (

@@ -111,6 +111,11 @@ def test_parts_that_do_not_fit_are_refused_with_the_fix() -> None:
         (numbers, Population(["a", "b"], [0, 1]), "shape"),
         (numbers, Population(torch.zeros(2, 1), [0, 1]), "in the same form"),
         (numbers, Population([[0.0], [1.0]], ["a", "b"]), "labels of train are numbers .* and those of holdout text"),
+        (  # as in the files of UCI Adult
+            Population([[0.0], [1.0]], ["<=50K", ">50K"]),
+            Population([[0.0], [1.0]], ["<=50K.", ">50K."]),
+            r"have no label in common \(<=50K and <=50K\.\); write them in the same way",
+        ),
         (Population({"a": [1, 2]}, [0, 1]), Population({"b": [1, 2]}, [0, 1]), "holdout has no column 'a'"),
         (
             Population([[0.0], [1.0]], [0, 1], ids=["x", "y"]),

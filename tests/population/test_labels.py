@@ -73,6 +73,14 @@ def test_texts_and_numbers_together_are_refused() -> None:
         as_labels(["a", 1, "a", 1])
 
 
+def test_labels_without_an_order_are_refused_and_others_of_any_type_are_taken() -> None:
+    with pytest.raises(InputError, match="labels of type complex cannot be put in an order"):
+        as_labels(np.array([1j, 2j], dtype=object))
+    days = pandas.Series(pandas.to_datetime(["2020-01-01", "2021-01-01"] * 2))
+    assert len(Population(X, days).classes) == 2
+    assert len(Population(X, days.astype(object)).classes) == 2
+
+
 def test_one_hot_rows_and_a_column_of_one_get_their_fix() -> None:
     with pytest.raises(InputError, match=r"shape \(4, 2\).*y.argmax\(axis=1\)"):
         Population(X, np.eye(2)[[0, 1, 0, 1]])

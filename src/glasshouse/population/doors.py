@@ -148,8 +148,13 @@ def _refuse_what_is_not_records(x: Any) -> None:
             f"population: a {name} holds several splits; give one, such as data[{first}], or two: "
             f"Population.from_parts(Population(data[{first}], …), Population(data[{second}], …))."
         )
-    if isinstance(x, IterableDataset) or name == "IterableDataset":
+    if name == "IterableDataset" or isinstance(x, IterableDataset):
         raise InputError("population: an IterableDataset has no rows by number; give a dataset with a length.")
+    if comes_from(x, "datasets") and x.format["type"] == "custom":
+        raise InputError(
+            "population: the dataset has a transform that runs when an item is read, and only its columns are read "
+            "here. Apply the transform first, with dataset.map(…)."
+        )
     if name == "LazyFrame":
         raise InputError("population: a LazyFrame is not read yet; give frame.collect().")
 

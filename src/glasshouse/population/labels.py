@@ -93,8 +93,16 @@ def _one_type(values: NDArray[Any]) -> NDArray[Any]:
             f"population: labels are of several types (record {text} has {values[text]!r}, record {other} has "
             f"{values[other]!r}); write all of them as text, or all as numbers."
         )
-    plain = np.asarray(values.tolist())
-    return plain if plain.ndim == 1 and plain.dtype.kind in "biuf" else values
+    if all(issubclass(kind, bool | int | float | np.bool_ | np.number) for kind in kinds):
+        return np.asarray(values.tolist())
+    try:
+        sorted(values.tolist())
+    except TypeError:
+        name = type(values[0]).__name__
+        raise InputError(
+            f"population: labels of type {name} cannot be put in an order, which classes need; write them as text."
+        ) from None
+    return values
 
 
 def _refuse(missing: NDArray[np.bool_], values: NDArray[Any]) -> None:

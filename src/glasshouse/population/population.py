@@ -165,6 +165,11 @@ class Population:
                 f"from_parts: the labels of train are {kinds[0]} ({labels[0][0]!r}) and those of holdout {kinds[1]} "
                 f"({labels[1][0]!r}); write them in the same way."
             )
+        if not np.isin(labels[0], labels[1]).any():
+            raise InputError(
+                f"from_parts: train and holdout have no label in common ({labels[0][0]!s} and {labels[1][0]!s}); write "
+                f"them in the same way."
+            )
         population = cls(
             joined(train.x, holdout.x),
             np.concatenate(labels),

@@ -205,8 +205,7 @@ def _probe(trainer: _Trainer, population: Population) -> _Probe:
         if not isinstance(everyone, Tensor):
             return _Probe(obstacle="the records are a dict of arrays, and models are batched on one tensor")
         few = np.arange(len(population.y))[: max(2, min(trainer.batch_size, len(population.y) // 2))]
-        refuse_missing(models[0].cpu(), everyone, names=getattr(population.x, "columns", None))
-        models[0].to(trainer.place)
+        refuse_missing(models[0], everyone, names=getattr(population.x, "columns", None))
         x, y = everyone[few].to(trainer.place), torch.from_numpy(population.y[few]).to(trainer.place)
         bytes_each = _bytes_each(models[0], x, y)
         before = torch.get_rng_state(), _cuda_state(trainer)

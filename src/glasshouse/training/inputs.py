@@ -38,7 +38,7 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     """
     weights = next((one for one in model.parameters() if one.is_floating_point()), None)
     floats = torch.float32 if weights is None else weights.dtype
-    device = torch.device("cpu") if weights is None else weights.device
+    device = _place(model)
 
     def as_given(rows: Any) -> Inputs:
         return _in_precision(rows, floats)
@@ -68,7 +68,7 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
     """Refuse records with NaN, if the module's answer about them is NaN: its weights would be NaN after a step.
 
     Args:
-        model: on the device of the inputs.
+        model: untrained.
         inputs: all records that train it.
         names: of the columns, if features [N, F] have names.
 
@@ -84,7 +84,7 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
         rows = missing.any(dim=1)
         if not bool(rows.any()):  # infinite values of both signs
             continue
-        answer = _answer(model, rows_of(inputs, rows.nonzero()[:2, 0]))
+        answer = _answer(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), _place(model)))
         if isinstance(answer, Tensor) and bool(torch.isnan(answer).any()):
             column = int(missing.any(dim=0).nonzero()[0, 0])
             place = key or (names[column] if names is not None else f"feature {column}")
@@ -153,6 +153,11 @@ def first_tensor(inputs: Inputs) -> Tensor:
         torch.Size([2, 5])
     """
     return next(iter(inputs.values())) if isinstance(inputs, dict) else inputs
+
+
+def _place(model: nn.Module) -> torch.device:
+    weights = next(model.parameters(), None)
+    return torch.device("cpu") if weights is None else weights.device
 
 
 def _telling_rows(x: Any) -> np.ndarray:
