@@ -40,6 +40,8 @@ def advice_for(given: Any) -> str:
         >>> advice_for("people.csv")
         "read the file first: Population(pandas.read_csv('people.csv'), 'label')."
     """
+    if recognised(given) is not None:
+        return "make one: Population(graphs), and pass a trainer for these records."
     if isinstance(given, Parts):
         return "it holds two things: audit(parts.population, members=parts.members, …)."
     if isinstance(given, str | Path):

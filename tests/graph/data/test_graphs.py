@@ -176,7 +176,7 @@ def test_the_audit_of_a_graph_sends_records_and_lists_of_one_to_the_right_place(
             glasshouse.graph.audit(given_)
     check_one_graph(GRAPHS[0])
     with pytest.raises(InputError, match=r"one graph; its nodes are the records. Call glasshouse.graph.audit\(data"):
-        audit(GRAPHS[0])  # type: ignore[arg-type]
+        audit(GRAPHS[0])
 
 
 def test_graphs_are_not_taken_for_rows_of_numbers() -> None:

@@ -115,7 +115,7 @@ class Weighted(nn.Module):
         super().__init__()
         self.first, self.norm, self.last = GCNConv(50, 8), nn.BatchNorm1d(8), GCNConv(8, 3)
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Any:
         hidden = self.norm(self.first(x, edge_index, edge_weight)).relu()
         return self.last(nn.functional.dropout(hidden, training=self.training), edge_index, edge_weight)
 

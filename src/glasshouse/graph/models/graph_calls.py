@@ -13,9 +13,8 @@ from torch_geometric.data import Batch
 
 from glasshouse.errors import InputError
 from glasshouse.graph.models.arguments import EDGE_NAMES, PLACED, declines, parameters_of
-from glasshouse.graph.models.calling import first_line
 from glasshouse.graph.models.edge_values import EDGE_VALUES
-from glasshouse.model_outputs import unwrapped
+from glasshouse.model_outputs import first_line, unwrapped
 
 __all__ = ["GraphCall", "bind_graph_call", "check_apart"]
 

@@ -211,4 +211,5 @@ def _some_places(starts: IntArray, nodes: IntArray, most: int, random: np.random
         return places
     owner = np.repeat(np.arange(len(nodes)), counts)
     mixed = np.lexsort((random.random(len(places)), owner))  # a random order within each node
-    return places[mixed][number < most]
+    chosen: IntArray = places[mixed][number < most]
+    return chosen
