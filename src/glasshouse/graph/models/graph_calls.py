@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, first_line
 from glasshouse.graph.models.arguments import EDGE_NAMES, PLACED, declines, parameters_of
 from glasshouse.graph.models.edge_values import EDGE_VALUES
-from glasshouse.model_outputs import first_line, unwrapped
+from glasshouse.model_outputs import unwrapped
 
 __all__ = ["GraphCall", "bind_graph_call", "check_apart"]
 
