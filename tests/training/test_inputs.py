@@ -69,6 +69,8 @@ def test_floats_get_the_precision_of_the_weights() -> None:
     double = reader_for(nn.Linear(3, 2).double(), x)(x)
     assert torch.equal(double, torch.from_numpy(x))  # type: ignore[arg-type]
     assert tensor_of(x).dtype == torch.float32
+    kept = reader_for(nn.Identity(), torch.from_numpy(x))(torch.from_numpy(x))
+    assert torch.equal(kept, torch.from_numpy(x)), "a module without weights gets a tensor as it is"  # type: ignore[arg-type]
 
 
 def test_the_trial_changes_neither_the_module_nor_random_numbers() -> None:
@@ -122,6 +124,8 @@ def test_what_a_module_cannot_take_is_said_in_one_line() -> None:
         (TOKENS + 15, bag, "neither as whole numbers .* nor as floats"),
         ({"input_ids": TOKENS + 15}, Masked, "index out of range"),
         (np.vstack([TOKENS[:-1], [99] * 6]), bag, "neither as whole numbers"),
+        (torch.from_numpy(np.vstack([TOKENS[:-1], [99] * 6])), bag, "neither as whole numbers"),
+        ({"input_ids": np.vstack([TOKENS[:-1], [-100] * 6])}, Masked, "index out of range"),
         (TOKENS / 2, mlp(7, 2), r"module: it cannot be called with records of shape \[6\]: mat1 and mat2"),
         ([f"text {number}" for number in range(80)], mlp(7, 2), "features are texts. Give token numbers"),
         (pandas.DataFrame({"a": ["x"] * 80, "b": 1.0}), mlp(2, 2), "the column 'a' holds .*pandas.get_dummies"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,9 +24,9 @@ _LOOK = 8  # records that show whether a module takes whole numbers
 def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     """A function from rows of these features to what this module takes, decided once, from a few records.
 
-    Floats get the precision of the module's weights. Whole numbers stay whole numbers if the module takes them, as an
-    embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a dict of tensors;
-    nothing but the precision of its floats is changed, and the module is called with its keys as names.
+    Floats get the precision of the module's weights, if it has any. Whole numbers stay whole numbers if the module
+    takes them, as an embedding does, and become floats if it does not, as a linear layer. A dict of arrays becomes a
+    dict of tensors; nothing but the precision of its floats is changed, and the module is called with its keys.
 
     Args:
         model: on its device.
@@ -37,14 +38,14 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
         (torch.int64, torch.float32)
     """
     weights = next((one for one in model.parameters() if one.is_floating_point()), None)
-    floats = torch.float32 if weights is None else weights.dtype
+    floats = None if weights is None else weights.dtype
     device = _place(model)
 
     def as_given(rows: Any) -> Inputs:
         return _in_precision(rows, floats)
 
     def as_floats(rows: Any) -> Inputs:
-        return tensor_of(rows).to(floats)
+        return tensor_of(rows).to(floats or torch.float32)
 
     few = select(x, _telling_rows(x))
     given = as_given(few)
@@ -165,15 +166,17 @@ def _telling_rows(x: Any) -> np.ndarray:
     count = count_records(x)
     rows = [np.arange(min(_LOOK, count))]
     for values in x.values() if isinstance(x, Mapping) else [x]:
-        whole = (
-            values.detach().cpu().numpy() if isinstance(values, Tensor) and not values.is_floating_point() else values
-        )
-        if isinstance(whole, np.ndarray) and whole.dtype.kind in "iu" and whole.size:
-            rows.append(np.array([whole.argmin(), whole.argmax()]) // (whole.size // count))
+        if isinstance(values, Tensor):
+            whole = not values.is_floating_point() and values.dtype != torch.bool and values.numel() > 0
+        else:
+            whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.size > 0
+        if whole:
+            ends = np.array([int(values.argmin()), int(values.argmax())])
+            rows.append(ends // math.prod(values.shape[1:]))
     return np.unique(np.concatenate(rows))
 
 
-def _in_precision(x: Any, floats: torch.dtype) -> Inputs:
+def _in_precision(x: Any, floats: torch.dtype | None) -> Inputs:
     """Tensors with floats of one precision, and whole numbers as int64; a single one has no truth values."""
     if isinstance(x, Mapping):
         return {name: _single(values, floats, name) for name, values in x.items()}
@@ -181,7 +184,7 @@ def _in_precision(x: Any, floats: torch.dtype) -> Inputs:
     return found.long() if found.dtype == torch.bool else found
 
 
-def _single(x: Any, floats: torch.dtype, name: str | None = None) -> Tensor:
+def _single(x: Any, floats: torch.dtype | None, name: str | None = None) -> Tensor:
     if isinstance(x, Tensor):
         found = x
     elif floats == torch.float64 and (array := _array(x, name)).dtype.kind == "f":
@@ -189,7 +192,7 @@ def _single(x: Any, floats: torch.dtype, name: str | None = None) -> Tensor:
     else:
         found = tensor_of(x) if name is None else tensor_of(_array(x, name))
     if found.is_floating_point():
-        return found.to(floats)
+        return found.to(floats or found.dtype)
     return found if found.dtype == torch.bool else found.long()
 
 
