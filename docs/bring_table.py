@@ -1,4 +1,4 @@
-"""The table of docs/bring.md: every example with its lines and seconds. ``python docs/bring_table.py`` measures again."""
+"""The table of docs/bring.md: every example with its lines and seconds; ``python docs/bring_table.py`` renews it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 def examples() -> list[Example]:
     """All examples of the page; the first one makes the names that they share."""
-    parts = re.split(r"^(?:## (.+)|(```python\n.*?)^```)$", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    parts = re.split(r"^(?:## ([^\n]+)|(```python\n.*?)^```)$", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
     found, heading = [], ""
     for title, code in zip(parts[1::3], parts[2::3], strict=True):
         heading = title or heading

@@ -14,6 +14,7 @@ SEEDS = frozenset({"random_state", "random_seed", "seed"}) | {  # the last ones 
     f"{name}_seed" for name in ("bagging", "data_random", "drop", "extra", "feature_fraction", "objective")
 }
 _MULTICLASS = ("multi", "softmax", "ova", "ovr")  # beginnings of objectives for more than two classes
+_WORTH_SHARING = 1_000_000  # values; below this, threads of a busy machine wait longer than they work
 _HABITS: dict[str, Habits] = {}
 
 
@@ -43,6 +44,7 @@ class Habits:
             ``"float columns"`` for those with one output.
         single: whether features must be float32.
         class_count: the parameter that holds the number of classes, if a multiclass objective needs it.
+        threads: the parameter that holds the number of threads, if they wait for each other on small data.
 
     Example:
         >>> Habits(labels="dense").single
@@ -54,6 +56,7 @@ class Habits:
     labels: Literal["own", "dense", "columns", "float columns"] = "own"
     single: bool = False
     class_count: str | None = None
+    threads: str | None = None
 
 
 def register_habits(library: str, habits: Habits) -> None:
@@ -96,7 +99,7 @@ def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}__", value
 
 
-def prepare(estimator: Any, *, seed: int, classes: int, seen: int) -> None:
+def prepare(estimator: Any, *, seed: int, classes: int, seen: int, values: int = 0) -> None:
     """Seed an unfitted estimator and everything inside it, keep it silent, and tell it how many classes there are.
 
     Args:
@@ -104,6 +107,7 @@ def prepare(estimator: Any, *, seed: int, classes: int, seen: int) -> None:
         seed: of this model.
         classes: of the population.
         seen: of the members.
+        values: how many numbers there are to learn from.
 
     Example:
         >>> from sklearn.ensemble import RandomForestClassifier
@@ -125,6 +129,8 @@ def prepare(estimator: Any, *, seed: int, classes: int, seen: int) -> None:
         multiclass = seen == 2 < classes and str(given.get("objective")).startswith(_MULTICLASS)
         if multiclass and habits.class_count and given.get(habits.class_count) is None:
             wanted[habits.class_count] = classes
+        if habits.threads and given.get(habits.threads) is None and values < _WORTH_SHARING:
+            wanted[habits.threads] = 1
         if wanted:
             part.set_params(**wanted)
 
@@ -146,6 +152,7 @@ register_habits(
             Option(("force_col_wise", "force_row_wise"), True),
         ),
         class_count="num_class",
+        threads="n_jobs",
     ),
 )
 register_habits(

@@ -53,23 +53,9 @@ class LightningTrainer:
             every model.
 
     Example:
-        >>> import lightning, numpy as np
-        >>> class Model(lightning.LightningModule):
-        ...     def __init__(self):
-        ...         super().__init__()
-        ...         self.layer = nn.Linear(4, 2)
-        ...     def forward(self, x):
-        ...         return self.layer(x)
-        ...     def training_step(self, batch, batch_idx):
-        ...         x, y = batch
-        ...         return nn.functional.cross_entropy(self(x), y)
-        ...     def configure_optimizers(self):
-        ...         return torch.optim.Adam(self.parameters())
-        >>> population = Population(np.eye(4), ["no", "yes", "no", "yes"])
-        >>> trainer = LightningTrainer(module=Model, epochs=2)
-        >>> model = trainer(population, np.array([True, True, False, False]), seed=0)
-        >>> model(torch.eye(4)).shape
-        torch.Size([4, 2])
+        >>> trainer = LightningTrainer(module=nn.Identity, epochs=3, trainer_options={"gradient_clip_val": 1.0})
+        >>> trainer.batch_size
+        128
     """
 
     module: Callable[[], nn.Module]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,8 @@ class SklearnTrainer:
         if len(seen) < 2:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
         estimator = fresh(self.estimator)
-        prepare(estimator, seed=seed, classes=classes, seen=len(seen))
+        x = select(population.x, members)
+        prepare(estimator, seed=seed, classes=classes, seen=len(seen), values=math.prod(getattr(x, "shape", ())))
         habits = [habits_of(part) for _, part in parts_of(estimator)]
         single = any(one.single for one in habits)
         wanted = {one.labels for one in habits}
@@ -67,7 +69,6 @@ class SklearnTrainer:
             labels, order = np.searchsorted(seen, columns), _order(seen, classes)
         elif len(seen) < classes and any(one.class_count for one in habits):
             order = _order(seen, classes)  # a column for every class of the population may follow those with members
-        x = select(population.x, members)
         model = _fitted(estimator, single_precision(x) if single else x, labels, seed)
         if order is None:
             return model

@@ -37,7 +37,7 @@ class TransformersTrainer:
         arguments: more of ``transformers.TrainingArguments``, such as ``{"learning_rate": 5e-5}``.
 
     Example:
-        >>> TransformersTrainer(module=lambda: None, epochs=1).batch_size
+        >>> TransformersTrainer(module=nn.Identity, epochs=1).batch_size
         16
     """
 
