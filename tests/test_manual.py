@@ -27,6 +27,7 @@ from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
 from glasshouse.registry import Registry
 from glasshouse.table import Table
 from glasshouse_experiments.settings import PRESETS, Preset
+from tests.graph.molecules import molecules
 from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
 from tests.strategies import gaussian_evidence
 
@@ -38,6 +39,7 @@ CANNOT_RUN = {  # line -> why
 SMALLER = {  # in the manual -> here
     "RUN RUN…": "RUN OTHER",  # two different runs
     "shadows=128": "shadows=4",
+    "epochs=100": "epochs=3",
     "workers=4": "workers=2",
     "--workers 4": "--workers 2",
     "epochs: 200": "epochs: 5",
@@ -185,6 +187,8 @@ def names_for(text: str) -> dict[str, Any]:
         fresh = functools.partial(build_gnn, "gcn", **shape)
         mine = GNNTrainer(model=fresh, epochs=5, device="cpu")(data, mask.numpy(), 0)
         return {"data": data, "my_gnn": mine, "MyGNN": fresh, "mask": mask}
+    if "GraphClassifierTrainer" in text:
+        return {"graphs": molecules(240)}
     if "result." in text:
         return {
             "result": glasshouse.audit(

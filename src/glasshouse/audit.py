@@ -169,7 +169,7 @@ def audit(
         policy=policy,
         progress=progress,
         left_out=left_out,
-        known=Known(x=population.x, labels=population.y),
+        known=Known(x=population.features, labels=population.y),
         prior=prior,
         groups=columns,
     )

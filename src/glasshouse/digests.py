@@ -73,6 +73,9 @@ def _row_bytes(x: Any) -> Iterator[bytes]:
         for start, stop in itertools.pairwise(rows.indptr):
             yield rows.indices[start:stop].tobytes() + rows.data[start:stop].tobytes()
         return
+    if hasattr(x, "contents"):  # records that are not rows of an array
+        yield from x.contents()
+        return
     values = _array(x)
     if values.dtype.kind in "OU":
         for row in values.reshape(len(values), -1):

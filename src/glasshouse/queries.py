@@ -25,7 +25,7 @@ from glasshouse.model_outputs import (
     unwrapped,
 )
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
-from glasshouse.population import Population, select
+from glasshouse.population import Population, Records, row_batches, select
 from glasshouse.resolution import StepFinder
 from glasshouse.training.batches import failure_line
 from glasshouse.training.habits import habits_of, parts_of
@@ -241,8 +241,7 @@ class _Source:
             self.notes = (_SHARES_NOTE,)
 
     def _answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
-        for start in range(0, len(self.population), self.how.batch_size):
-            rows = np.arange(start, min(start + self.how.batch_size, len(self.population)))
+        for rows in row_batches(self.population.x, len(self.population), self.how.batch_size):
             answer = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
             yield rows, array_of(unwrapped(answer))
 
@@ -290,6 +289,8 @@ def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[A
 def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
     if isinstance(model, type):
         raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
+    if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
+        return population.x.asker(model, device=how.device)
     if isinstance(model, nn.Module):
         weights = next(model.parameters(), None)
         device = torch.device(how.device or (weights.device if weights is not None else "cpu"))

@@ -16,6 +16,7 @@ from glasshouse.graph.attacks.regressed import GRegressed
 from glasshouse.graph.attacks.stacked import GStacked
 from glasshouse.graph.audit import audit
 from glasshouse.graph.data.datasets import load_graph
+from glasshouse.graph.data.graphs import Graphs
 from glasshouse.graph.data.splits import noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
@@ -24,7 +25,9 @@ from glasshouse.graph.models.networks import layer_widths, register_network
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler
 from glasshouse.graph.scene import Scene
+from glasshouse.graph.training.classifier import GraphClassifierTrainer
 from glasshouse.graph.training.grid_search import grid_search
+from glasshouse.graph.training.parts import Neighbors, RandomNodes
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
 __all__ = [
@@ -35,8 +38,12 @@ __all__ = [
     "GRegressed",
     "GStacked",
     "GraphAttack",
+    "GraphClassifierTrainer",
+    "Graphs",
     "GroundTruth",
     "LayerType",
+    "Neighbors",
+    "RandomNodes",
     "SamplingRequest",
     "Scene",
     "adam",

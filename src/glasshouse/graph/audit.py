@@ -34,6 +34,7 @@ from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.gbase import with_truth
 from glasshouse.graph.data.checking import check_graph
+from glasshouse.graph.data.graphs import check_one_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
@@ -136,6 +137,7 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
+    check_one_graph(data)
     check_graph(data, labelled=True)
     check_setting(setting)
     count = int(data.num_nodes)

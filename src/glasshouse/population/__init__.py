@@ -8,11 +8,13 @@ from glasshouse.population.kinds import is_frame
 from glasshouse.population.members import as_members, check_members_fit
 from glasshouse.population.population import Parts, Population
 from glasshouse.population.protocol import AnyPopulation, as_population
+from glasshouse.population.records import Records, recognised, register_records, row_batches
 
 __all__ = [
     "AnyPopulation",
     "Parts",
     "Population",
+    "Records",
     "as_ids",
     "as_members",
     "as_population",
@@ -23,6 +25,9 @@ __all__ = [
     "first_of",
     "is_frame",
     "random_subsets",
+    "recognised",
+    "register_records",
+    "row_batches",
     "select",
     "share_size",
     "table_of_numbers",

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 from glasshouse.errors import InputError
 from glasshouse.population.kinds import comes_from, is_frame
 from glasshouse.population.population import Parts, Population
+from glasshouse.population.records import recognised
 
 __all__ = ["advice_for", "check_population"]
 
@@ -24,6 +25,8 @@ def check_population(population: Any) -> None:
         glasshouse.errors.InputError: population: list is not a Population; make one: Population(x, y). ...
     """
     if not isinstance(population, Population):
+        if (records := recognised(population)) is not None:
+            raise InputError(f"population: {records.advice}.")
         raise InputError(
             f"population: {type(population).__name__} is not a Population; {advice_for(population)} For a graph call "
             f"glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
@@ -37,6 +40,8 @@ def advice_for(given: Any) -> str:
         >>> advice_for("people.csv")
         "read the file first: Population(pandas.read_csv('people.csv'), 'label')."
     """
+    if recognised(given) is not None:
+        return "make one: Population(graphs), and pass a trainer for these records."
     if isinstance(given, Parts):
         return "it holds two things: audit(parts.population, members=parts.members, …)."
     if isinstance(given, str | Path):

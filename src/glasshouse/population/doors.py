@@ -14,6 +14,7 @@ from glasshouse.errors import InputError
 from glasshouse.population.dataset_doors import from_hugging_face, from_torch, known_classes
 from glasshouse.population.features import check_order
 from glasshouse.population.kinds import comes_from, is_frame
+from glasshouse.population.records import recognised
 from glasshouse.population.stacking import stacked
 
 __all__ = ["Opened", "opened"]
@@ -36,6 +37,8 @@ def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: S
         {'age': array([30, 40])}
     """
     _refuse_what_is_not_records(x)
+    if (records := recognised(x)) is not None:
+        return Opened(records, records.labels() if y is None else y, ids, classes)
     if isinstance(x, TorchDataset) and not comes_from(x, "datasets"):
         x, y = from_torch(x, y)
     if comes_from(x, "datasets"):

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glasshouse.errors import InputError
 from glasshouse.population.kinds import is_frame, is_missing
+from glasshouse.population.records import Records, recognised
 
 __all__ = ["check_order", "count_records", "joined", "plain_parts", "select", "table_of_numbers"]
 
@@ -49,6 +50,10 @@ def joined(first: Any, second: Any) -> Any:
         >>> joined(np.zeros((1, 2)), np.ones((2, 2))).shape
         (3, 2)
     """
+    if isinstance(first, Records) or isinstance(second, Records):
+        if type(first) is not type(second):
+            raise _unlike(first, second)
+        return recognised([*first, *second])
     if isinstance(first, Mapping) or is_frame(first):
         second = _same_columns(first, second)
     elif isinstance(second, Mapping) or is_frame(second):

@@ -16,6 +16,7 @@ from glasshouse.population.doors import opened
 from glasshouse.population.features import count_records, joined, plain_parts
 from glasshouse.population.ids import as_ids, first_of, joined_ids
 from glasshouse.population.labels import as_labels
+from glasshouse.population.records import Records
 
 __all__ = ["Parts", "Population"]
 
@@ -27,9 +28,10 @@ class Population:
     Args:
         x: [N, ...] a model's inputs: a numpy array, a torch tensor, a scipy sparse matrix, a list of texts, a data
             frame of pandas or polars, a dict of arrays such as ``input_ids`` and ``attention_mask``, a torch dataset of
-            pairs (x, y), or a Hugging Face dataset. They stay in their form; datasets are read into arrays.
+            pairs (x, y), a Hugging Face dataset, or a list of graphs (`torch_geometric.data.Data`). They stay in their
+            form; datasets are read into arrays.
         y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`. Where columns have names, the name
-            of one. Left out only for a torch dataset, whose items hold them.
+            of one. Left out only for a torch dataset or for graphs, which hold their own.
         ids: [N] stable, unique names of the records, or the name of a column; their positions by default.
         classes: [C] every label that a model knows, if `y` does not hold them all.
         leave_out: names of columns that are not features, such as the members or a date.
@@ -102,9 +104,16 @@ class Population:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
+        if isinstance(self.x, Records):
+            return digest_arrays([self.digests(), self.y, self.ids])
         if hasattr(self.x, "indptr"):
             return digest_arrays([self.x.data, self.x.indices, self.x.indptr, self.y, self.ids])
         return digest_arrays([self.y, self.ids], features=plain_parts(self.x))
+
+    @property
+    def features(self) -> Any:
+        """[N, ...] what is known about the records as rows: ``x``, or numbers about records that are not rows."""
+        return self.x.features() if isinstance(self.x, Records) else self.x
 
     @property
     def training_data(self) -> Population:

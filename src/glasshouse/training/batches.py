@@ -61,6 +61,8 @@ def logits_of(
     try:
         with torch.random.fork_rng(devices), torch.no_grad():
             answer = unwrapped(model.eval()(*looked) if call is None else call(model.eval()))
+    except InputError:  # whatever calls the module has already said it
+        raise
     except TypeError as error:
         raise InputError(f"module: it cannot be called with {len(inputs)} tensors: {error}.") from error
     except (RuntimeError, ValueError, IndexError) as error:

@@ -144,7 +144,8 @@ def _value_faults(name: str, value: Any, edges: int) -> list[str]:
 
 def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[str]:
     if y.shape != (count,):
-        return [f"{place}y: has shape {tuple(y.shape)} for {count} nodes; give one class per node, [{count}]."]
+        advice = " Use data.y.squeeze(1)." if y.shape == (count, 1) else ""  # as in OGB
+        return [f"{place}y: has shape {tuple(y.shape)} for {count} nodes; give one class per node, [{count}].{advice}"]
     given = y[~torch.isnan(y)]
     if not bool((given == given.long()).all()):
         return [f"{place}y: some labels are not whole numbers; give each node the number of its class."]

@@ -13,9 +13,9 @@ from torch_geometric.nn import MessagePassing
 from glasshouse.errors import InputError
 from glasshouse.graph.models.edge_values import HeldValues, edge_values, with_edges
 
-__all__ = ["Arguments", "bind_arguments"]
+__all__ = ["EDGE_NAMES", "PLACED", "Arguments", "bind_arguments", "declines", "parameters_of"]
 
-_MEANT = {  # what users call such parameters -> the values that are meant
+EDGE_NAMES = {  # what users call such parameters -> the values that are meant
     "edge_weight": "edge_weight",
     "edge_weights": "edge_weight",
     "edge_attr": "edge_attr",
@@ -24,7 +24,7 @@ _MEANT = {  # what users call such parameters -> the values that are meant
 }
 _OTHER = {"edge_weight": "edge_attr", "edge_attr": "edge_weight"}
 _GRAPH_NAMES = ("data", "graph")  # a first parameter with this name takes the whole graph
-_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _OPEN = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -63,7 +63,7 @@ class Arguments:
         values, found = edge_values(data), {}
         for parameter, name in self.bound:
             value = values[name]
-            if _MEANT.get(parameter) == "edge_weight" and not value.is_floating_point():
+            if EDGE_NAMES.get(parameter) == "edge_weight" and not value.is_floating_point():
                 value = value.to(data.x.dtype)  # codes of edges, used as weights
             found[parameter] = value
         return found
@@ -100,18 +100,18 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
         Traceback (most recent call last):
         glasshouse.errors.InputError: model: it needs the argument edge_type, which the graph does not give. ...
     """
-    parameters = _parameters(model)
-    placed = [one for one in parameters if one.kind in _PLACED]
+    parameters = parameters_of(model)
+    placed = [one for one in parameters if one.kind in PLACED]
     is_open = any(one.kind in _OPEN for one in parameters)
     if placed and not is_open and (len(placed) == 1 or _is_graph(placed)):
         return Arguments(takes_data=True, held=held)
     rest = [one for one in parameters if one not in placed[:2] and one.kind not in _OPEN]
-    wanted = [one.name for one in rest if one.name in _MEANT and not _declines(model, _MEANT[one.name])]
+    wanted = [one.name for one in rest if one.name in EDGE_NAMES and not declines(model, EDGE_NAMES[one.name])]
     axes = dict(held)
-    bound = {name: _MEANT[name] for name in wanted if _MEANT[name] in axes}
+    bound = {name: EDGE_NAMES[name] for name in wanted if EDGE_NAMES[name] in axes}
     for name in wanted:
-        other = _OTHER[_MEANT[name]]
-        fits = other in axes and (_MEANT[name] == "edge_attr" or axes[other] == 1)
+        other = _OTHER[EDGE_NAMES[name]]
+        fits = other in axes and (EDGE_NAMES[name] == "edge_attr" or axes[other] == 1)
         if name not in bound and fits and other not in bound.values():
             bound[name] = other
     for one in rest:
@@ -120,8 +120,13 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
     return Arguments(bound=tuple(bound.items()), held=held)
 
 
-def _parameters(model: Any) -> list[inspect.Parameter]:
-    """The parameters of a call; none if they cannot be known, as with some built-in functions."""
+def parameters_of(model: Any) -> list[inspect.Parameter]:
+    """The parameters of a call; none if they cannot be known, as with some built-in functions.
+
+    Example:
+        >>> [one.name for one in parameters_of(lambda x, edge_index: x)]
+        ['x', 'edge_index']
+    """
     module = getattr(model, "_orig_mod", model)  # torch.compile hides the signature
     try:
         return list(inspect.signature(module.forward if isinstance(module, nn.Module) else module).parameters.values())
@@ -135,11 +140,20 @@ def _is_graph(placed: list[inspect.Parameter]) -> bool:
     return first.name in _GRAPH_NAMES and all(one.default is not inspect.Parameter.empty for one in others)
 
 
-def _declines(model: Any, name: str) -> bool:
+def declines(model: Any, name: str) -> bool:
     """Whether a model of PyTorch Geometric says that it cannot use such values, although it has a parameter for them.
 
     `GraphSAGE` has both parameters and raises if they are given; attention layers without ``edge_dim`` have no weights
     for features of edges.
+
+    Args:
+        model: any model.
+        name: ``"edge_weight"`` or ``"edge_attr"``.
+
+    Example:
+        >>> from torch_geometric.nn import GraphSAGE
+        >>> declines(GraphSAGE(4, 8, 2), "edge_weight")
+        True
     """
     module = getattr(model, "_orig_mod", model)
     supported = getattr(module, f"supports_{name}", None)
@@ -152,11 +166,11 @@ def _declines(model: Any, name: str) -> bool:
 
 
 def _refusal(parameter: str, axes: dict[str, int]) -> str:
-    if parameter not in _MEANT:
+    if parameter not in EDGE_NAMES:
         return (
             f"model: it needs the argument {parameter}, which the graph does not give. Give it a default, or wrap the "
             f"model in a function of x and edge_index."
         )
-    name = _MEANT[parameter]
+    name = EDGE_NAMES[parameter]
     has = "data.edge_attr has several columns" if axes else f"the graph has no {name}"
     return f"model: it needs the argument {parameter}, but {has}. Set data.{name}, with one entry per edge."

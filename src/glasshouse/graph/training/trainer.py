@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,8 +21,9 @@ from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.networks import NETWORKS, Network
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.batched.training import train_batched
+from glasshouse.graph.training.parts import Batches, training_steps
 from glasshouse.graph.training.setting import Setting
-from glasshouse.population import as_members
+from glasshouse.population import Population, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.training.batches import logits_of
 from glasshouse.training.threads import fitting_threads
@@ -57,7 +59,7 @@ _ADAM = adam()
 
 @dataclass(frozen=True, kw_only=True)
 class GNNTrainer:
-    """Trains a fresh GNN on the graph of the members, in full batches; the same seed gives the same weights.
+    """Trains a fresh GNN on the graph of the members; the same seed gives the same weights.
 
     In the inductive setting, the model sees the members, their features, their labels and the edges between two
     members; of the rest of the graph only the number of features and classes. In the transductive setting, it sees
@@ -73,10 +75,13 @@ class GNNTrainer:
         hidden: width of the hidden layers.
         layers: number of graph convolutions.
         dropout: share of hidden values dropped while training.
-        epochs: steps, each over all members.
+        epochs: passes over all members, of one step each, or of one step per part.
         optimizer: makes an optimizer from parameters, such as `adam` or `sgd` with its settings.
         device: where to train; by default the GPU, if there is one.
         setting: ``"inductive"`` or ``"transductive"``.
+        batches: for a graph that is too large for one step, the parts that it is trained by: `RandomNodes` or
+            `Neighbors`. They are parts of what the model may see anyway. The graph stays in main memory, and such
+            models are trained one at a time. By default each step sees all of it.
 
     Example:
         >>> import numpy as np
@@ -98,6 +103,7 @@ class GNNTrainer:
     optimizer: OptimizerFactory = _ADAM
     device: str | None = None
     setting: Setting = "inductive"
+    batches: Batches | None = None
     # looked up once: workers need not know a plug-in by its name, and a pool notices when its code changes
     network: Network = field(init=False, repr=False)
 
@@ -136,33 +142,38 @@ class GNNTrainer:
         *,
         after_epoch: Callable[[int, nn.Module], None] | None = None,
     ) -> nn.Module:
-        """Like a plain call, but ``after_epoch(epochs so far, model)`` is called after each step.
+        """Like a plain call, but ``after_epoch(epochs so far, model)`` is called after each epoch.
 
         It may ask the model in evaluation mode; it must not draw from torch's random stream.
         """
+        _check_data(data)
         transductive = self.setting == "transductive"
-        graph = induced(data, np.ones_like(members) if transductive else members, device=self.place)
+        stored = self.place if self.batches is None else torch.device("cpu")  # a large graph may not fit on a GPU
+        graph = induced(data, np.ones_like(members) if transductive else members, device=stored)
         labelled = graph.y >= 0
         if transductive:
-            labelled &= torch.from_numpy(members).to(self.place)
+            labelled &= torch.from_numpy(members).to(stored)
         if not bool(labelled.any()):
             raise InputError("members: no member has a label, so there is nothing to train on.")
+        steps = training_steps(self.batches, graph, labelled, seed=seed, device=self.place)
         with torch.random.fork_rng():  # weights and dropout use our seed, and the user's random stream stays unchanged
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.untrained(data).to(self.place)
-            shown = graph.shown()
-            call = functools.partial(bind_arguments(model, held_values(shown)).call, data=shown)
-            read = logits_of(model, graph.x, graph.edge_index, classes=int(data.y.max()) + 1, call=call)
+            first = next(steps(1)).graph
+            arguments = bind_arguments(model, held_values(first))
+            look = functools.partial(arguments.call, data=first)
+            read = logits_of(model, first.x, first.edge_index, classes=int(data.y.max()) + 1, call=look)
             optimizer = self.optimizer(model.parameters())
             # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights show whether it
             # is worth a second thread. Gathering messages is too short to share: threads would wait at each of them.
-            with fitting_threads(model, graph.x, batch_size=len(graph.x)):
+            with fitting_threads(model, first.x, batch_size=len(first.x)):
                 for epoch in range(1, self.epochs + 1):
                     model.train()
-                    optimizer.zero_grad(set_to_none=True)
-                    logits = read(call(model))
-                    nn.functional.cross_entropy(logits[labelled], graph.y[labelled]).backward()
-                    optimizer.step()
+                    for step in steps(epoch):
+                        optimizer.zero_grad(set_to_none=True)
+                        logits = read(arguments.call(model, step.graph))
+                        nn.functional.cross_entropy(logits[step.counted], step.y[step.counted]).backward()
+                        optimizer.step()
                     if after_epoch is not None:
                         after_epoch(epoch, model.eval())
         return model.eval()
@@ -185,6 +196,7 @@ class GNNTrainer:
         Modules of your own are traced, and tried for one step. Modules or optimizers that cannot be batched are trained
         one at a time; the log ``glasshouse`` says why.
         """
+        _check_data(data)
         masks = as_members(members, (len(seeds), int(data.num_nodes)), place="members")
         return train_batched(self, data, masks, seeds)
 
@@ -194,3 +206,11 @@ class GNNTrainer:
             return self.model()
         features, classes = int(data.x.shape[1]), int(data.y.max()) + 1
         return GNN(self.network(features, self.hidden, classes, self.layers), dropout=self.dropout)
+
+
+def _check_data(data: Any) -> None:
+    if isinstance(data, Population):
+        raise InputError(
+            "trainer: GNNTrainer trains on the nodes of one graph. Pass GraphClassifierTrainer for a population of "
+            "graphs, TorchTrainer or SklearnTrainer for other records."
+        )

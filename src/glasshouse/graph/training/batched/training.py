@@ -17,6 +17,7 @@ from glasshouse.graph.training.batched.alike import alike
 from glasshouse.graph.training.batched.checking import Plan, mean_losses, planned
 from glasshouse.graph.training.batched.graphs import BatchedGraph, padded_size
 from glasshouse.graph.training.batched.program import BatchedProgram
+from glasshouse.graph.training.parts import Batches
 from glasshouse.graph.training.setting import Setting
 from glasshouse.randomness import seed_for
 from glasshouse.training.batching import (
@@ -40,6 +41,8 @@ class _Trainer(Protocol):
 
     @property
     def setting(self) -> Setting: ...
+    @property
+    def batches(self) -> Batches | None: ...
     @property
     def epochs(self) -> int: ...
     @property
@@ -113,6 +116,8 @@ def _untrained(trainer: _Trainer, data: Data, seed: int) -> nn.Module:
 
 def _plan(trainer: _Trainer, data: Data, members: BoolArray, models: Sequence[nn.Module]) -> Plan | str:
     """How models are trained together, or why they are not. It is tried on the two graphs that are filled up most."""
+    if trainer.batches is not None:
+        return "each of them is trained by parts of the graph"
     if trainer.setting == "transductive":
         return "in the transductive setting each of them sees the whole graph"
     obstacle = optimizer_obstacle(trainer.optimizer, models[0].parameters())
