@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -158,4 +159,6 @@ def run_audit_file(
     trainer = config.trainer.build(data.population, folder)
     model, members = config.target.load(data.population, told, folder, config.seed)
     common["groups"] = data.groups or None
-    return audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
+    result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
+    context = dataclasses.replace(result.context, notes=(*data.notes, *result.context.notes))
+    return dataclasses.replace(result, context=context)

@@ -11,10 +11,12 @@ import torch
 from pydantic import Field
 from sklearn.utils import all_estimators
 
+from glasshouse.config.boosting import BoostingSection
 from glasshouse.config.imports import imported
 from glasshouse.config.strict import Strict
 from glasshouse.errors import InputError
 from glasshouse.population import Population
+from glasshouse.registry import did_you_mean
 from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, Trainer, WideResNet, mlp
 
 __all__ = ["MLPSection", "PythonTrainer", "SklearnSection", "TrainerSection", "WideResNetSection"]
@@ -84,11 +86,14 @@ class SklearnSection(Strict):
         """A trainer around a fresh estimator."""
         known = dict(all_estimators(type_filter="classifier"))
         if self.estimator not in known:
-            raise InputError(f"trainer.estimator: scikit-learn has no classifier {self.estimator!r}.")
+            hint = did_you_mean(self.estimator, known)
+            raise InputError(f"trainer.estimator: scikit-learn has no classifier {self.estimator!r}.{hint}")
         try:
-            return SklearnTrainer(estimator=known[self.estimator](**self.parameters))
-        except TypeError as error:
+            estimator = known[self.estimator](**self.parameters)
+            estimator._validate_params()  # scikit-learn itself looks at values only when it trains
+        except (TypeError, ValueError) as error:
             raise InputError(f"trainer.parameters: {self.estimator} refuses them: {error}.") from error
+        return SklearnTrainer(estimator=estimator)
 
 
 class PythonTrainer(Strict):
@@ -105,4 +110,6 @@ class PythonTrainer(Strict):
         return made
 
 
-TrainerSection = Annotated[MLPSection | WideResNetSection | SklearnSection | PythonTrainer, Field(discriminator="kind")]
+TrainerSection = Annotated[
+    MLPSection | WideResNetSection | SklearnSection | BoostingSection | PythonTrainer, Field(discriminator="kind")
+]
