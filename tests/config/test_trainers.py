@@ -33,6 +33,8 @@ def test_networks_take_the_shape_of_the_data() -> None:
     [
         ({"kind": "wide-resnet"}, "needs images"),
         ({"kind": "sklearn", "estimator": "NoSuchClassifier"}, "has no classifier 'NoSuchClassifier'"),
+        ({"kind": "sklearn", "estimator": "RandomForest"}, 'Did you mean "RandomForestClassifier"?'),
+        ({"kind": "sklearn", "estimator": "SVC", "parameters": {"C": "big"}}, "SVC refuses them: The 'C' parameter"),
         ({"kind": "sklearn", "estimator": "SVC", "parameters": {"x": 1}}, "refuses them"),
         ({"kind": "sklearn", "estimator": "RidgeClassifier"}, "has no predict_proba"),
     ],
@@ -40,3 +42,12 @@ def test_networks_take_the_shape_of_the_data() -> None:
 def test_trainers_that_do_not_fit_are_refused(section: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         built(section, TABLE)
+
+
+def test_a_network_is_not_given_large_numbers_without_a_word() -> None:
+    section: Any = TypeAdapter(TrainerSection).validate_python({"kind": "mlp"})
+    large = Population(np.array([[1.0, 250_000.0], [0.0, 10.0]]), [0, 1])
+    assert "add standardise: true" in section.advice(large)[0]
+    assert section.advice(TABLE) == section.advice(IMAGES) == ()
+    forest: Any = TypeAdapter(TrainerSection).validate_python({"kind": "sklearn", "estimator": "SVC"})
+    assert forest.advice(large) == ()

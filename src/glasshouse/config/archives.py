@@ -30,7 +30,9 @@ def read_archive(section: TableSection, path: Path) -> Records:
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     if strange := sorted(section.model_fields_set - {"name", "path", "groups"}):
-        raise InputError(f"data.{strange[0]}: is for tables; an archive has the arrays x, y, ids and members. Leave it out.")
+        raise InputError(
+            f"data.{strange[0]}: is for tables; an archive has the arrays x, y, ids and members. Leave it out."
+        )
     arrays = _arrays(path)
     for name in ("x", "y"):
         if name not in arrays:

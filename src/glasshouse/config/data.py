@@ -71,6 +71,7 @@ class FileData(TableSection):
             population=records.population,
             groups=records.groups,
             notes=(*records.notes, *records.warnings),
+            remade=records.remade,
         )
         return data, records.members
 

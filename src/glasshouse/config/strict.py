@@ -62,6 +62,8 @@ def _fault(one: Any, section: type[Strict]) -> str:
             return f"{place}: {one['ctx']['tag']!r} is not known. Known: {one['ctx']['expected_tags']}."
         case "union_tag_not_found":
             return f"{place}: needs {one['ctx']['discriminator']}, which decides what the other keys mean."
+        case "string_type" if isinstance(one["input"], bool | int | float):
+            return f"{place}: YAML reads {one['input']!r} as a number or as yes and no; write it in quotes."
         case _:
             return f"{place}: {one['msg']}, but is {one['input']!r}."
 

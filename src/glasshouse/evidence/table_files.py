@@ -127,7 +127,7 @@ def _from_parquet(path: Path) -> TextTable:
         import pyarrow as arrow
         import pyarrow.parquet
     try:
-        table = pyarrow.parquet.read_table(path)
+        table = pyarrow.parquet.ParquetFile(path).read()
     except (arrow.ArrowException, OSError) as error:
         raise InputError(f"{path}: is not a whole parquet file: {error}.") from error
     _refuse_twice(table.column_names, path)

@@ -14,7 +14,9 @@ __all__ = ["EMPTY", "MARKS", "TRUTHS", "Decimal", "as_number", "date_reader", "d
 
 Decimal = Literal[".", ","]
 
-EMPTY = frozenset({"", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"})  # as spreadsheets and pandas write it
+EMPTY = frozenset(
+    {"", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"}
+)  # as spreadsheets and pandas write it
 # what people write for an empty cell; only among numbers, truths and dates, for elsewhere it may be a word of its own
 MARKS = EMPTY | {"?", "-", "--", ".", "*", "unknown", "missing", "n.a.", "nil", "not available"}
 TRUTHS = {"true": 1.0, "yes": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "no": 0.0, "0": 0.0, "0.0": 0.0}
@@ -67,8 +69,8 @@ def decimal_signs(cells: Iterable[str]) -> set[Decimal]:
 def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float] | None:
     """How to read these cells as dates, in days since 1970 (UTC where a zone is given); None if they are not dates.
 
-    Known are ``2021-03-28``, ``2021/3/28``, ``28.3.2021`` and, if the days tell which number is the month, ``28/3/2021``
-    and ``3/28/2021``; each may have a time.
+    Known are ``2021-03-28``, ``2021/3/28``, ``28.3.2021`` and, if the days tell which number is the month,
+    ``28/3/2021`` and ``3/28/2021``; each may have a time.
 
     Args:
         cells: different cells, without empty ones.

@@ -48,6 +48,11 @@ class Column:
             return self.values
         return np.array(["missing" if cell.lower() in EMPTY else cell for cell in self.cells])
 
+    @property
+    def remade(self) -> bool:
+        """Whether its features are other than its cells: text, dates and columns with empty cells."""
+        return self.kind not in ("number", "truth") or self.values is None or bool(np.isnan(self.values).any())
+
 
 def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str) -> Decimal:
     """The decimal sign of a file: the one that its columns of numbers need.
@@ -80,7 +85,9 @@ def file_decimal(columns: Mapping[str, list[str]], *, separator: str, place: str
     return "," if separator != "," and "," in unclear and "." not in unclear else "."
 
 
-def read_column(name: str, cells: list[str], *, decimal: Decimal, most: int, as_text: bool = False, place: str) -> Column:
+def read_column(
+    name: str, cells: list[str], *, decimal: Decimal, most: int, as_text: bool = False, place: str
+) -> Column:
     """A column as numbers, truths or dates if all cells that are not empty are; otherwise as text.
 
     Args:
@@ -116,7 +123,9 @@ def read_column(name: str, cells: list[str], *, decimal: Decimal, most: int, as_
     if (days := date_reader(present.keys(), place=f"{place}: {name}")) is not None:
         return Column(name=name, kind="date", cells=cells, values=_mapped(cells, present, days))
     if len(numbers) > most and 2 * sum(numbers.values()) > sum(present.values()):
-        row, cell = next((row, cell) for row, cell in enumerate(cells, start=1) if cell in present.keys() - numbers.keys())
+        row, cell = next(
+            (row, cell) for row, cell in enumerate(cells, start=1) if cell in present.keys() - numbers.keys()
+        )
         raise InputError(
             f"{place}: {name}: row {row}: {cell!r} is not a number, but most cells of the column are. Write a number, "
             f"empty the cell, or list the column under data.categories or data.leave_out."

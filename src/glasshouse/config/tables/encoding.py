@@ -102,9 +102,10 @@ def _texts(column: Column, most: int) -> tuple[FloatArray, list[str]]:
     places = {cell: place for place, cell in enumerate(different)}
     # numbers instead of texts: ten times faster, and one long text does not make all cells as wide
     codes = np.array([places[cell] for cell in column.cells])[:, None]
-    encoder = OneHotEncoder(max_categories=most, handle_unknown="infrequent_if_exist", sparse_output=False)
+    capped = most if len(different) > most else None  # scikit-learn would merge two of exactly as many values
+    encoder = OneHotEncoder(max_categories=capped, handle_unknown="infrequent_if_exist", sparse_output=False)
     block: FloatArray = encoder.fit_transform(codes)
-    rare = encoder.infrequent_categories_[0]
+    rare = None if capped is None else encoder.infrequent_categories_[0]
     others = set() if rare is None else set(rare.tolist())
     frequent = [cell for place, cell in enumerate(different) if place not in others]
     names = [f"{column.name} = {cell}" if cell else f"{column.name} is empty" for cell in frequent]
@@ -124,8 +125,8 @@ def _notes(columns: Sequence[Column], features: int, *, most: int, standardise: 
     }
     kinds = "; ".join(f"{what}: {_listed(names)}" for what, names in said.items() if names)
     notes = [
-        f"{len(columns)} columns of the table are {features} features ({kinds}). The encoding uses all records and no "
-        f"membership."
+        f"{_count(len(columns), 'column')} of the table {'is' if len(columns) == 1 else 'are'} "
+        f"{_count(features, 'feature')} ({kinds}). The encoding uses all records and no membership."
     ]
     if filled := named("number", "truth", "date", empty_cells=True):
         notes.append(f"Empty cells hold the column's median, and a second feature says where: {_listed(filled)}.")
@@ -137,6 +138,10 @@ def _notes(columns: Sequence[Column], features: int, *, most: int, standardise: 
     if empty := named("empty"):
         notes.append(f"Columns without anything in them were left out: {_listed(empty)}.")
     return tuple(notes)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _listed(names: Sequence[str]) -> str:

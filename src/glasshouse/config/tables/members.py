@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray, TextArray
+from glasshouse.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.config.tables.section import TableSection
 from glasshouse.config.tables.text import Rows
 from glasshouse.errors import InputError
 from glasshouse.evidence.table_files import read_text_table
 from glasshouse.evidence.tables import as_flags
+from glasshouse.population import first_of
 
-__all__ = ["is_column", "read_members"]
+__all__ = ["is_column", "read_members", "refuse_telling"]
+
+_SPLITS = {"train": "1", "test": "0", "holdout": "0"}
+_ENOUGH = 30  # records; with fewer, a column can be like the members by chance
 
 
 def is_column(members: str | None, rows: Rows) -> bool:
@@ -35,7 +40,8 @@ def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path
     if section.members is None:
         return None
     if is_column(section.members, rows):
-        flags = as_flags(np.array(rows.columns[section.members]), place=f"{rows.place}: {section.members}")
+        cells = [_SPLITS.get(cell.lower(), cell) for cell in rows.columns[section.members]]
+        flags = as_flags(np.array(cells), place=f"{rows.place}: {section.members}")
         if len(empty := np.flatnonzero(flags < 0)):
             rows.refuse(section.members, empty.tolist(), "the cell is empty. Write 1 or 0, or leave the row out.")
         return flags == 1
@@ -46,8 +52,35 @@ def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path
             f"{', '.join(rows.columns)}."
         )
     if section.id is None:
-        raise InputError("data.members: is a file of ids, but the table has none; say which column holds them (data.id).")
+        raise InputError(
+            "data.members: is a file of ids, but the table has none; say which column holds them (data.id)."
+        )
     return _among(ids, _listed_ids(path, section.id), path)
+
+
+def refuse_telling(x: FloatArray, names: Sequence[str], members: BoolArray, place: str) -> None:
+    """Refuse a feature that is the membership itself; models would learn it, and every attack would look strong.
+
+    Args:
+        x: [N, F] features.
+        names: [F] of the features.
+        members: [N] who trained the target.
+        place: the file, for errors.
+
+    Example:
+        >>> members = np.arange(40) < 20
+        >>> refuse_telling(members[:, None].astype(float), ["split = train"], members, "people.csv")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: people.csv: the feature 'split = train' says who is a member. Leave its column ...
+    """
+    if len(members) < _ENOUGH:
+        return
+    telling = (x == members[:, None]).all(axis=0) | (x != members[:, None]).all(axis=0) & np.isin(x, (0, 1)).all(axis=0)
+    if telling.any():
+        raise InputError(
+            f"{place}: the feature {names[first_of(telling)]!r} says who is a member. Leave its column out "
+            f"(data.leave_out)."
+        )
 
 
 def _listed_ids(path: Path, id_column: str) -> list[str]:

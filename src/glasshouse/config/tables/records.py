@@ -14,7 +14,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.config.tables.columns import file_decimal, read_column
 from glasshouse.config.tables.encoding import encode
 from glasshouse.config.tables.labels import NO_LABEL, as_labels
-from glasshouse.config.tables.members import is_column, read_members
+from glasshouse.config.tables.members import is_column, read_members, refuse_telling
 from glasshouse.config.tables.section import TableSection
 from glasshouse.config.tables.text import Rows, read_rows
 from glasshouse.errors import InputError
@@ -33,6 +33,7 @@ class Records:
         groups: columns [N] that divide the records, by name.
         notes: how columns became features.
         warnings: columns that are probably not meant as features, and labels that only one file has.
+        remade: columns that are not in the features as they stand in the file: text, dates, empty cells.
     """
 
     population: Population
@@ -40,6 +41,7 @@ class Records:
     groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    remade: tuple[str, ...] = ()
 
 
 def read_records(section: TableSection, folder: Path) -> Records:
@@ -66,7 +68,9 @@ def read_records(section: TableSection, folder: Path) -> Records:
     special = [name for name in (section.label, section.id, by_column) if name is not None]
     rows.check([*special, *section.groups, *section.leave_out, *section.categories])
     if section.label in section.leave_out:
-        raise InputError(f"data.leave_out: {section.label!r} is the label, which is never a feature. Leave it out here.")
+        raise InputError(
+            f"data.leave_out: {section.label!r} is the label, which is never a feature. Leave it out here."
+        )
     features = [name for name in rows.columns if name not in (*special, *section.leave_out)]
     read = {name: cells for name, cells in rows.columns.items() if name in (*features, *section.groups)}
     numeric = {name: cells for name, cells in rows.columns.items() if name not in section.categories}
@@ -77,26 +81,26 @@ def read_records(section: TableSection, folder: Path) -> Records:
     )
     most = section.max_categories
     columns = {
-        name: read_column(
-            name, cells, decimal=decimal, most=most, as_text=name in section.categories, place=rows.place
-        )
+        name: read_column(name, cells, decimal=decimal, most=most, as_text=name in section.categories, place=rows.place)
         for name, cells in read.items()
     }
-    encoded = encode(
-        [columns[name] for name in features], most=most, standardise=section.standardise, place=rows.place
-    )
+    encoded = encode([columns[name] for name in features], most=most, standardise=section.standardise, place=rows.place)
     labels = _labels(rows, section, decimal=decimal)
     ids = None if section.id is None else np.array(rows.columns[section.id])
     try:
         population = Population(encoded.x, labels, ids=ids)
     except InputError as error:
         raise InputError(*[f"{rows.place}: {fault}" for fault in error.faults]) from error
+    members = read_members(section, rows, population.ids, folder)
+    if members is not None:
+        refuse_telling(encoded.x, encoded.names, members, rows.place)
     return Records(
         population=population,
-        members=read_members(section, rows, population.ids, folder),
+        members=members,
         groups={name: columns[name].groups for name in section.groups},
         notes=(*rows.notes, *encoded.notes, *(["Numbers have a decimal comma."] if decimal == "," else [])),
         warnings=(*encoded.warnings, *_only_outside(labels, rows)),
+        remade=tuple(name for name in features if section.standardise or columns[name].remade),
     )
 
 

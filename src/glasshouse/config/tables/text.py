@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from glasshouse.config.tables.cells import is_number
 from glasshouse.config.tables.section import TableSection
 from glasshouse.errors import InputError
 from glasshouse.evidence.table_files import read_text_table
@@ -55,10 +56,13 @@ class Rows:
         """Refuse a column that is not there."""
         if lost := [name for name in names if name not in self.columns]:
             hint = did_you_mean(lost[0], self.columns)
-            raise InputError(
-                f"{self.place}: has no column {lost[0]!r}.{hint} Columns: {', '.join(self.columns)}."
-                + ("" if len(self.columns) > 1 else " If cells are not separated as they should be, set data.separator.")
-            )
+            advice = ""
+            if len(self.columns) == 1:
+                advice = " If cells are not separated as they should be, set data.separator."
+            elif any(is_number(name, ".") for name in self.columns):
+                advice = " If the first line is a record, name the columns: data.columns."
+            columns = ", ".join(self.columns)
+            raise InputError(f"{self.place}: has no column {lost[0]!r}.{hint} Columns: {columns}.{advice}")
 
 
 def read_rows(section: TableSection, folder: Path) -> Rows:
