@@ -9,8 +9,8 @@ from glasshouse import InputError
 from glasshouse.config.tables.columns import file_decimal, read_column
 
 
-def column(cells: list[str], **changed: Any) -> Any:
-    return read_column("c", cells, **({"decimal": ".", "most": 3, "place": "d.csv"} | changed))
+def column(cells: list[str], *, as_text: bool = False) -> Any:
+    return read_column("c", cells, decimal=".", most=3, as_text=as_text, place="d.csv")
 
 
 @pytest.mark.parametrize(

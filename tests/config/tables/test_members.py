@@ -23,24 +23,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def members(folder: Path, **keys: str) -> list[bool]:
-    found = read_records(
-        TableSection(name="file", path="d.csv", id="who", leave_out=("split",), **keys), folder
-    ).members
+def members(folder: Path, name: str) -> list[bool]:
+    section = TableSection(name="file", path="d.csv", id="who", leave_out=("split",), members=name)
+    found = read_records(section, folder).members
     assert found is not None
-    return found.tolist()
+    return [bool(one) for one in found]
 
 
 @pytest.mark.parametrize("name", ["split", "in.txt", "in.csv", "bare.csv"])
 def test_a_column_or_a_file_of_ids_says_who_was_trained_on(folder: Path, name: str) -> None:
-    assert members(folder, members=name) == [True, False, True]
+    assert members(folder, name) == [True, False, True]
 
 
 def test_files_that_do_not_fit_are_refused(folder: Path) -> None:
     with pytest.raises(InputError, match=r"strange.txt: the id 'zoe' and 1 more: no record of the table has it"):
-        members(folder, members="strange.txt")
+        members(folder, "strange.txt")
     with pytest.raises(InputError, match="data.members: 'inn' is neither a column nor a file of ids. Columns: who"):
-        members(folder, members="inn")
+        members(folder, "inn")
     with pytest.raises(InputError, match=r"in.csv: has no column 'age'. Columns: day, who"):
         read_records(TableSection(name="file", path="d.csv", id="age", members="in.csv"), folder)
     with pytest.raises(InputError, match=r"say which column holds them \(data.id\)"):

@@ -123,9 +123,8 @@ def read_column(
     if (days := date_reader(present.keys(), place=f"{place}: {name}")) is not None:
         return Column(name=name, kind="date", cells=cells, values=_mapped(cells, present, days))
     if len(numbers) > most and 2 * sum(numbers.values()) > sum(present.values()):
-        row, cell = next(
-            (row, cell) for row, cell in enumerate(cells, start=1) if cell in present.keys() - numbers.keys()
-        )
+        words = present.keys() - numbers.keys()
+        row, cell = next((row, cell) for row, cell in enumerate(cells, start=1) if cell in words)
         raise InputError(
             f"{place}: {name}: row {row}: {cell!r} is not a number, but most cells of the column are. Write a number, "
             f"empty the cell, or list the column under data.categories or data.leave_out."

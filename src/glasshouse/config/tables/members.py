@@ -44,7 +44,7 @@ def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path
         flags = as_flags(np.array(cells), place=f"{rows.place}: {section.members}")
         if len(empty := np.flatnonzero(flags < 0)):
             rows.refuse(section.members, empty.tolist(), "the cell is empty. Write 1 or 0, or leave the row out.")
-        return flags == 1
+        return np.asarray(flags == 1)
     path = folder / section.members
     if not path.is_file():
         raise InputError(
