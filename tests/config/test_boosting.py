@@ -52,6 +52,14 @@ def test_wrong_parameters_are_one_line_before_the_long_work(
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_one_thread_unless_the_user_says_otherwise() -> None:
+    """Two threads of a small model on a busy machine wait for each other: 4 s of work took 22 s."""
+    assert built("lightgbm").estimator.get_params()["n_jobs"] == 1
+    assert built("catboost").estimator.get_params()["thread_count"] == 1
+    found = built("xgboost", nthread=2).estimator.get_params()
+    assert (found["n_jobs"], found["nthread"]) == (None, 2)
+
+
 def test_other_names_that_a_library_knows_are_passed_on() -> None:
     assert built("xgboost", eta=0.5).estimator.get_params()["eta"] == 0.5
     assert built("lightgbm", feature_fraction=0.5).estimator.get_params()["feature_fraction"] == 0.5

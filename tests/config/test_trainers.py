@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from pydantic import TypeAdapter
 
 from glasshouse import InputError, Population, PrivateTrainer, TorchTrainer
+from glasshouse.config import read_audit_file
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.training import WideResNet
 
@@ -34,7 +36,10 @@ def test_networks_take_the_shape_of_the_data() -> None:
         ({"kind": "wide-resnet"}, "needs images"),
         ({"kind": "sklearn", "estimator": "NoSuchClassifier"}, "has no classifier 'NoSuchClassifier'"),
         ({"kind": "sklearn", "estimator": "RandomForest"}, 'Did you mean "RandomForestClassifier"?'),
-        ({"kind": "sklearn", "estimator": "SVC", "parameters": {"C": "big"}}, "SVC refuses them: The 'C' parameter"),
+        (
+            {"kind": "sklearn", "estimator": "SVC", "parameters": {"C": "big"}},
+            "SVC refuses them: The 'C' parameter .* instead.$",
+        ),
         ({"kind": "sklearn", "estimator": "SVC", "parameters": {"x": 1}}, "refuses them"),
         ({"kind": "sklearn", "estimator": "RidgeClassifier"}, "has no predict_proba"),
     ],
@@ -51,3 +56,13 @@ def test_a_network_is_not_given_large_numbers_without_a_word() -> None:
     assert section.advice(TABLE) == section.advice(IMAGES) == ()
     forest: Any = TypeAdapter(TrainerSection).validate_python({"kind": "sklearn", "estimator": "SVC"})
     assert forest.advice(large) == ()
+
+
+@pytest.mark.parametrize("trainer", [{"kind": "lightgbm"}, {"kind": "sklearn", "estimator": "SVC"}])
+def test_parameters_of_an_estimator_stand_apart_from_the_keys(tmp_path: Path, trainer: dict[str, Any]) -> None:
+    path = tmp_path / "audit.yaml"
+    path.write_text(yaml.safe_dump({"trainer": trainer | {"max_depth": 3}}))
+    with pytest.raises(InputError) as caught:
+        read_audit_file(path)
+    wanted = "trainer: 'max_depth' is not a key here; if the estimator takes it, write parameters: {max_depth: 3}."
+    assert str(caught.value) == f"{path}: {wanted}"

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
-from glasshouse.config.any_trainer import AnyTrainer
+from glasshouse.config.any_trainer import EstimatorSection
 from glasshouse.errors import InputError, needs_extra
 from glasshouse.population import Population, select
 from glasshouse.registry import did_you_mean
@@ -29,10 +28,13 @@ class _Library:
 
     Args:
         classifier: name of its class.
+        threads: its parameter for the number of threads; one by default, because small models wait more for each other
+            than they gain, and sums over threads need not be the same on every machine.
         names: the names of all parameters of the class; None if the library passes on any name.
     """
 
     classifier: str
+    threads: str = "n_jobs"
     names: Callable[[Any], set[str]] | None = None
 
 
@@ -47,18 +49,18 @@ def _of_signature(classifier: Any) -> set[str]:
 
 
 _ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_trees", "num_iterations")  # all say the same
+_THREADS = {"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"}
 _LIBRARIES = {
     "xgboost": _Library(classifier="XGBClassifier"),
     "lightgbm": _Library(classifier="LGBMClassifier", names=_of_lightgbm),
-    "catboost": _Library(classifier="CatBoostClassifier", names=_of_signature),
+    "catboost": _Library(classifier="CatBoostClassifier", threads="thread_count", names=_of_signature),
 }
 
 
-class BoostingSection(AnyTrainer):
+class BoostingSection(EstimatorSection):
     """Gradient boosting by a library of its own: XGBoost, LightGBM or CatBoost."""
 
     kind: Literal["xgboost", "lightgbm", "catboost"]
-    parameters: dict[str, Any] = Field(default={})
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer around a fresh classifier, tried on a few records before the long work."""
@@ -69,7 +71,8 @@ class BoostingSection(AnyTrainer):
         if unknown := sorted(self.parameters.keys() - known):
             raise _unknown(unknown[0], library, known)
         try:
-            estimator = classifier(**self.parameters)
+            one = {} if _THREADS & self.parameters.keys() else {library.threads: 1}
+            estimator = classifier(**one | self.parameters)
             unused = _unused(estimator, population)
         except Exception as error:  # each library has errors of its own
             said = " ".join(str(error).split("Stack trace")[0].split()).rstrip(".")

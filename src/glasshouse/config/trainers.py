@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from sklearn.utils import all_estimators
 
-from glasshouse.config.any_trainer import AnyTrainer
+from glasshouse.config.any_trainer import AnyTrainer, EstimatorSection
 from glasshouse.config.boosting import BoostingSection
 from glasshouse.config.imports import imported
 from glasshouse.errors import InputError
@@ -88,12 +88,11 @@ class WideResNetSection(_TorchSection):
         return TorchTrainer(module=module, optimizer=self.optimizer(), epochs=self.epochs, batch_size=self.batch_size)
 
 
-class SklearnSection(AnyTrainer):
+class SklearnSection(EstimatorSection):
     """Any scikit-learn classifier, by its class name."""
 
     kind: Literal["sklearn"]
     estimator: str
-    parameters: dict[str, Any] = Field(default={})
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer around a fresh estimator."""
@@ -105,7 +104,8 @@ class SklearnSection(AnyTrainer):
             estimator = known[self.estimator](**self.parameters)
             estimator._validate_params()  # scikit-learn itself looks at values only when it trains
         except (TypeError, ValueError) as error:
-            raise InputError(f"trainer.parameters: {self.estimator} refuses them: {error}.") from error
+            said = str(error).rstrip(".")
+            raise InputError(f"trainer.parameters: {self.estimator} refuses them: {said}.") from error
         return SklearnTrainer(estimator=estimator)
 
 
