@@ -39,6 +39,20 @@ def test_local_workers_give_the_same_bytes(tmp_path: Path) -> None:
     np.testing.assert_allclose([query(model, POPULATION).loss for model in away], plain, rtol=1e-6)
 
 
+def test_lambdas_and_closures_travel_to_workers_and_what_cannot_is_named(tmp_path: Path) -> None:
+    share, lock = 0.25, threading.Lock()
+    closure: Any = lambda population, members, seed: lambda x: x[:, :2] * share  # noqa: E731
+    there = ShadowPool.plan(POPULATION, closure, shadows=4, compute=LocalProcesses(workers=2))
+    here = ShadowPool.plan(POPULATION, closure, shadows=4)
+    for away, near in zip(there, here, strict=True):
+        np.testing.assert_array_equal(query(away, POPULATION).loss, query(near, POPULATION).loss)
+    locked: Any = lambda population, members, seed: lock and closure(population, members, seed)  # noqa: E731
+    with pytest.raises(
+        InputError, match=r"cannot be sent to worker processes \(TypeError: cannot pickle '_thread.lock'"
+    ):
+        list(ShadowPool.plan(POPULATION, locked, shadows=4, compute=LocalProcesses(workers=2)))
+
+
 def dies_once(marker: str, task: int) -> int:
     """A task whose worker is killed the first time it is tried."""
     if task == 1 and not Path(marker).exists():

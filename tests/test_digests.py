@@ -40,3 +40,26 @@ def test_the_order_in_which_a_sparse_row_is_stored_does_not_matter() -> None:
 
     one, other = (row_digests(stored(*parts), np.array([0])) for parts in (([0, 2], [1.0, 2.0]), ([2, 0], [2.0, 1.0])))
     assert one[0] == other[0]
+
+
+def test_texts_of_any_length_are_known_by_their_words_and_not_by_their_array() -> None:
+    for texts in (["a", "bc"], ["a", "b" * 1000], ["", "é"]):
+        kinds = [np.array(texts), np.array(texts, dtype=object)]
+        assert digest_arrays([kinds[0]]) == digest_arrays([kinds[1]])
+        assert digest_arrays([kinds[0]]) != digest_arrays([kinds[0][::-1]])
+        assert (row_digests(kinds[0], Y[:2]) == row_digests(kinds[1], Y[:2])).all()
+    moved = [digest_arrays([np.array(texts)]) for texts in (["a" * 300, "ab"], ["a" * 301, "b"])]
+    assert moved[0] != moved[1]
+
+
+def test_features_in_blocks_have_the_hash_of_the_whole() -> None:
+    """Sixteen mebibytes are converted at a time."""
+    x = np.arange(5_000_000, dtype=np.int32).reshape(-1, 2)
+    assert digest_arrays([], features=[x]) == digest_arrays([x.astype(np.float64)])
+    assert digest_arrays([x]) != digest_arrays([], features=[x])
+
+
+def test_several_parts_of_a_record_count_together() -> None:
+    found = row_digests([X, np.array(["a", "b", "a", "b"])], Y)
+    assert found[0] != row_digests([X, np.array(["b", "b", "a", "b"])], Y)[0]
+    assert (found[1:] == row_digests([X, np.array(["b", "b", "a", "b"])], Y)[1:]).all()

@@ -192,7 +192,11 @@ def names_for(text: str) -> dict[str, Any]:
     return known | ({} if "population = " in text else {"model": model, "population": population, "trainer": trainer})
 
 
-@pytest.mark.parametrize("block", [one for one in BLOCKS if one.language == "python"], ids=lambda block: block.name)
+# the examples of bring.md need heavy libraries, and are run by tests/test_bring.py
+PYTHON = [one for one in BLOCKS if one.language == "python" and one.page != "bring.md"]
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda block: block.name)
 def test_a_block_of_python_runs(block: Any, desk: Path) -> None:
     """An example that is shown whole is run by tests/test_examples.py, in a process of its own."""
     if block.text.startswith("--8<-- "):

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from glasshouse import InputError
-from glasshouse.model_outputs import looks_like_probabilities, looks_like_probability_column, unwrapped
+from glasshouse.model_outputs import (
+    column_order_note,
+    looks_like_probabilities,
+    looks_like_probability_column,
+    unwrapped,
+)
 
 LOGITS = torch.tensor([[1.0, -1.0, 0.0], [0.0, 2.0, 0.5]])
 
@@ -34,6 +39,9 @@ class Outputs(NamedTuple):
         SimpleNamespace(logits=LOGITS),
         Outputs(LOGITS, torch.zeros(2, 3)),
         ({"logits": LOGITS},),
+        (torch.tensor(0.3), LOGITS),  # a loss in front
+        (None, LOGITS, LOGITS + 1),
+        {"loss": torch.tensor(0.3), "out": LOGITS},
     ],
 )
 def test_an_answer_is_found_in_what_models_wrap_around_it(answer: Any) -> None:
@@ -78,3 +86,18 @@ def test_a_column_is_read_by_what_fits_the_labels() -> None:
     assert not looks_like_probability_column(weak, labels)
     assert looks_like_probability_column(np.full(200, 0.7), labels)
     assert not looks_like_probability_column(random.normal(size=200), labels)
+
+
+def test_columns_in_another_order_are_noticed_and_poor_models_are_not() -> None:
+    random = np.random.default_rng(0)
+    labels = random.integers(4, size=400)
+    classes = np.array(["a", "b", "c", "d"])
+    assert column_order_note(labels, labels, classes) == ()
+    note = column_order_note((labels + 1) % 4, labels, classes)[0]
+    assert note == (
+        "The model answers right for 0 % of records, and for 100 % if its columns are put into another order. Columns "
+        "must be in the order of the population's classes (a, b, c, d)."
+    )
+    for _ in range(50):
+        assert column_order_note(random.integers(4, size=400), labels, classes) == ()  # an untrained model
+    assert column_order_note(np.zeros(400, dtype=np.int64), labels, classes) == ()  # one that answers one class alone

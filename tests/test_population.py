@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch.utils.data
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,6 +100,21 @@ def test_what_is_not_a_population_is_refused() -> None:
         as_population([[0.0], [1.0]])
     with pytest.raises(InputError, match=r"list is not a Population; .* For a graph call glasshouse.graph.audit"):
         check_population([[0.0], [1.0]])
+    pandas = pytest.importorskip("pandas")
+    cases = [
+        (
+            pandas.DataFrame({"age": [1], "income": [2]}),
+            r"DataFrame is not a Population; make one: Population\(data, 'income'\)",
+        ),
+        (np.zeros((2, 2)), r"ndarray is not a Population; make one: Population\(x, y\)"),
+        ({"input_ids": np.zeros(2)}, r"dict is not a Population; make one: Population\(arrays, y\)"),
+        (torch.utils.data.TensorDataset(torch.zeros(2)), r"make one: Population\(dataset\)"),
+        ("people.csv", r"read the file first: Population\(pandas.read_csv\('people.csv'\), 'label'\)"),
+        (Population.from_parts(population, population), r"audit\(parts.population, members=parts.members, …\)"),
+    ]
+    for given, message in cases:
+        with pytest.raises(InputError, match=message):
+            check_population(given)
 
 
 def test_fingerprint_and_selection_take_data_frames_and_sparse_matrices() -> None:

@@ -29,10 +29,12 @@ from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_record
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, Mode, QueryOptions, accuracy, collect
 from glasshouse.pool import ShadowPool
-from glasshouse.population import Population, as_members, check_population
+from glasshouse.population import Population, as_members, check_members_fit, check_population
+from glasshouse.queries import check_model
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
-from glasshouse.training.trainer import Trainer, check_trainer
+from glasshouse.training.chosen import as_trainer
+from glasshouse.training.trainer import Trainer
 
 __all__ = ["DEFAULT_ATTACKS", "audit", "audit_evidence"]
 
@@ -44,8 +46,8 @@ def audit(
     *,
     model: Any = None,
     members: ArrayLike | None = None,
-    trainer: Trainer | None = None,
-    shadow_trainer: Trainer | None = None,
+    trainer: Trainer | Any = None,
+    shadow_trainer: Trainer | Any = None,
     attacks: Sequence[AttackChoice] = DEFAULT_ATTACKS,
     shadows: int = 8,
     mode: Mode = "online",
@@ -69,9 +71,10 @@ def audit(
         population: the records, members and others.
         model: the target: a torch module that gives logits, an estimator with ``predict_proba``, or a callable
             ``x -> logits``. None trains one with ``trainer`` on ``members``. A given model needs its ``members``.
-        members: [N] which records trained the target; used for evaluation alone, no attack sees it. Without a model, a
-            random half by default.
-        trainer: ``(population, members, seed) -> model``, as the target was trained.
+        members: [N] which records trained the target, or their ids as text; used for evaluation alone, no attack sees
+            it. Without a model, a random half by default.
+        trainer: ``(population, members, seed) -> model``, as the target was trained; or an estimator, which stands for
+            ``SklearnTrainer(estimator=…)``.
         shadow_trainer: how the attacker trains, if it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
@@ -111,10 +114,13 @@ def audit(
             "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "
             "TorchTrainer(…), or a function (population, members, seed) -> model."
         )
-    check_trainer(trainer)
+    trainer = as_trainer(trainer)
     if shadow_trainer is not None:
-        check_trainer(shadow_trainer, place="shadow_trainer")
-    mask = checked_members(model, members, len(population), seed=seed)
+        shadow_trainer = as_trainer(shadow_trainer, place="shadow_trainer")
+    mask = checked_members(model, members, len(population), seed=seed, ids=population.ids)
+    check_members_fit(population.x, mask, given=members)
+    if model is not None:
+        check_model(model, population, how=query)
     wanted = checked_rates(fprs, mask)
     columns = as_groups(groups, len(population))
     made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
@@ -188,8 +194,8 @@ def audit_evidence(
 
     Args:
         evidence: losses of the target and of the shadow models.
-        members: [N] which records trained the target; without it records are scored and ranked, but nothing is
-            measured.
+        members: [N] which records trained the target, or their ids as text; without it records are scored and ranked,
+            but nothing is measured.
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
             simulated targets and reports why. By default the paper's attacks and the strongest one, ``"stacked"``;
             what cannot use the pool is then left out, and the report says why.
@@ -210,7 +216,7 @@ def audit_evidence(
         >>> audit_evidence(evidence, attacks=["base"]).records()["base_rank"]
         array([1, 2])
     """
-    mask = None if members is None else as_members(members, (evidence.records,), place="members")
+    mask = None if members is None else as_members(members, (evidence.records,), place="members", ids=evidence.ids)
     # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
     counted = evidence.shadow_members[0] if mask is None else mask
     wanted = checked_rates(fprs, counted)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.arrays import BoolArray
+from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import (
@@ -55,7 +55,9 @@ __all__ = [
 _LOG = logging.getLogger("glasshouse")
 
 
-def checked_members(model: Any, members: ArrayLike | None, count: int, *, seed: int) -> BoolArray:
+def checked_members(
+    model: Any, members: ArrayLike | None, count: int, *, seed: int, ids: TextArray | None = None
+) -> BoolArray:
     """[N] which records trained the target, or will train it: without a model, by default a random half.
 
     Example:
@@ -67,10 +69,10 @@ def checked_members(model: Any, members: ArrayLike | None, count: int, *, seed: 
         if model is not None:
             raise InputError(
                 "members: missing; a given model needs the records that trained it. Pass members=mask, one True or "
-                "False per record."
+                "False per record, or the ids of these records."
             )
         members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
-    return as_members(members, (count,), place="members")
+    return as_members(members, (count,), place="members", ids=ids)
 
 
 def train_shadows(

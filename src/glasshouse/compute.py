@@ -48,7 +48,8 @@ class ThisProcess:
 class LocalProcesses:
     """Worker processes on this machine (joblib's loky); each uses only its share of the cores.
 
-    A worker that dies is replaced, and its tasks are run again.
+    A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle, within joblib), so
+    that functions of a notebook, lambdas and closures work too.
 
     Args:
         workers: how many; as many as there are cores by default.
@@ -93,6 +94,16 @@ class LocalProcesses:
                         f"memory. Use fewer workers; what was trained is kept."
                     ) from None
                 continue
+            except Exception as error:
+                if type(error).__name__ != "PicklingError":
+                    raise
+                # the cause holds a worker's whole traceback, which ends in the reason
+                lines = [line.strip(' "') for line in str(error.__cause__ or error).splitlines()]
+                reason = next((line for line in reversed(lines) if line), type(error).__name__)
+                raise InputError(
+                    f"compute: the trainer or the data cannot be sent to worker processes ({reason}). Make such "
+                    f"objects inside the training function, or train in this process."
+                ) from error
             return
 
 

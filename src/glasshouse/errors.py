@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["InputError", "MissingExtraError", "needs_extra", "raise_faults"]
+__all__ = ["InputError", "MissingExtraError", "first_line", "needs_extra", "raise_faults"]
 
 
 class InputError(ValueError):
@@ -58,3 +58,14 @@ def raise_faults(faults: Sequence[str]) -> None:
     """
     if faults:
         raise InputError(*faults)
+
+
+def first_line(error: BaseException) -> str:
+    """Somebody else's error in one line, for the refusal of what the user brought.
+
+    Example:
+        >>> first_line(ValueError("no"))
+        'ValueError: no'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {(lines or [''])[0][:200]}"

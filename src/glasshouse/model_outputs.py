@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from glasshouse.arrays import FloatArray, IntArray
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, first_line
 
 __all__ = [
     "array_of",
     "check_probabilities",
+    "column_order_note",
     "ends_in_sigmoid",
     "looks_like_probabilities",
     "looks_like_probability_column",
+    "refusing",
     "unwrapped",
 ]
 
 _TOLERANCE = 1e-3  # of a row's sum: float32 over a thousand classes stays below 1e-4
+_SWAPPED = 0.2  # of all records: an untrained model may be below chance, but rarely by so much
+_ENOUGH = 50  # records that show such an order
+_SHOWN = 10  # classes that a sentence names
 _HALF_TOLERANCE = 2e-2  # of a row's sum in float16 or bfloat16
 _NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # names that models use for their answer
 
@@ -30,8 +37,9 @@ _NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # names that
 def unwrapped(answer: Any) -> Any:
     """The tensor or array in what a model returned: a dict, a tuple, a ``ModelOutput``, or the answer itself.
 
-    An object or a mapping with ``logits`` gives these. A tuple gives its first entry, which holds the logits in
-    torchvision and many other libraries. Lists of numbers and anything else that numpy reads stay as they are.
+    An object or a mapping with ``logits`` gives these. A tuple gives its first array that has an entry per record,
+    which holds the logits in torchvision and many other libraries; a loss in front of it is left out. Lists of numbers
+    and anything else that numpy reads stay as they are.
 
     Example:
         >>> unwrapped({"logits": np.zeros((2, 3)), "hidden": None}).shape
@@ -45,7 +53,7 @@ def unwrapped(answer: Any) -> Any:
         for name in _NAMES:
             if answer.get(name) is not None:
                 return answer[name]
-        arrays = [value for value in answer.values() if isinstance(value, Tensor | np.ndarray)]
+        arrays = _arrays(answer.values())
         if len(arrays) == 1:
             return arrays[0]
         keys = ", ".join(map(repr, answer)) or "nothing"
@@ -53,10 +61,12 @@ def unwrapped(answer: Any) -> Any:
     for name in _NAMES:
         if (found := getattr(answer, name, None)) is not None:
             return found
+    if isinstance(answer, tuple) and (arrays := _arrays(answer)):
+        return arrays[0]
     if isinstance(answer, tuple | list) and len(answer):
         first = answer[0]
-        # a list of rows can become an array; a list or tuple whose first entry is a whole batch cannot
-        if isinstance(first, Tensor | np.ndarray) and (isinstance(answer, tuple) or first.ndim > 1):
+        # a list of rows can become an array; a list whose first entry is a whole batch cannot
+        if isinstance(first, Tensor | np.ndarray) and first.ndim > 1:
             return first
         if isinstance(first, Mapping):
             return unwrapped(first)
@@ -159,6 +169,68 @@ def ends_in_sigmoid(model: Any) -> bool:
         return False
     layers = [module for module in model.modules() if not any(True for _ in module.children())]
     return isinstance(layers[-1], nn.Sigmoid)
+
+
+def refusing(ask: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    """The same function, but what fails inside somebody else's model becomes a refusal in one line.
+
+    Example:
+        >>> refusing(np.log, "Model")("text")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: Model could not answer about the population's records: ...
+    """
+
+    def careful(x: Any) -> Any:
+        try:
+            return ask(x)
+        except InputError:
+            raise
+        except Exception as error:
+            advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
+            raise InputError(
+                f"model: {name} could not answer about the population's records: {first_line(error).rstrip('.')}. "
+                f"{advice}."
+            ) from error
+
+    return careful
+
+
+def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any]) -> tuple[str, ...]:
+    """A sentence for the report if a model's columns seem to be in another order than the population's classes.
+
+    Losses of the wrong columns would be silently wrong, so the model's choices are compared with the labels under the
+    best order of its columns.
+
+    Args:
+        chosen: [N] the column of the largest logit.
+        labels: [N] the true columns.
+        classes: [C] the population's.
+
+    Example:
+        >>> labels = np.arange(100) % 2
+        >>> column_order_note(labels, labels, np.array(["no", "yes"]))
+        ()
+        >>> column_order_note(1 - labels, labels, np.array(["no", "yes"]))[0][:42]
+        'The model answers right for 0 % of records'
+    """
+    right = float((chosen == labels).mean())
+    if right >= 1 / len(classes) or len(labels) < _ENOUGH:
+        return ()
+    counts = np.zeros((len(classes), len(classes)))
+    np.add.at(counts, (labels, chosen), 1)
+    best = float(counts[linear_sum_assignment(counts, maximize=True)].sum()) / len(labels)
+    if best - right < _SWAPPED:
+        return ()
+    shown = ", ".join(map(str, classes[:_SHOWN].tolist())) + (", …" if len(classes) > _SHOWN else "")
+    return (
+        f"The model answers right for {right:.0%} of records, and for {best:.0%} if its columns are put into another "
+        f"order. Columns must be in the order of the population's classes ({shown}).".replace("%", " %"),
+    )
+
+
+def _arrays(values: Iterable[Any]) -> list[Any]:
+    """Arrays with an entry per record; a loss is a single number."""
+    return [value for value in values if isinstance(value, Tensor | np.ndarray) and value.ndim]
 
 
 def _double(values: Tensor | NDArray[Any]) -> FloatArray:

@@ -17,17 +17,22 @@ from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
     array_of,
     check_probabilities,
+    column_order_note,
     ends_in_sigmoid,
     looks_like_probabilities,
     looks_like_probability_column,
+    refusing,
     unwrapped,
 )
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
 from glasshouse.population import Population, select
 from glasshouse.resolution import StepFinder
-from glasshouse.training.batches import tensor_of
+from glasshouse.training.batches import failure_line
+from glasshouse.training.habits import habits_of, parts_of
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for
+from glasshouse.training.relabelled import single_precision
 
-__all__ = ["Answers", "QueryOptions", "accuracy", "population_logits", "query"]
+__all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
 
 Kind = Literal["logits", "probabilities"]
 Read = TypeVar("Read")
@@ -99,7 +104,8 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
     """Losses of one model on every record, float64.
 
     Args:
-        model: a torch module that gives logits, an estimator with ``predict_proba``, or a callable ``x -> logits``. One
+        model: a torch module that gives logits, an estimator with ``predict_proba``, or a callable ``x -> logits``,
+            with columns in the order of ``population.classes``; an estimator's ``classes_`` say its own order. One
             logit per record means a binary model. Modules and callables may give probabilities instead, which is
             detected from all records, and may wrap their answer in a dict, a tuple or an object with ``logits``.
         population: the records of the queries.
@@ -116,13 +122,16 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
     kept = np.empty((len(population), len(population.classes)), dtype=np.float32) if how.keep_logits else None
 
     def read(source: _Source) -> Answers:
+        chosen = np.empty(len(population), dtype=np.int64)
         for rows, logits in source:
             labels = population.y[rows]
             loss[rows] = losses_from_logits(logits, labels, temperature=how.temperature)
-            correct[rows] = logits.argmax(axis=1) == labels
+            chosen[rows] = logits.argmax(axis=1)
+            correct[rows] = chosen[rows] == labels
             if kept is not None:
                 kept[rows] = logits / how.temperature
-        return Answers(loss, correct, kept, source.steps.resolution(), source.notes)
+        order = column_order_note(chosen, population.y, population.classes)
+        return Answers(loss, correct, kept, source.steps.resolution(), (*source.notes, *order))
 
     return _decided(model, population, how, read)
 
@@ -149,6 +158,18 @@ def population_logits(model: Any, population: Population, *, how: QueryOptions |
     return _decided(
         model, population, how or QueryOptions(), lambda source: np.concatenate([logits for _, logits in source])
     )
+
+
+def check_model(model: Any, population: Population, *, how: QueryOptions | None = None) -> None:
+    """Refuse a model that cannot answer, such as one that is not fitted, before any shadow model is trained.
+
+    Example:
+        >>> check_model(nn.Linear(3, 2), Population(np.eye(2, dtype=np.float32), [1, 0]))
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: Linear could not answer about the population's records: RuntimeError: ...
+    """
+    if getattr(model, "population_logits", None) is None:
+        _asker(model, population, how or QueryOptions())(select(population.x, np.arange(min(2, len(population)))))
 
 
 class _NotProbabilitiesError(Exception):
@@ -262,22 +283,39 @@ class _Source:
 
 
 def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
-    """A function that queries a model of this kind about a batch of records."""
+    """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
+    return refusing(_plain_asker(model, population, how), type(model).__name__)
+
+
+def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
+    if isinstance(model, type):
+        raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
     if isinstance(model, nn.Module):
         weights = next(model.parameters(), None)
         device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
         model = model.to(device).eval()
+        read = reader_for(model, population.x)
 
         def ask_module(x: Any) -> Any:
-            with torch.inference_mode():
-                return model(tensor_of(x).to(device))
+            inputs = moved(read(x), device)
+            try:
+                with torch.inference_mode():
+                    return called(model, inputs)
+            except (RuntimeError, ValueError, IndexError, TypeError) as error:
+                if isinstance(error, torch.OutOfMemoryError):
+                    raise
+                raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
 
         return ask_module
     if hasattr(model, "predict_proba"):
-        columns = _columns(model, population)
+        columns: IntArray | None = None
+        single = any(habits_of(part).single for _, part in parts_of(model))
 
         def ask_estimator(x: Any) -> FloatArray:
-            known = np.asarray(model.predict_proba(x))
+            nonlocal columns
+            known = np.asarray(model.predict_proba(single_precision(x) if single else x))
+            if columns is None:  # an estimator that is not fitted has said so by now
+                columns = _columns(model, population)
             if known.shape != (len(known), len(columns)):
                 raise InputError(
                     f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
@@ -290,9 +328,16 @@ def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[A
         return ask_estimator
     if callable(model):
         return model  # type: ignore[no-any-return]
+    name = type(model).__name__
+    if hasattr(model, "fit"):
+        raise InputError(
+            f"model: {name} has no predict_proba: it is not fitted yet, or it gives no probabilities. Fit it on the "
+            f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
+            f"CalibratedClassifierCV."
+        )
     raise InputError(
-        f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict_proba, "
-        f"or a callable x -> logits."
+        f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
+        f"x -> logits."
     )
 
 
@@ -309,7 +354,8 @@ def _columns(model: Any, population: Population) -> IntArray:
     if outside.any():
         raise InputError(
             f"model: it knows the class {known[outside].tolist()[0]!r}, which is not among the population's classes "
-            f"{population.classes.tolist()}. Give the population all classes: Population(x, y, classes=...)."
+            f"{population.classes.tolist()}. Give the population all classes, Population(x, y, classes=...), or the "
+            f"labels that the model was fitted to."
         )
     return np.searchsorted(population.classes, known).astype(np.int64)
 

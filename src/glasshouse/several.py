@@ -21,7 +21,8 @@ from glasshouse.randomness import seed_for
 from glasshouse.result import AuditResult
 from glasshouse.store import new_folder, write_file
 from glasshouse.table import Table
-from glasshouse.training.trainer import Trainer, check_trainer
+from glasshouse.training.chosen import as_trainer
+from glasshouse.training.trainer import Trainer
 
 __all__ = ["SeveralTargets", "audit_targets"]
 
@@ -70,7 +71,7 @@ class SeveralTargets:
 def audit_targets(
     data: Any,
     *,
-    trainer: Trainer,
+    trainer: Trainer | Any,
     targets: int = 5,
     confidence: float = 0.95,
     fraction: float = 0.5,
@@ -85,7 +86,7 @@ def audit_targets(
 
     Args:
         data: a `Population` for `glasshouse.audit`, or a graph for `glasshouse.graph.audit`.
-        trainer: ``(data, members, seed) -> model``, for targets and shadow models.
+        trainer: ``(data, members, seed) -> model``, or an estimator, for targets and shadow models.
         targets: how many; two or more.
         confidence: of the intervals over targets (Student's t).
         fraction: share of the records that trains a target, and a shadow model.
@@ -109,7 +110,7 @@ def audit_targets(
         raise InputError(f"targets: {targets} given; an interval over targets needs two or more.")
     if given := sorted({"model", "members"} & options.keys()):
         raise InputError(f"{given[0]}: every target is trained here on its own random members; leave it out.")
-    check_trainer(trainer)
+    trainer = as_trainer(trainer)
     run = _audit_of(data)
     masks = random_subsets(len(as_population(data)), models=targets, fraction=fraction, seed=seed)
     results = []

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 from glasshouse import InputError, Population, TorchTrainer
-from glasshouse.training.batches import batch_count, batches, tensor_of
+from glasshouse.training.batches import batch_count, batches
+from glasshouse.training.inputs import tensor_of
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=120)

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
-from glasshouse import SklearnTrainer, TorchTrainer
+from typing import Any
+
+import pytest
+from torch import nn
+
+from glasshouse import InputError, SklearnTrainer, TorchTrainer
 from glasshouse.training import Trainer, mlp
+from glasshouse.training.trainer import check_trainer
 
 
 def test_ours_and_a_plain_function_are_trainers() -> None:
@@ -11,3 +17,18 @@ def test_ours_and_a_plain_function_are_trainers() -> None:
     assert isinstance(SklearnTrainer(estimator=GaussianNB()), Trainer)
     assert isinstance(lambda population, members, seed: None, Trainer)
     assert not isinstance(3, Trainer)
+
+
+def test_a_model_in_place_of_a_trainer_gets_the_line_that_makes_one() -> None:
+    from sklearn.naive_bayes import GaussianNB
+
+    cases: list[tuple[Any, str]] = [
+        (GaussianNB(), r"GaussianNB is not a trainer. It is an estimator: pass SklearnTrainer\(estimator=…\)"),
+        (GaussianNB, r"pass SklearnTrainer\(estimator=GaussianNB\(…\)\)"),
+        (nn.Linear(1, 1), r"Pass TorchTrainer\(module=…\) with what makes a fresh Linear"),
+        (nn.Linear, r"Pass TorchTrainer\(module=…\)"),
+        ("forest", "str is not a trainer. Pass TorchTrainer, SklearnTrainer"),
+    ]
+    for given, message in cases:
+        with pytest.raises(InputError, match=message):
+            check_trainer(given)

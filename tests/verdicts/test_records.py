@@ -284,7 +284,7 @@ def test_a_target_that_knows_nothing_of_its_members_is_said_first() -> None:
     ("changed", "said"),
     [
         ({"population": GaussianNB()}, "population: GaussianNB is not a Population; call audit(population, model="),
-        ({"trainer": GaussianNB()}, "trainer: GaussianNB is not a trainer."),
+        ({"trainer": "GaussianNB"}, "trainer: str is not a trainer."),
         ({"members": np.arange(5)}, "From record numbers, make a mask with np.isin(np.arange(200), numbers)."),
     ],
 )

@@ -44,6 +44,7 @@ from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.pool import ShadowPool
+from glasshouse.population import as_ids
 from glasshouse.progress import track
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
@@ -95,7 +96,8 @@ def audit(
             ``edge_weight`` [edges] and ``edge_attr`` [edges] or [edges, d], for models that have parameters for them.
         model: the target, ``(x, edge_index) -> logits`` or ``data -> logits``; a black box is enough. None trains one
             on ``members``. A given model needs its ``members`` and the ``trainer`` that trained it.
-        members: [n] who trained the target, for evaluation only; by default a random half, if no model is given.
+        members: [n] who trained the target, or their ids as text, for evaluation only; by default a random half, if no
+            model is given.
         trainer: ``(data, members, seed) -> model``, as the target was trained; by default `GNNTrainer`, if no model is
             given.
         shadow_trainer: how the attacker trains, if it does not know how the owner did: another architecture or
@@ -137,14 +139,14 @@ def audit(
     check_graph(data, labelled=True)
     check_setting(setting)
     count = int(data.num_nodes)
-    truth = checked_members(model, members, count, seed=seed)
+    names = getattr(data, "ids", None) if ids is None else ids
+    truth = checked_members(model, members, count, seed=seed, ids=as_ids(names, count, place="ids"))
     owner = _owner(data, model, trainer, setting)
     if shadow_trainer is not None:
         check_trainer(shadow_trainer, place="shadow_trainer")
     if isinstance(shadow_trainer or owner, GNNTrainer) and data.x.dtype != torch.float32:
         raise InputError(f"data.x: is {data.x.dtype}, and GNNTrainer trains in torch.float32. Pass data.x.float().")
     seen = data if known_graph is None else known_graph
-    names = getattr(data, "ids", None) if ids is None else ids
     # a first scene without models checks nodes and ids before the long work
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, ids=names, setting=setting)
     wanted = checked_rates(fprs, truth[empty.nodes])

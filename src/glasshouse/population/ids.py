@@ -1,4 +1,4 @@
-"""Record ids and membership masks, checked."""
+"""Record ids, checked."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.errors import InputError
+from glasshouse.population.kinds import is_missing
+from glasshouse.population.labels import listed, short_texts
 
-__all__ = ["as_ids", "as_members", "first_of"]
+__all__ = ["as_ids", "first_of", "joined_ids"]
 
 
 def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> TextArray:
@@ -23,12 +25,15 @@ def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) 
     """
     if ids is None:
         return np.arange(count).astype(str)
-    names = np.asarray(ids)
+    names = listed(ids)
     if names.shape != (count,):
         raise InputError(
             f"{place}: ids have shape {names.shape}, but there are {count} records; give one id per record."
         )
-    missing = np.array([name is None or name != name for name in names.tolist()], dtype=bool)
+    given = names.tolist()
+    missing = np.array([is_missing(name) for name in given], dtype=bool)
+    if names.dtype.kind not in "iub":
+        names = short_texts([str(name) for name in given], place=place, what="id")
     names = names.astype(str)
     missing |= np.char.strip(names) == ""
     if missing.any():
@@ -39,25 +44,6 @@ def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) 
     return names
 
 
-def as_members(members: ArrayLike, shape: tuple[int, ...], *, place: str) -> BoolArray:
-    """A membership mask of the wanted shape, checked: booleans or 0 and 1.
-
-    Example:
-        >>> as_members([1, 0], (2,), place="members")
-        array([ True, False])
-    """
-    mask = np.asarray(members)
-    if mask.shape != shape:
-        numbers = mask.ndim == 1 == len(shape) and mask.dtype.kind in "iu"
-        advice = f" From record numbers, make a mask with np.isin(np.arange({shape[0]}), numbers)." if numbers else ""
-        raise InputError(f"{place}: shape {mask.shape} does not fit; expected {shape}, one entry per record.{advice}")
-    if mask.dtype != np.bool_:
-        if mask.dtype.kind not in "iuf" or not np.isin(mask, (0, 1)).all():
-            raise InputError(f"{place}: a membership mask holds only true and false (or 1 and 0).")
-        mask = mask.astype(np.bool_)
-    return mask
-
-
 def first_of(mask: BoolArray) -> int:
     """The position of the first true entry.
 
@@ -66,3 +52,22 @@ def first_of(mask: BoolArray) -> int:
         1
     """
     return int(np.flatnonzero(mask)[0])
+
+
+def joined_ids(train: TextArray, holdout: TextArray) -> TextArray:
+    """Ids of two parts in one array; if both are only numbered, with the name of their part in front.
+
+    Example:
+        >>> joined_ids(np.array(["0", "1"]), np.array(["0"])).tolist()
+        ['train-0', 'train-1', 'holdout-0']
+    """
+    if all(np.array_equal(part, np.arange(len(part)).astype(str)) for part in (train, holdout)):
+        return np.concatenate([np.char.add("train-", train), np.char.add("holdout-", holdout)])
+    both = np.intersect1d(train, holdout)
+    if len(both):
+        more = f" and {len(both) - 1} more ids are" if len(both) > 1 else " is"
+        raise InputError(
+            f"from_parts: the id {str(both[0])!r}{more} in train and in holdout; a record is in one of them. Leave it "
+            f"out of holdout."
+        )
+    return np.concatenate([train, holdout])

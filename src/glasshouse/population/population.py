@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.arrays import IntArray, TextArray
+from glasshouse.arrays import BoolArray, IntArray, TextArray
 from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.errors import InputError
-from glasshouse.population.ids import as_ids, first_of
+from glasshouse.population.doors import opened
+from glasshouse.population.features import count_records, joined, plain_parts
+from glasshouse.population.ids import as_ids, first_of, joined_ids
+from glasshouse.population.labels import as_labels
 
-__all__ = ["Population", "check_population", "select"]
+__all__ = ["Parts", "Population"]
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -22,10 +25,14 @@ class Population:
     """Records that a model may have been trained on.
 
     Args:
-        x: [N, ...] a model's inputs: a numpy array, a torch tensor, a scipy sparse matrix or a data frame.
-        y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`.
-        ids: [N] stable, unique names of the records; their positions by default.
+        x: [N, ...] a model's inputs: a numpy array, a torch tensor, a scipy sparse matrix, a list of texts, a data
+            frame of pandas or polars, a dict of arrays such as ``input_ids`` and ``attention_mask``, a torch dataset of
+            pairs (x, y), or a Hugging Face dataset. They stay in their form; datasets are read into arrays.
+        y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`. Where columns have names, the name
+            of one. Left out only for a torch dataset, whose items hold them.
+        ids: [N] stable, unique names of the records, or the name of a column; their positions by default.
         classes: [C] every label that a model knows, if `y` does not hold them all.
+        leave_out: names of columns that are not features, such as the members or a date.
 
     Example:
         >>> population = Population([[0.0], [1.0], [2.0]], ["no", "yes", "no"], ids=["ann", "bob", "eve"])
@@ -33,6 +40,12 @@ class Population:
         (array([0, 1, 0]), array(['no', 'yes'], dtype='<U3'))
         >>> len(population)
         3
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"name": ["ann", "bob"], "age": [30, 40], "income": ["low", "high"]})
+        >>> Population(frame, "income", ids="name").x
+           age
+        0   30
+        1   40
     """
 
     x: Any
@@ -43,17 +56,21 @@ class Population:
     def __init__(
         self,
         x: Any,
-        y: ArrayLike,
+        y: ArrayLike | str | None = None,
         *,
-        ids: Sequence[Any] | NDArray[Any] | None = None,
+        ids: Sequence[Any] | NDArray[Any] | str | None = None,
         classes: ArrayLike | None = None,
+        leave_out: Sequence[str] = (),
     ) -> None:
-        x = np.asarray(x) if isinstance(x, list | tuple) else x
-        given = np.asarray(y)
+        x, y, ids, classes = opened(x, y, ids=ids, classes=classes, leave_out=leave_out)
+        given = as_labels(y)
         if given.ndim != 1:
-            raise InputError(f"population: labels have shape {given.shape}; give one label per record, [N].")
-        if x.shape[0] != len(given):
-            raise InputError(f"population: {x.shape[0]} records but {len(given)} labels; give one label per record.")
+            raise InputError(
+                f"population: labels have shape {given.shape}; give one label per record, [N], such as "
+                f"{'y.argmax(axis=1)' if given.ndim > 1 and given.shape[1] > 1 else 'y.ravel()'}."
+            )
+        if count_records(x) != len(given):
+            raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
         if given.dtype.kind == "f" and not np.isfinite(given).all():
             raise InputError(f"population: the label of record {first_of(~np.isfinite(given))} is not a number.")
         known = np.unique(given if classes is None else np.asarray(classes))
@@ -85,9 +102,9 @@ class Population:
             >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
             16
         """
-        x = self.x.to_numpy() if hasattr(self.x, "to_numpy") else self.x
-        parts = [x.data, x.indices, x.indptr] if hasattr(x, "indptr") else [x]
-        return digest_arrays([*parts, self.y, self.ids])
+        if hasattr(self.x, "indptr"):
+            return digest_arrays([self.x.data, self.x.indices, self.x.indptr, self.y, self.ids])
+        return digest_arrays([self.y, self.ids], features=plain_parts(self.x))
 
     @property
     def training_data(self) -> Population:
@@ -107,31 +124,58 @@ class Population:
             >>> first == third, first == second
             (True, False)
         """
-        return row_digests(self.x, self.y)
+        return row_digests(plain_parts(self.x), self.y)
 
+    @classmethod
+    def from_parts(cls, train: Population, holdout: Population) -> Parts:
+        """One population from the records that trained a model and those that did not, and which are which.
 
-def check_population(population: Any) -> None:
-    """Refuse what is not a population of records.
+        Ids stay what they are; where both parts are only numbered, they become ``train-0``, ``holdout-0`` and so on.
+        A record with the same features and label in both parts is found by the audit, which warns about it.
 
-    Example:
-        >>> check_population([[0.0], [1.0]])
-        Traceback (most recent call last):
-        glasshouse.errors.InputError: population: list is not a Population; call audit(population, model=…, ...
-    """
-    if not isinstance(population, Population):
-        raise InputError(
-            f"population: {type(population).__name__} is not a Population; call audit(population, model=…, members=…, "
-            f"trainer=…). For a graph call glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
+        Args:
+            train: the records that trained the model; its members.
+            holdout: records that did not.
+
+        Example:
+            >>> train, holdout = Population([[0.0], [1.0]], [0, 1]), Population([[2.0], [3.0]], [1, 0])
+            >>> population, members = Population.from_parts(train, holdout)
+            >>> population.ids.tolist(), members.tolist()
+            (['train-0', 'train-1', 'holdout-0', 'holdout-1'], [True, True, False, False])
+        """
+        for place, part in (("train", train), ("holdout", holdout)):
+            if not isinstance(part, Population):
+                raise InputError(
+                    f"from_parts: {place}: {type(part).__name__} is not a Population; give two of them: "
+                    f"Population.from_parts(Population(train, …), Population(holdout, …))."
+                )
+        labels = [part.classes[part.y] for part in (train, holdout)]
+        kinds = [_kind(part.classes) for part in (train, holdout)]
+        if kinds[0] != kinds[1]:
+            raise InputError(
+                f"from_parts: the labels of train are {kinds[0]} ({labels[0][0]!r}) and those of holdout {kinds[1]} "
+                f"({labels[1][0]!r}); write them in the same way."
+            )
+        population = cls(
+            joined(train.x, holdout.x),
+            np.concatenate(labels),
+            ids=joined_ids(train.ids, holdout.ids),
+            classes=np.unique(np.concatenate([train.classes, holdout.classes])),
         )
+        return Parts(population, np.arange(len(population)) < len(train))
 
 
-def select(x: Any, rows: NDArray[Any]) -> Any:
-    """Rows of anything a population may hold, by mask or by index.
+class Parts(NamedTuple):
+    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them.
 
-    Example:
-        >>> select(np.array([10, 20, 30]), np.array([True, False, True]))
-        array([10, 30])
+    Args:
+        population: all records, those of the training first.
+        members: [N] which records trained the target.
     """
-    if hasattr(x, "iloc"):
-        return x.iloc[rows]
-    return x[rows]
+
+    population: Population
+    members: BoolArray
+
+
+def _kind(classes: NDArray[Any]) -> str:
+    return {"U": "text", "O": "objects", "b": "truth values"}.get(classes.dtype.kind, "numbers")

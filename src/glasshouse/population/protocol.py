@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from glasshouse.arrays import TextArray
 from glasshouse.errors import InputError
+from glasshouse.population.checking import advice_for
 
 __all__ = ["AnyPopulation", "as_population"]
 
@@ -59,6 +60,6 @@ def as_population(data: Any) -> AnyPopulation:
     if isinstance(data, AnyPopulation):
         return data
     raise InputError(
-        f"population: {type(data).__name__} is not a population; give a glasshouse.Population. For a graph, "
-        f"import glasshouse.graph first."
+        f"population: {type(data).__name__} is not a population; {advice_for(data)} For a graph, import "
+        f"glasshouse.graph first."
     )

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,9 +18,10 @@ from torch.overrides import TorchFunctionMode
 from glasshouse.arrays import BoolArray
 from glasshouse.population import Population
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
+from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of
 from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
 from glasshouse.training.early_stopping import EarlyStopping
+from glasshouse.training.inputs import reader_for
 from glasshouse.training.schedules import Schedule, following
 
 __all__ = ["batching_obstacle", "train_batched"]
@@ -61,6 +62,7 @@ class _Probe:
     obstacle: str | None = None
     random: bool = False  # whether a step draws random numbers, as dropout does
     bytes_each: int = 0  # memory of one model in a batch
+    x: Tensor = field(default_factory=lambda: torch.empty(0))  # [N, ...] all features, as the modules take them
 
 
 def batching_obstacle(trainer: _Trainer, population: Population) -> str | None:
@@ -93,7 +95,7 @@ def train_batched(
     if probe.obstacle:
         say_once(f"Models are trained one at a time: {probe.obstacle}.")
         return [trainer(population, who, seed) for who, seed in zip(members, seeds, strict=True)]
-    x, y = tensor_of(population.x).to(trainer.place), torch.from_numpy(population.y).to(trainer.place)
+    x, y = probe.x.to(trainer.place), torch.from_numpy(population.y).to(trainer.place)
     # models with the same number of members take steps of the same size
     groups = split(
         [int(who.sum()) for who in members], bytes_each=probe.bytes_each, device=trainer.place, together=_TOGETHER
@@ -199,8 +201,11 @@ def _probe(trainer: _Trainer, population: Population) -> _Probe:
         obstacle = _module_obstacle(models[0]) or optimizer_obstacle(trainer.optimizer, models[0].parameters())
         if obstacle:
             return _Probe(obstacle=obstacle)
+        everyone = reader_for(models[0], population.x)(population.x)
+        if not isinstance(everyone, Tensor):
+            return _Probe(obstacle="the records are a dict of arrays, and models are batched on one tensor")
         few = np.arange(len(population.y))[: max(2, min(trainer.batch_size, len(population.y) // 2))]
-        x, y = tensor_of(population.x)[few].to(trainer.place), torch.from_numpy(population.y[few]).to(trainer.place)
+        x, y = everyone[few].to(trainer.place), torch.from_numpy(population.y[few]).to(trainer.place)
         bytes_each = _bytes_each(models[0], x, y)
         before = torch.get_rng_state(), _cuda_state(trainer)
         try:
@@ -210,7 +215,7 @@ def _probe(trainer: _Trainer, population: Population) -> _Probe:
             return _Probe(obstacle=f"torch.func cannot batch the module ({reason[0] if reason else type(error)})")
         after = torch.get_rng_state(), _cuda_state(trainer)
         random = any(not torch.equal(one, other) for one, other in zip(before, after, strict=True))
-    return _Probe(random=random, bytes_each=bytes_each)
+    return _Probe(random=random, bytes_each=bytes_each, x=everyone)
 
 
 def _cuda_state(trainer: _Trainer) -> Tensor:

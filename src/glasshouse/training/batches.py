@@ -1,4 +1,4 @@
-"""What all torch trainers share: features as tensors, shuffled batches, and the loss."""
+"""What all torch trainers share: shuffled batches, and the loss."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,7 +13,7 @@ from glasshouse.errors import InputError
 from glasshouse.model_outputs import ends_in_sigmoid, looks_like_probabilities, unwrapped
 from glasshouse.training.batching import say_once
 
-__all__ = ["batch_count", "batches", "classification_loss", "logits_of", "tensor_of"]
+__all__ = ["batch_count", "batches", "classification_loss", "failure_line", "logits_of"]
 
 _LOOK = 64  # records that show what a module answers with
 _TINY = 1e-7  # below this, p or 1 - p in float32 has no digits to learn from
@@ -64,6 +63,10 @@ def logits_of(
             answer = unwrapped(model.eval()(*looked) if call is None else call(model.eval()))
     except TypeError as error:
         raise InputError(f"module: it cannot be called with {len(inputs)} tensors: {error}.") from error
+    except (RuntimeError, ValueError, IndexError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or len(inputs) > 1:
+            raise
+        raise InputError(f"module: it cannot be called with {failure_line(inputs[0], error)}") from error
     model.train(training)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
@@ -80,22 +83,15 @@ def logits_of(
     return lambda given: unwrapped(given).float()
 
 
-def tensor_of(x: Any) -> Tensor:
-    """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames; float64 becomes float32.
+def failure_line(x: Tensor, error: Exception) -> str:
+    """What a module was called with and how it failed, in one line.
 
     Example:
-        >>> tensor_of(np.zeros((2, 3))).dtype
-        torch.float32
+        >>> failure_line(torch.zeros(2, 3), RuntimeError("shapes do not fit"))
+        'records of shape [3]: shapes do not fit.'
     """
-    if isinstance(x, Tensor):
-        return x
-    if hasattr(x, "toarray"):
-        x = x.toarray()
-    array = x.to_numpy() if hasattr(x, "to_numpy") else np.asarray(x)
-    if array.dtype.kind not in "fiub":
-        raise InputError(f"population: torch models need numbers, but the features are of type {array.dtype}.")
-    # a copy if numpy's memory is read-only or strided: torch would warn or refuse
-    return torch.from_numpy(np.require(array.astype(np.float32, copy=False), requirements=["C", "W"]))
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return f"records of shape {list(x.shape[1:])}: {first}."
 
 
 def batches(

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
-from glasshouse.population import Population
+from glasshouse.population import Population, select
 from glasshouse.randomness import generator
-from glasshouse.training.batches import classification_loss, tensor_of
+from glasshouse.training.batches import classification_loss
+from glasshouse.training.inputs import Inputs, called, moved, rows_of
 
 __all__ = ["EarlyStopping", "Stopper"]
 
@@ -45,14 +46,15 @@ class Stopper:
         members: BoolArray,
         seed: int,
         device: torch.device,
+        inputs: Callable[[Any], Inputs],  # from features to what the module takes
         read: Callable[[Any], Tensor],  # from what the module returns to logits
     ) -> None:
         outside = np.flatnonzero(~members)
         if not len(outside):
             raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
-        held = torch.from_numpy(generator(seed, "early stopping").permutation(outside)[: rule.records])
-        self.x = tensor_of(population.x)[held].to(device)
-        self.y = torch.from_numpy(population.y)[held].to(device)
+        held = generator(seed, "early stopping").permutation(outside)[: rule.records]
+        self.x = moved(inputs(select(population.x, held)), device)
+        self.y = torch.from_numpy(population.y[held]).to(device)
         self.read = read
         self.patience = rule.patience
         self.best = float("inf")
@@ -63,8 +65,12 @@ class Stopper:
     def has_enough(self, model: nn.Module) -> bool:
         """Whether to stop, from the model after an epoch."""
         model.eval()
-        parts = zip(torch.split(self.x, 1024), torch.split(self.y, 1024), strict=True)
-        loss = sum(float(classification_loss(self.read(model(x)), y)) * len(y) for x, y in parts) / len(self.y)
+        total = 0.0
+        for start in range(0, len(self.y), 1024):
+            part = slice(start, start + 1024)
+            answer = self.read(called(model, rows_of(self.x, part)))
+            total += float(classification_loss(answer, self.y[part])) * len(self.y[part])
+        loss = total / len(self.y)
         if loss < self.best:
             self.best, self.waited = loss, 0
             self.best_state = copy.deepcopy(model.state_dict())

@@ -12,9 +12,10 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, needs_extra
-from glasshouse.population import Population
+from glasshouse.population import Population, select
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import classification_loss, logits_of, tensor_of
+from glasshouse.training.batches import classification_loss, logits_of
+from glasshouse.training.inputs import reader_for
 from glasshouse.training.threads import fitting_threads
 
 __all__ = ["PrivateTrainer"]
@@ -65,8 +66,10 @@ class PrivateTrainer:
             faults = opacus.validators.ModuleValidator.validate(model, strict=False)
             if faults:
                 raise InputError(*[f"module: DP-SGD cannot train it: {fault}" for fault in faults])
-            inside = torch.from_numpy(members)
-            records = TensorDataset(tensor_of(population.x)[inside], torch.from_numpy(population.y)[inside])
+            x = reader_for(model, population.x)(select(population.x, members))
+            if not isinstance(x, Tensor):
+                raise InputError("population: DP-SGD trains on one tensor, not on a dict of arrays; give one array.")
+            records = TensorDataset(x, torch.from_numpy(population.y[members]))
             read = logits_of(model, records.tensors[0])
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
             private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(

@@ -1,24 +1,32 @@
-"""Train a scikit-learn estimator on the members of a population."""
+"""Train an estimator with scikit-learn's interface on the members of a population."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import NDArray
 
-from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError
+from glasshouse.arrays import BoolArray, IntArray
+from glasshouse.errors import InputError, first_line
 from glasshouse.population import Population, select
-from glasshouse.randomness import seed_for
+from glasshouse.training.fresh import check_fresh, fresh
+from glasshouse.training.habits import habits_of, parts_of, prepare
+from glasshouse.training.relabelled import Relabelled, single_precision
+from glasshouse.training.seeding import seeded
 
 __all__ = ["SklearnTrainer"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SklearnTrainer:
-    """Clones an estimator, seeds every ``random_state`` in it, and fits it to the members.
+    """Clones an estimator, seeds everything in it, keeps it silent, and fits it to the members.
+
+    Classifiers of scikit-learn, XGBoost, LightGBM, CatBoost and skorch, and pipelines, searches and ensembles of them.
+    Labels may be of any kind, and members may lack a class: a library that wants numbers gets numbers, and the model
+    answers with the population's labels. What else each library needs is in `glasshouse.training.habits`.
 
     Args:
         estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one.
@@ -36,23 +44,82 @@ class SklearnTrainer:
     def __post_init__(self) -> None:
         if isinstance(self.estimator, type):
             raise InputError(f"estimator: is the class {self.estimator.__name__}; give {self.estimator.__name__}(…).")
-        if not hasattr(self.estimator, "predict_proba"):
-            name = type(self.estimator).__name__
-            raise InputError(
-                f"estimator: {name} has no predict_proba, and an audit needs probabilities. "
-                f"Wrap it in sklearn.calibration.CalibratedClassifierCV, or switch its probability option on."
-            )
+        if not hasattr(self.estimator, "predict_proba") and not _knows_later(self.estimator):
+            raise InputError(_no_probabilities(self.estimator))
+        check_fresh(self.estimator)
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
-        """A fitted clone; it uses the population's own labels, not our column numbers."""
-        estimator = clone(self.estimator)
-        seeds = {
-            name: seed_for(seed, name) % 2**32
-            for name in sorted(estimator.get_params(deep=True))
-            if name == "random_state" or name.endswith("__random_state")
-        }
-        estimator.set_params(**seeds)
-        labels = population.classes[population.y[members]]
-        if len(np.unique(labels)) < 2:
+        """A fitted clone that answers with the population's own labels, not with our column numbers."""
+        columns = population.y[members]
+        seen, classes = np.unique(columns), len(population.classes)
+        if len(seen) < 2:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
-        return estimator.fit(select(population.x, members), labels)
+        estimator = fresh(self.estimator)
+        x = select(population.x, members)
+        prepare(estimator, seed=seed, classes=classes, seen=len(seen), values=math.prod(getattr(x, "shape", ())))
+        habits = [habits_of(part) for _, part in parts_of(estimator)]
+        single = any(one.single for one in habits)
+        wanted = {one.labels for one in habits}
+        labels, order = population.classes[columns], None
+        if "float columns" in wanted:
+            labels, order = columns.astype(np.float32), np.arange(classes)
+        elif "columns" in wanted:
+            labels, order = columns, np.arange(classes)
+        elif "dense" in wanted or _has_fractions(population.classes):
+            labels, order = np.searchsorted(seen, columns), _order(seen, classes)
+        elif len(seen) < classes and any(one.class_count for one in habits):
+            order = _order(seen, classes)  # a column for every class of the population may follow those with members
+        model = _fitted(estimator, single_precision(x) if single else x, labels, seed)
+        if order is None:
+            return model
+        width = Relabelled(model, population.classes, single).predict_proba(select(x, np.arange(1))).shape[1]
+        return Relabelled(model, population.classes[order[:width]], single)
+
+
+def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
+    name = type(estimator).__name__
+    try:
+        with seeded(seed):
+            estimator.fit(x, labels)
+    except Exception as error:
+        texts = [str(column) for column, kind in _columns(x) if kind in ("object", "str", "string")]
+        advice = "If it needs more than fit(x, y), pass a function (population, members, seed) -> model as trainer."
+        if texts:
+            advice = (
+                f"Column {texts[0]!r} holds text: encode it in a pipeline (sklearn.preprocessing.OneHotEncoder), or "
+                f"make it of type category if the estimator takes that."
+            )
+        raise InputError(f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {advice}") from error
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(_no_probabilities(estimator))
+    return estimator
+
+
+def _columns(x: Any) -> list[tuple[Any, str]]:
+    """Names and types of a data frame's columns."""
+    return [(name, str(kind)) for name, kind in x.dtypes.items()] if hasattr(x, "iloc") else []
+
+
+def _knows_later(estimator: Any) -> bool:
+    """Whether an estimator has probabilities once it is fitted: a stack without a final estimator gets a regression."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    return getattr(estimator, "final_estimator", estimator) is None
+
+
+def _no_probabilities(estimator: Any) -> str:
+    return (
+        f"estimator: {type(estimator).__name__} has no predict_proba, and an audit needs probabilities. Wrap it in "
+        f'sklearn.calibration.CalibratedClassifierCV, or switch its option on, such as voting="soft" or '
+        f"probability=True."
+    )
+
+
+def _order(seen: IntArray, classes: int) -> IntArray:
+    """The population's column of each class number: first those with members, then the others."""
+    return np.concatenate([seen, np.setdiff1d(np.arange(classes), seen)])
+
+
+def _has_fractions(classes: NDArray[Any]) -> bool:
+    """Whether labels are numbers such as 0.5, which scikit-learn takes for a regression."""
+    return classes.dtype.kind == "f" and bool((classes % 1 != 0).any())

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from glasshouse.arrays import BoolArray
-from glasshouse.population import Population, as_members
+from glasshouse.population import Population, as_members, select
 from glasshouse.randomness import seed_for
 from glasshouse.training.batched import train_batched
-from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of, tensor_of
+from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for, rows_of
 from glasshouse.training.schedules import Schedule, following
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
@@ -28,7 +30,8 @@ class TorchTrainer:
     Args:
         module: makes an untrained module, such as ``lambda: MyNet()`` or ``mlp(64, 10)``. It gives logits [B, C]; or
             [B] or [B, 1] where there are two classes. A dict, a tuple or an object with ``logits`` is unwrapped, and
-            a module that ends in softmax is trained on the logarithms of its probabilities.
+            a module that ends in softmax is trained on the logarithms of its probabilities. If the records are a dict
+            of arrays, it is called with them by name.
         optimizer: makes an optimizer from parameters, such as ``functools.partial(torch.optim.SGD, lr=0.1)``.
         scheduler: makes a learning-rate scheduler from the optimizer, stepped once per epoch.
         schedule: from the share of training that is done to a factor on the learning rate, at every step; such as
@@ -58,7 +61,7 @@ class TorchTrainer:
     schedule: Schedule | None = None
     epochs: int = 50
     batch_size: int = 128
-    augmentation: Callable[[Tensor, torch.Generator], Tensor] | None = None
+    augmentation: Callable[[Any, torch.Generator], Any] | None = None
     early_stopping: EarlyStopping | None = None
     device: str | None = None
     mixed_precision: bool = True
@@ -88,31 +91,37 @@ class TorchTrainer:
         with torch.random.fork_rng():  # weights and dropout follow our seed; the user's own random stream is unchanged
             torch.manual_seed(seed_for(seed, "weights"))
             model = self.module().to(device)
-            x = tensor_of(population.x)[torch.from_numpy(members)].to(device)
+            inputs = reader_for(model, population.x)
+            x = moved(inputs(select(population.x, members)), device)
             y = torch.from_numpy(population.y[members]).to(device)
-            if fast and x.ndim == 4:
+            if fast and isinstance(x, Tensor) and x.ndim == 4:
                 model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
                 x = x.contiguous(memory_format=torch.channels_last)
             optimizer = self.optimizer(model.parameters())
             scheduler = self.scheduler(optimizer) if self.scheduler else None
-            rates = following(self.schedule, optimizer, steps=self.epochs * batch_count(len(x), self.batch_size))
-            read = logits_of(model, x, classes=len(population.classes))
+            rates = following(self.schedule, optimizer, steps=self.epochs * batch_count(len(y), self.batch_size))
+            read = logits_of(
+                model,
+                first_tensor(x),
+                classes=len(population.classes),
+                call=None if isinstance(x, Tensor) else lambda module: called(module, rows_of(x, slice(0, 64))),
+            )
             stopper = None
             if self.early_stopping:
-                stopper = Stopper(self.early_stopping, population, members, seed, device, read)
+                stopper = Stopper(self.early_stopping, population, members, seed, device, inputs, read)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
             forward = torch.compile(model) if self.compiled else model
-            with fitting_threads(model, x, self.batch_size):
+            with fitting_threads(model, first_tensor(x), self.batch_size):
                 for _ in range(self.epochs):
                     model.train()
-                    for rows in batches(len(x), self.batch_size, shuffling, device):
-                        batch = x[rows]
+                    for rows in batches(len(y), self.batch_size, shuffling, device):
+                        batch = rows_of(x, rows)
                         if self.augmentation is not None:
                             batch = self.augmentation(batch, augmenting)
                         optimizer.zero_grad(set_to_none=True)
                         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
-                            answer = forward(batch)
+                            answer = called(forward, batch)
                         classification_loss(read(answer), y[rows]).backward()
                         optimizer.step()
                         if rates:

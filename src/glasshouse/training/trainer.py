@@ -12,6 +12,11 @@ from glasshouse.errors import InputError
 
 __all__ = ["Trainer", "check_factory", "check_trainer"]
 
+_TRAINERS = {  # by the base class of a module, since these libraries are optional
+    "LightningModule": "LightningTrainer",
+    "PreTrainedModel": "TransformersTrainer",
+}
+
 
 @runtime_checkable
 class Trainer(Protocol):
@@ -19,6 +24,11 @@ class Trainer(Protocol):
 
     The model it returns is a torch module that gives logits, an estimator with ``predict_proba``, or a callable
     ``x -> logits``. The same seed must give the same model.
+
+    Labels come as numbers: ``population.y`` [N] holds the column 0..C-1 of each record's class, whatever the labels
+    are, and ``population.classes[population.y]`` the labels themselves. A module or a callable answers with one column
+    per class of the *population*, in the order of ``population.classes``, also if the members lack a class. An
+    estimator may be fitted to the labels themselves and says by its ``classes_`` which column is which.
 
     Example:
         >>> def train(population, members, seed):
@@ -46,7 +56,15 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
     """
     advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
     if not callable(trainer) or isinstance(trainer, nn.Module | type):
-        kind = trainer.__name__ if isinstance(trainer, type) else type(trainer).__name__
+        given = trainer if isinstance(trainer, type) else type(trainer)
+        kind = given.__name__
+        if issubclass(given, nn.Module):
+            bases = {base.__name__ for base in given.__mro__}
+            fitting = next((known for base, known in _TRAINERS.items() if base in bases), "TorchTrainer")
+            advice = f"Pass {fitting}(module=…) with what makes a fresh {kind}, such as lambda: {kind}(…)."
+        elif hasattr(trainer, "fit"):
+            made = f"{kind}(…)" if isinstance(trainer, type) else "…"
+            advice = f"It is an estimator: pass SklearnTrainer(estimator={made})."
         raise InputError(f"{place}: {kind} is not a trainer. {advice}")
     try:
         signature = inspect.signature(trainer)

@@ -40,8 +40,26 @@ FRAME = pd.DataFrame(
         np.random.default_rng(1).normal(size=(40, 3000)).astype(np.float32) * 1e30,
         np.random.default_rng(1).integers(255, size=(40, 200), dtype=np.uint8),
         random_array((40, 30_000), density=0.01, format="csr"),
+        {"input_ids": np.arange(400).reshape(40, 10), "attention_mask": torch.ones(40, 10, dtype=torch.long)},
+        {"input_ids": np.arange(400).reshape(40, 10), "age": NUMBERS[:, 0], "text": TEXTS.astype(object)},
     ],
-    ids=["array", "images", "bfloat16", "sparse", "frame", "texts", "objects", "huge", "nan", "wide", "bytes", "words"],
+    ids=[
+        *(
+            "array",
+            "images",
+            "bfloat16",
+            "sparse",
+            "frame",
+            "texts",
+            "objects",
+            "huge",
+            "nan",
+            "wide",
+            "bytes",
+            "words",
+        ),
+        *("tokens", "tokens and more"),
+    ],
 )
 def test_any_features_become_a_few_finite_columns(x: Any) -> None:
     columns = few_columns(x, np.random.default_rng(0))
@@ -56,6 +74,17 @@ def test_who_lacks_a_value_and_on_which_day_a_record_was_made_are_columns() -> N
     lacking = np.isnan(FRAME["age"].to_numpy()).astype(float)
     assert any(np.array_equal(column, lacking) for column in columns.T)
     assert any(np.array_equal(np.argsort(column), np.arange(40)) for column in columns.T)
+
+
+def test_token_numbers_are_names_and_not_amounts() -> None:
+    """Records with the same words in another order are alike, whichever numbers the words have."""
+    random = np.random.default_rng(0)
+    kinds = np.arange(40) % 2
+    tokens = np.stack([random.permutation(np.arange(8) + 500 * (kind == 0) + 20 * kind) for kind in kinds])
+    columns = few_columns({"input_ids": tokens}, random)
+    for kind in (0, 1):
+        assert np.ptp(columns[kinds == kind], axis=0).max() < 1e-9
+    assert np.abs(columns[0] - columns[1]).max() > 1
 
 
 def test_wide_features_keep_distances() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.sparse import hstack as sparse_columns
 from scipy.stats import rankdata
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.utils.extmath import randomized_svd
 
 from glasshouse.arrays import FloatArray
+from glasshouse.population import count_records
 
 __all__ = ["as_numbers", "few_columns", "ranked"]
 
@@ -27,8 +29,8 @@ def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
     """[N, F] numbers from features of any kind: at most 128 columns of them, at most 64 of text.
 
     Args:
-        x: [N, ...] a numpy array, a torch tensor, a scipy sparse matrix or a data frame; text and other objects are
-            hashed, with their words.
+        x: [N, ...] a numpy array, a torch tensor, a scipy sparse matrix, a data frame or a dict of arrays; text and
+            other objects are hashed, with their words, and token numbers of a dict are counted.
         random: for the projections of wide features.
 
     Example:
@@ -38,10 +40,14 @@ def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
     """
     if hasattr(x, "tocsr"):
         return _reduced(x.tocsr(), random)
+    if isinstance(x, Mapping) and (tokens := [values for values in x.values() if _tokens_of(values)]):
+        rest = {name: values for name, values in x.items() if not _tokens_of(values)}
+        words = _reduced(sparse_columns([_bag(_as_array(values)) for values in tokens], format="csr"), random)
+        return np.hstack([words, few_columns(rest, random)]) if rest else words
     parts = [_as_array(part) for part in _parts(x)]
     numbers = [as_numbers(part) for part in parts if _numeric(part)]
     texts = [part.reshape(len(part), -1) for part in parts if not _numeric(part)]
-    found = [np.empty((x.shape[0], 0))]
+    found = [np.empty((count_records(x), 0))]
     if numbers:
         found.append(_narrow(numbers[0] if len(numbers) == 1 else np.hstack(numbers), random))
     if texts:
@@ -73,10 +79,25 @@ def ranked(columns: FloatArray) -> FloatArray:
 
 
 def _parts(x: Any) -> list[Any]:
-    """The columns of a data frame, or the array itself."""
+    """The columns of a data frame, the arrays of a dict, or the array itself."""
+    if isinstance(x, Mapping):
+        return list(x.values())
     if hasattr(x, "columns"):
         return [x[name].to_numpy() for name in x.columns]
     return [x]
+
+
+def _tokens_of(values: Any) -> bool:
+    """Whether an array of a dict holds sequences of whole numbers [N, L], as of a tokenizer: names, not amounts."""
+    return len(values.shape) == 2 and values.shape[1] > 1 and _as_array(values[:1]).dtype.kind in "iu"
+
+
+def _bag(tokens: np.ndarray) -> csr_array:
+    """[N, buckets] how often each record has each token, whatever its place."""
+    rows = np.repeat(np.arange(len(tokens)), tokens.shape[1])
+    places = tokens.reshape(-1).astype(np.int64) % _BUCKETS_OF_WORDS
+    shape = (len(tokens), _BUCKETS_OF_WORDS)
+    return csr_array((np.ones(len(places)), (rows, places)), shape=shape)
 
 
 def _as_array(x: Any) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,10 @@ class Known:
         """How many records can be read at a limited cost: ``most``, or fewer of wide features."""
         if self.x is None or hasattr(self.x, "tocsr"):
             return most
-        width = int(np.prod(self.x.shape[1:])) * (1 if self.pairs is None else 2)  # neighbours have features too
+        arrays = self.x.values() if isinstance(self.x, Mapping) else [self.x]
+        width = sum(int(np.prod(one.shape[1:])) for one in arrays) * (
+            1 if self.pairs is None else 2
+        )  # neighbours have features too
         return min(most, max(500, _VALUES // max(1, width)))
 
     def pairs_of_audited(self) -> IntArray:

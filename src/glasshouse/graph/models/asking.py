@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, first_line
 from glasshouse.graph.models.arguments import Arguments, bind_arguments
-from glasshouse.graph.models.calling import answer_of, first_line, try_call
+from glasshouse.graph.models.calling import answer_of, try_call
 from glasshouse.graph.models.edge_values import HeldValues, held_values, with_edges
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.layer_types import counted_step

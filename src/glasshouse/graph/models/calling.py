@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, first_line
 from glasshouse.graph.models.arguments import Arguments, bind_arguments
 from glasshouse.graph.models.edge_values import held_values, with_edges
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.programs.reach import rounding
 from glasshouse.model_outputs import unwrapped
 
-__all__ = ["answer_of", "first_line", "try_call"]
+__all__ = ["answer_of", "try_call"]
 
 
 def answer_of(model: Any, data: Data, arguments: Arguments) -> Tensor:
@@ -70,16 +70,6 @@ def try_call(model: Model, data: Data) -> tuple[Arguments, Tensor]:
             arguments = replace(arguments, ignored=_ignored(model, data, arguments, answer))
         return arguments, answer
     raise InputError(_uncallable(guess, faults[0]))
-
-
-def first_line(error: Exception) -> str:
-    """An error in one line, for the refusal of a model.
-
-    Example:
-        >>> first_line(ValueError("no"))
-        'ValueError: no'
-    """
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
 
 
 def _ignored(model: Model, data: Data, arguments: Arguments, answer: Tensor) -> tuple[str, ...]:

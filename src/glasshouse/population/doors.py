@@ -1,0 +1,164 @@
+"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch.utils.data import DataLoader, IterableDataset
+from torch.utils.data import Dataset as TorchDataset
+
+from glasshouse.errors import InputError
+from glasshouse.population.dataset_doors import from_hugging_face, from_torch, known_classes
+from glasshouse.population.features import check_order
+from glasshouse.population.kinds import comes_from, is_frame
+from glasshouse.population.stacking import stacked
+
+__all__ = ["Opened", "opened"]
+
+
+class Opened(NamedTuple):
+    """Features, labels, ids and classes, each in a form that a population checks and keeps."""
+
+    x: Any
+    y: Any
+    ids: Any
+    classes: Any
+
+
+def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = ()) -> Opened:
+    """Features, labels and ids from any kind of data; a name stands for the column that has it.
+
+    Example:
+        >>> opened({"age": [30, 40], "income": ["low", "high"]}, "income").x
+        {'age': array([30, 40])}
+    """
+    _refuse_what_is_not_records(x)
+    if isinstance(x, TorchDataset) and not comes_from(x, "datasets"):
+        x, y = from_torch(x, y)
+    if comes_from(x, "datasets"):
+        classes = known_classes(x, y) if classes is None else classes
+        names = _Names(x.column_names, x)
+        y, ids, kept = _split(names, y, ids, leave_out, lambda name: from_hugging_face(x, [name])[name])
+        columns = from_hugging_face(x, kept)
+        return Opened(_table_or_arrays(columns), y, ids, classes)
+    if is_frame(x):
+        names = _Names(list(x.columns), x)
+        _refuse_repeated(x, y, ids)
+        y, ids, kept = _split(names, y, ids, leave_out, lambda name: x[name])
+        return Opened(x[kept] if len(kept) < len(x.columns) else x, y, ids, classes)
+    if isinstance(x, Mapping):
+        y, ids, kept = _split(_Names(list(x), x), y, ids, leave_out, x.__getitem__)
+        arrays = {name: stacked(x[name], place=f"population: {name}") for name in kept}
+        for name, values in arrays.items():
+            first = arrays[kept[0]].shape[0]
+            if values.shape[0] != first:
+                raise InputError(
+                    f"population: {name} has {values.shape[0]} records, but {kept[0]} has {first}; give one row per "
+                    f"record."
+                )
+        return Opened(arrays, y, ids, classes)
+    for what, given in (("labels", y), ("ids", ids), ("leave_out", next(iter(leave_out), None))):
+        if isinstance(given, str):
+            raise InputError(
+                f"population: {what}: {given!r} is the name of a column, but {type(x).__name__} has no named columns; "
+                f"give a data frame, or the values."
+            )
+    if y is None:
+        raise InputError("population: labels are missing; give them too: Population(x, y).")
+    return Opened(stacked(x, place="population"), y, ids, classes)
+
+
+class _Names(NamedTuple):
+    """The names of columns, and the data that has them."""
+
+    names: list[str]
+    data: Any
+
+    def check(self, name: Any, what: str) -> None:
+        if name not in self.names:
+            near = difflib.get_close_matches(str(name), [str(one) for one in self.names], n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            shown = ", ".join(str(one) for one in self.names[:20]) + (", …" if len(self.names) > 20 else "")
+            raise InputError(f"population: {what}: there is no column {name!r}.{meant} Columns: {shown}.")
+
+
+def _split(
+    names: _Names, y: Any, ids: Any, leave_out: Sequence[str], column: Callable[[Any], Any]
+) -> tuple[Any, Any, list[Any]]:
+    """Labels, ids, and the names of the columns that are features."""
+    kind = type(names.data).__name__
+    if isinstance(leave_out, str):
+        raise InputError(f"population: leave_out: give a list of names, such as leave_out=[{leave_out!r}].")
+    if y is None:
+        guess = next((name for name in ("label", "labels", "y", "target") if name in names.names), names.names[-1])
+        raise InputError(
+            f"population: labels are missing; {kind} has columns, so name the one that holds them, such as "
+            f"Population(data, {guess!r})."
+        )
+    taken = list(leave_out)
+    for what, given in (("labels", y), ("ids", ids)):
+        if isinstance(given, str):
+            names.check(given, what)
+            taken.append(given)
+    for name in leave_out:
+        names.check(name, "leave_out")
+    kept = [name for name in names.names if name not in taken]
+    if not kept:
+        raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
+    return column(y) if isinstance(y, str) else y, column(ids) if isinstance(ids, str) else ids, kept
+
+
+def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
+    """Refuse a frame with two columns of one name, with the labels among the features, or labels in another order."""
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        name = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"population: two columns of the data frame are named {name!r}; give each its own name.")
+    for what, given in (("labels", y), ("ids", ids)):
+        name = getattr(given, "name", None)
+        if isinstance(name, str) and name in names and _same_values(given, frame[name]):
+            shown = f"Population(frame, {name!r})" if what == "labels" else f"ids={name!r}"
+            raise InputError(
+                f"population: {what}: the column {name!r} is among the features too, so models would learn from it. "
+                f"Give its name, {shown}: it is then taken out of the features."
+            )
+        check_order(given, frame, place=f"population: {what}")
+
+
+def _same_values(first: Any, second: Any) -> bool:
+    return bool(np.array_equal(np.asarray(first, dtype=object), np.asarray(second, dtype=object)))
+
+
+def _refuse_what_is_not_records(x: Any) -> None:
+    """One line for what looks like data and is not: loaders, several splits, lazy frames."""
+    name = type(x).__name__
+    if isinstance(x, DataLoader):
+        raise InputError("population: a DataLoader is not data; give its dataset, Population(loader.dataset).")
+    if name in ("DatasetDict", "IterableDatasetDict") and comes_from(x, "datasets"):
+        first, *more = [repr(key) for key in x]
+        second = more[0] if more else first
+        raise InputError(
+            f"population: a {name} holds several splits; give one, such as data[{first}], or two: "
+            f"Population.from_parts(Population(data[{first}], …), Population(data[{second}], …))."
+        )
+    if isinstance(x, IterableDataset) or name == "IterableDataset":
+        raise InputError("population: an IterableDataset has no rows by number; give a dataset with a length.")
+    if name == "LazyFrame":
+        raise InputError("population: a LazyFrame is not read yet; give frame.collect().")
+
+
+def _table_or_arrays(columns: dict[str, Any]) -> Any:
+    """Columns of a dataset as what they are: one column of text, a table of single values, or arrays by name."""
+    single = all(values.ndim == 1 for values in columns.values())
+    if len(columns) == 1 and single:
+        only = next(iter(columns.values()))
+        if only.dtype == object:
+            return only
+    if not single:
+        return columns
+    import pandas  # datasets itself needs it
+
+    return pandas.DataFrame(columns)
