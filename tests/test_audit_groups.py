@@ -14,7 +14,6 @@ import glasshouse
 import glasshouse.graph
 from glasshouse import InputError, Population, SklearnTrainer, audit, audit_evidence
 from glasshouse.config import read_audit_file, run_audit_file
-from glasshouse.config.data_files import read_group_columns
 from glasshouse.graph import GNNTrainer, citation_graph
 from tests.strategies import gaussian_evidence
 
@@ -65,9 +64,9 @@ def test_nodes_are_divided_by_degree_and_columns_cover_the_whole_graph() -> None
     assert sum(one.members + one.non_members for one in result.summary().groups if one.column == "degree") == 80
 
 
-def test_an_audit_file_names_columns_that_are_not_features(tmp_path: Path) -> None:
+def test_an_audit_file_names_columns_for_the_report(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
-    rows = [f"{random.normal():.3f},{'fm'[i % 2]},{i % 50 or ''},{'yn'[i % 3 == 0]},{i % 2}" for i in range(120)]
+    rows = [f"{random.normal():.3f},{'fm'[i // 2 % 2]},{i % 50 or ''},{'yn'[i % 3 == 0]},{i % 2}" for i in range(120)]
     (tmp_path / "people.csv").write_text("height,sex,age,label,trained\n" + "\n".join(rows) + "\n")
     path = tmp_path / "audit.yaml"
     path.write_text(
@@ -81,14 +80,3 @@ def test_an_audit_file_names_columns_that_are_not_features(tmp_path: Path) -> No
     path.write_text(path.read_text().replace("[sex, age]", "[town]"))
     with pytest.raises(InputError, match="has no column 'town'"):
         run_audit_file(read_audit_file(path), folder=tmp_path)
-
-
-def test_columns_of_an_archive_and_empty_texts(tmp_path: Path) -> None:
-    np.savez(tmp_path / "d.npz", x=np.zeros((2, 1)), y=[0, 1], site=["a", "b"], age=[3, 4])
-    found = read_group_columns(tmp_path / "d.npz", ["site", "age"])
-    assert found["site"].tolist() == ["a", "b"]
-    assert found["age"].tolist() == [3, 4]
-    (tmp_path / "d.csv").write_text('site\na\n""\nnan\n')
-    assert read_group_columns(tmp_path / "d.csv", ["site"])["site"].tolist() == ["a", "missing", "missing"]
-    with pytest.raises(InputError, match="has no column 'town'. Columns: x, y, site, age"):
-        read_group_columns(tmp_path / "d.npz", ["town"])

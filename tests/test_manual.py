@@ -27,6 +27,7 @@ from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
 from glasshouse.registry import Registry
 from glasshouse.table import Table
 from glasshouse_experiments.settings import PRESETS, Preset
+from tests.config.made_up_adult import adult_rows
 from tests.graph.molecules import molecules
 from tests.manual import ROOT, blocks, commands_in_sentences, shell_lines
 from tests.strategies import gaussian_evidence
@@ -76,6 +77,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every file that the manual names."""
     folder = tmp_path_factory.mktemp("files")
     (folder / "people.csv").write_text(people())
+    (folder / "adult.data").write_text(adult_rows())
     records = "data: {name: file, path: people.csv, label: income, id: person, member: trained_on}\n"
     short = "trainer: {kind: sklearn, estimator: LogisticRegression}\nattacks: [base]\nshadows: 4\n"
     for name in ("AUDIT.yaml", "audit.yaml"):

@@ -61,6 +61,8 @@ claim: {delta: 0.1}
         ("attacks: bset", 'attacks\\[0\\]: "bset" is not an attack. Did you mean "best"'),
         ("attacks: [{name: best, candidates: [lira, g-bsae]}]", 'attacks\\[0\\]: "g-bsae" is not an attack'),
         ("trainer: {epochs: 3}", "trainer: needs 'kind'"),
+        ("data: people.csv", "data: needs keys of its own, such as data: {…: …}, but is 'people.csv'"),
+        ("data: {name: cifar100, recods: 200}", 'data.recods: is not a key here. Did you mean "records"'),
         ("graph: {name: cora}\ndata: {name: digits}", "data: cannot be used together with graph"),
         (
             "graph: {network: {architecture: transformer}}",

@@ -3,16 +3,32 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
-from glasshouse import Population
-from glasshouse.config.targets import TrainedTarget
+from glasshouse import InputError, Population
+from glasshouse.config.targets import PythonTarget, TrainedTarget
+from glasshouse.datasets import Dataset
 
 POPULATION = Population(np.zeros((100, 1)), np.arange(100) % 2)
+DATA = Dataset(name="d", about="", population=POPULATION)
+TOLD = np.arange(100) < 20
 
 
 def test_members_that_the_data_tells_come_before_a_random_share() -> None:
-    told = np.arange(100) < 20
-    assert TrainedTarget().load(POPULATION, told, Path(), 0)[1] is told
-    model, drawn = TrainedTarget(fraction=0.35).load(POPULATION, None, Path(), 0)
+    assert TrainedTarget().load(DATA, TOLD, Path(), 0)[1] is TOLD
+    model, drawn = TrainedTarget(fraction=0.35).load(DATA, None, Path(), 0)
     assert model is None
     assert drawn.sum() == 35
+    with pytest.raises(InputError, match="target.fraction: the data already says who the members are"):
+        TrainedTarget(fraction=0.35).load(DATA, TOLD, Path(), 0)
+
+
+def test_a_model_of_the_users_own_is_not_asked_with_features_that_it_cannot_know(tmp_path: Path) -> None:
+    (tmp_path / "my_target.py").write_text("import numpy\ndef target():\n    return None, numpy.arange(100) < 20\n")
+    target = PythonTarget(kind="python", factory="my_target:target")
+    assert target.load(DATA, TOLD, tmp_path, 0)[1].sum() == 20
+    with pytest.raises(InputError, match="the members of my_target:target are not those of the data"):
+        target.load(DATA, ~TOLD, tmp_path, 0)
+    encoded = Dataset(name="d", about="", population=POPULATION, remade=("town",))
+    with pytest.raises(InputError, match="cannot know how Glasshouse made features of 'town'"):
+        target.load(encoded, None, tmp_path, 0)

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from pydantic import TypeAdapter
 
 from glasshouse import InputError, Population, PrivateTrainer, TorchTrainer
+from glasshouse.config import read_audit_file
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.training import WideResNet
 
@@ -33,6 +35,11 @@ def test_networks_take_the_shape_of_the_data() -> None:
     [
         ({"kind": "wide-resnet"}, "needs images"),
         ({"kind": "sklearn", "estimator": "NoSuchClassifier"}, "has no classifier 'NoSuchClassifier'"),
+        ({"kind": "sklearn", "estimator": "RandomForest"}, 'Did you mean "RandomForestClassifier"?'),
+        (
+            {"kind": "sklearn", "estimator": "SVC", "parameters": {"C": "big"}},
+            "SVC refuses them: The 'C' parameter .* instead.$",
+        ),
         ({"kind": "sklearn", "estimator": "SVC", "parameters": {"x": 1}}, "refuses them"),
         ({"kind": "sklearn", "estimator": "RidgeClassifier"}, "has no predict_proba"),
     ],
@@ -40,3 +47,22 @@ def test_networks_take_the_shape_of_the_data() -> None:
 def test_trainers_that_do_not_fit_are_refused(section: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         built(section, TABLE)
+
+
+def test_a_network_is_not_given_large_numbers_without_a_word() -> None:
+    section: Any = TypeAdapter(TrainerSection).validate_python({"kind": "mlp"})
+    large = Population(np.array([[1.0, 250_000.0], [0.0, 10.0]]), [0, 1])
+    assert "add standardise: true" in section.advice(large)[0]
+    assert section.advice(TABLE) == section.advice(IMAGES) == ()
+    forest: Any = TypeAdapter(TrainerSection).validate_python({"kind": "sklearn", "estimator": "SVC"})
+    assert forest.advice(large) == ()
+
+
+@pytest.mark.parametrize("trainer", [{"kind": "lightgbm"}, {"kind": "sklearn", "estimator": "SVC"}])
+def test_parameters_of_an_estimator_stand_apart_from_the_keys(tmp_path: Path, trainer: dict[str, Any]) -> None:
+    path = tmp_path / "audit.yaml"
+    path.write_text(yaml.safe_dump({"trainer": trainer | {"max_depth": 3}}))
+    with pytest.raises(InputError) as caught:
+        read_audit_file(path)
+    wanted = "trainer: 'max_depth' is not a key here; if the estimator takes it, write parameters: {max_depth: 3}."
+    assert str(caught.value) == f"{path}: {wanted}"

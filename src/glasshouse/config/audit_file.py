@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -22,6 +24,8 @@ from glasshouse.evaluation import PrivacyClaim
 from glasshouse.result import AuditResult
 
 __all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks"]
+
+_LOG = logging.getLogger("glasshouse")
 
 
 class ClaimSection(Strict):
@@ -155,7 +159,12 @@ def run_audit_file(
         section = config.graph or GraphSection()
         return graph_audit(**section.arguments(folder=folder, seed=config.seed), **common)
     data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
+    model, members = config.target.load(data, told, folder, config.seed)
     trainer = config.trainer.build(data.population, folder)
-    model, members = config.target.load(data.population, told, folder, config.seed)
+    advice = config.trainer.advice(data.population)
+    for line in advice:
+        _LOG.warning("%s", line)
     common["groups"] = data.groups or None
-    return audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
+    result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
+    context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))
+    return dataclasses.replace(result, context=context)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
 from glasshouse.arrays import BoolArray
-from glasshouse.config.data_files import read_group_columns, read_population
+from glasshouse.config.archives import read_archive
 from glasshouse.config.imports import imported
 from glasshouse.config.strict import Strict
+from glasshouse.config.tables.records import read_records
+from glasshouse.config.tables.section import TableSection
 from glasshouse.datasets import Dataset, load_dataset
 from glasshouse.errors import InputError
 from glasshouse.population import Population
 
 __all__ = ["AdultData", "Data", "DigitsData", "FileData", "ImageData", "PythonData", "data_names"]
+
+_LOG = logging.getLogger("glasshouse")
 
 
 class DigitsData(Strict):
@@ -51,29 +56,24 @@ class ImageData(Strict):
         return load_dataset(self.name, records=self.records, seed=seed), None
 
 
-class FileData(Strict):
-    """Your own records from a path: npz with x, y and optionally ids and members, or csv with a label column."""
-
-    name: Literal["file"]
-    path: str
-    label: str = "label"
-    id: str | None = None
-    member: str | None = None
-    groups: tuple[str, ...] = Field(default=(), strict=False)
+class FileData(TableSection):
+    """Your own records: a csv or parquet table with a label column, or an npz archive with x and y."""
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
-        """The records, and which of them trained the target if the file has such a column."""
-        place = folder / self.path
-        population, members = read_population(
-            place, label=self.label, id_column=self.id, member=self.member, groups=self.groups
-        )
+        """The records, and which of them trained the target if the file says so."""
+        archive = self.path is not None and self.path.endswith(".npz")
+        records = read_archive(self, folder / str(self.path)) if archive else read_records(self, folder)
+        for warning in records.warnings:  # before the long work; the report has them too
+            _LOG.warning("%s", warning)
         data = Dataset(
             name="file",
-            about=f"{len(population)} records from {place.name}.",
-            population=population,
-            groups=read_group_columns(place, self.groups) if self.groups else {},
+            about=f"{len(records.population)} records from {' and '.join(Path(name).name for name in self.files)}.",
+            population=records.population,
+            groups=records.groups,
+            notes=(*records.notes, *records.warnings),
+            remade=records.remade,
         )
-        return data, members
+        return data, records.members
 
 
 class PythonData(Strict):

@@ -62,17 +62,22 @@ def _fault(one: Any, section: type[Strict]) -> str:
             return f"{place}: {one['ctx']['tag']!r} is not known. Known: {one['ctx']['expected_tags']}."
         case "union_tag_not_found":
             return f"{place}: needs {one['ctx']['discriminator']}, which decides what the other keys mean."
+        case "model_attributes_type" | "model_type":
+            return f"{place}: needs keys of its own, such as {place}: {{…: …}}, but is {one['input']!r}."
+        case "string_type" if isinstance(one["input"], bool | int | float):
+            return f"{place}: YAML reads {one['input']!r} as a number or as yes and no; write it in quotes."
         case _:
             return f"{place}: {one['msg']}, but is {one['input']!r}."
 
 
 def _tags(section: type[Strict]) -> set[str]:
-    return {
-        str(value)
-        for definition in section.model_json_schema().get("$defs", {}).values()
-        for field in definition.get("properties", {}).values()
-        if (value := field.get("const")) is not None
-    }
+    """The values that decide which of several sections is meant, such as the kinds of trainers."""
+    schema = section.model_json_schema()
+    fields = [
+        field for part in (schema, *schema.get("$defs", {}).values()) for field in part.get("properties", {}).values()
+    ]
+    choices = [choice for field in fields for choice in (field, *field.get("anyOf", []))]
+    return {tag for choice in choices for tag in choice.get("discriminator", {}).get("mapping", {})}
 
 
 def _keys(section: type[Strict]) -> set[str]:

@@ -11,16 +11,20 @@ import torch
 from pydantic import Field
 from sklearn.utils import all_estimators
 
+from glasshouse.config.any_trainer import AnyTrainer, EstimatorSection
+from glasshouse.config.boosting import BoostingSection
 from glasshouse.config.imports import imported
-from glasshouse.config.strict import Strict
 from glasshouse.errors import InputError
 from glasshouse.population import Population
+from glasshouse.registry import did_you_mean
 from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, Trainer, WideResNet, mlp
 
 __all__ = ["MLPSection", "PythonTrainer", "SklearnSection", "TrainerSection", "WideResNetSection"]
 
+_LARGE = 1000.0  # a pixel is at most 255
 
-class _TorchSection(Strict):
+
+class _TorchSection(AnyTrainer):
     """What all torch trainers have."""
 
     epochs: Annotated[int, Field(ge=1)] = 100
@@ -40,6 +44,17 @@ class MLPSection(_TorchSection):
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
     epsilon: Annotated[float, Field(gt=0)] | None = None
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
+
+    def advice(self, population: Population) -> tuple[str, ...]:
+        """Features of very different size: a network learns little from the small ones, if it learns at all."""
+        x = population.x
+        largest = float(np.abs(x).max()) if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "iuf" else 0.0
+        if largest <= _LARGE:
+            return ()
+        return (
+            f"Features are as large as {largest:.4g}, and a network learns best from numbers near 1. For a table, add "
+            f"standardise: true to the section data.",
+        )
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer for a population's shape."""
@@ -73,25 +88,28 @@ class WideResNetSection(_TorchSection):
         return TorchTrainer(module=module, optimizer=self.optimizer(), epochs=self.epochs, batch_size=self.batch_size)
 
 
-class SklearnSection(Strict):
+class SklearnSection(EstimatorSection):
     """Any scikit-learn classifier, by its class name."""
 
     kind: Literal["sklearn"]
     estimator: str
-    parameters: dict[str, Any] = Field(default={})
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer around a fresh estimator."""
         known = dict(all_estimators(type_filter="classifier"))
         if self.estimator not in known:
-            raise InputError(f"trainer.estimator: scikit-learn has no classifier {self.estimator!r}.")
+            hint = did_you_mean(self.estimator, known)
+            raise InputError(f"trainer.estimator: scikit-learn has no classifier {self.estimator!r}.{hint}")
         try:
-            return SklearnTrainer(estimator=known[self.estimator](**self.parameters))
-        except TypeError as error:
-            raise InputError(f"trainer.parameters: {self.estimator} refuses them: {error}.") from error
+            estimator = known[self.estimator](**self.parameters)
+            estimator._validate_params()  # scikit-learn itself looks at values only when it trains
+        except (TypeError, ValueError) as error:
+            said = str(error).rstrip(".")
+            raise InputError(f"trainer.parameters: {self.estimator} refuses them: {said}.") from error
+        return SklearnTrainer(estimator=estimator)
 
 
-class PythonTrainer(Strict):
+class PythonTrainer(AnyTrainer):
     """The user's own trainer: ``module:function``, where the function gives a trainer."""
 
     kind: Literal["python"]
@@ -105,4 +123,6 @@ class PythonTrainer(Strict):
         return made
 
 
-TrainerSection = Annotated[MLPSection | WideResNetSection | SklearnSection | PythonTrainer, Field(discriminator="kind")]
+TrainerSection = Annotated[
+    MLPSection | WideResNetSection | SklearnSection | BoostingSection | PythonTrainer, Field(discriminator="kind")
+]

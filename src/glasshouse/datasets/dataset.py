@@ -25,7 +25,10 @@ class Dataset:
         about: a sentence for readers of figures; it says what in the data is made up.
         population: the records.
         wrong_labels: [N] which labels were made wrong on purpose; None if there are none.
-        groups: columns [N] that divide the records, by name, and are not features.
+        groups: columns [N] that divide the records, by name.
+        notes: what a reader of the report should know about how the features were made.
+        remade: columns whose values are not features as they stand, but were encoded; a model of the user's own cannot
+            know how.
     """
 
     name: str
@@ -33,6 +36,8 @@ class Dataset:
     population: Population
     wrong_labels: BoolArray | None = None
     groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    remade: tuple[str, ...] = ()
 
 
 def data_root() -> Path:

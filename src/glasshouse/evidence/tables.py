@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.arrays import FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError, needs_extra
+from glasshouse.errors import InputError
 from glasshouse.evidence.outputs import Arrays
+from glasshouse.evidence.table_files import read_text_table
 
 __all__ = ["as_flags", "read_columns", "tidy_arrays"]
 
@@ -23,28 +23,7 @@ _UNKNOWN = {"", "none", "nan", "null"}
 
 def read_columns(path: Path) -> dict[str, TextArray]:
     """The columns of a csv or parquet file, as strings; numbers are read where they are used."""
-    if path.suffix == ".parquet":
-        with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
-            import pyarrow as arrow
-            import pyarrow.parquet
-        try:
-            table = pyarrow.parquet.read_table(path)
-        except (arrow.ArrowException, OSError) as error:
-            raise InputError(f"{path}: is not a whole parquet file: {error}.") from error
-        return {name: np.array([_text(value) for value in table[name].to_pylist()]) for name in table.column_names}
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.reader(file))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: is not a text table: {error}.") from error
-    rows = [row for row in rows if row]
-    if len(rows) < 2:
-        raise InputError(f"{path}: the table has no rows.")
-    header = [name.strip() for name in rows[0]]
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) != len(header):
-            raise InputError(f"{path}: line {number} has {len(row)} fields, but the header has {len(header)}.")
-    return {name: np.array(column) for name, column in zip(header, zip(*rows[1:], strict=True), strict=True)}
+    return {name: np.array(cells) for name, cells in read_text_table(path).columns.items()}
 
 
 def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
@@ -146,7 +125,3 @@ def _numbers(values: TextArray, name: str, path: Path) -> FloatArray:
     except ValueError:
         wrong = next(value for value in values.tolist() if not _numeric(np.array([value])))
         raise InputError(f"{path}: {name}: {wrong!r} is not a number.") from None
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
