@@ -12,6 +12,7 @@ import pandas
 import polars
 import pytest
 import torch
+from glasshouse.config.data_files import read_population
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -22,7 +23,6 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 import datasets
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer, audit, mlp
 from glasshouse.config import AuditFile, run_audit_file
-from glasshouse.config.data_files import read_population
 
 RANDOM = np.random.default_rng(0)
 COUNT = 120
