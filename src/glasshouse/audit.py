@@ -27,11 +27,12 @@ from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
-from glasshouse.evidence import Evidence, Mode, QueryOptions, accuracy, collect
+from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.population import Population, as_members, check_population
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
+from glasshouse.training.sklearn_trainer import SklearnTrainer
 from glasshouse.training.trainer import Trainer, check_trainer
 
 __all__ = ["DEFAULT_ATTACKS", "audit", "audit_evidence"]
@@ -68,7 +69,8 @@ def audit(
     Args:
         population: the records, members and others.
         model: the target: a torch module that gives logits, an estimator with ``predict_proba``, or a callable
-            ``x -> logits``. None trains one with ``trainer`` on ``members``. A given model needs its ``members``.
+            ``x -> logits``; for a regression what gives predictions. None trains one with ``trainer`` on ``members``.
+            A given model needs its ``members``.
         members: [N] which records trained the target; used for evaluation alone, no attack sees it. Without a model, a
             random half by default.
         trainer: ``(population, members, seed) -> model``, as the target was trained.
@@ -114,6 +116,9 @@ def audit(
     check_trainer(trainer)
     if shadow_trainer is not None:
         check_trainer(shadow_trainer, place="shadow_trainer")
+    for one in (trainer, shadow_trainer):
+        if isinstance(one, SklearnTrainer):
+            one.check(population)
     mask = checked_members(model, members, len(population), seed=seed)
     wanted = checked_rates(fprs, mask)
     columns = as_groups(groups, len(population))
@@ -127,7 +132,9 @@ def audit(
         folder=pool,
         compute=compute,
     )
-    made, left_out = check_attacks(made, plan.members, named=attacks is not DEFAULT_ATTACKS)
+    made, left_out = check_attacks(
+        made, plan.members, named=attacks is not DEFAULT_ATTACKS, regression=population.regression
+    )
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
@@ -143,8 +150,7 @@ def audit(
         shadows=shadows,
         mode=mode,
         seed=seed,
-        train_accuracy=accuracy(answers, mask),
-        test_accuracy=accuracy(answers, ~mask),
+        **answers.figures(mask),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
         settings=settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
@@ -156,7 +162,7 @@ def audit(
         evidence,
         made,
         members=mask,
-        labels=population.classes[population.y],
+        labels=population.labels,
         fprs=wanted,
         context=context,
         claim=claim,

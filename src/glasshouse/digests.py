@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import IntArray
-
 __all__ = ["digest_arrays", "row_digests"]
 
 
@@ -30,7 +28,7 @@ def digest_arrays(arrays: Sequence[Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def row_digests(x: Any, y: IntArray) -> NDArray[np.bytes_]:
+def row_digests(x: Any, y: NDArray[Any]) -> NDArray[np.bytes_]:
     """[N] a short hash of each row, with its label; rows of anything that a population may hold.
 
     Example:
@@ -54,5 +52,5 @@ def _array(values: Any) -> NDArray[Any]:
     return array.astype(str) if array.dtype == object else array
 
 
-def _short_hash(content: bytes, label: int) -> bytes:
+def _short_hash(content: bytes, label: float) -> bytes:
     return hashlib.blake2b(content + str(label).encode(), digest_size=8).hexdigest().encode()

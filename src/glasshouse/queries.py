@@ -27,7 +27,7 @@ from glasshouse.population import Population, select
 from glasshouse.resolution import StepFinder
 from glasshouse.training.batches import tensor_of
 
-__all__ = ["Answers", "QueryOptions", "accuracy", "population_logits", "query"]
+__all__ = ["Answers", "QueryOptions", "accuracy", "module_asker", "population_logits", "query"]
 
 Kind = Literal["logits", "probabilities"]
 Read = TypeVar("Read")
@@ -94,6 +94,10 @@ class Answers(NamedTuple):
     resolution: float | None = None
     notes: tuple[str, ...] = ()
 
+    def figures(self, members: BoolArray) -> dict[str, float]:
+        """How well the model does on its members [N] and on others, as a report shows it."""
+        return {"train_accuracy": accuracy(self, members), "test_accuracy": accuracy(self, ~members)}
+
 
 def query(model: Any, population: Population, *, how: QueryOptions | None = None) -> Answers:
     """Losses of one model on every record, float64.
@@ -110,6 +114,11 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
         >>> query(lambda x: x[:, 0], population).loss.round(4)  # one logit
         array([0.1269, 0.3133])
     """
+    if population.regression:
+        raise InputError(
+            "population: it is a regression, and one model alone has no likelihood; ask for its predictions with "
+            "glasshouse.predictions.predict."
+        )
     how = how or QueryOptions()
     loss = np.empty(len(population))
     correct = np.empty(len(population), dtype=np.bool_)
@@ -264,15 +273,7 @@ class _Source:
 def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
     """A function that queries a model of this kind about a batch of records."""
     if isinstance(model, nn.Module):
-        weights = next(model.parameters(), None)
-        device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
-        model = model.to(device).eval()
-
-        def ask_module(x: Any) -> Any:
-            with torch.inference_mode():
-                return model(tensor_of(x).to(device))
-
-        return ask_module
+        return module_asker(model, how)
     if hasattr(model, "predict_proba"):
         columns = _columns(model, population)
 
@@ -294,6 +295,24 @@ def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[A
         f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict_proba, "
         f"or a callable x -> logits."
     )
+
+
+def module_asker(model: nn.Module, how: QueryOptions) -> Callable[[Any], Any]:
+    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
+
+    Example:
+        >>> module_asker(nn.Identity(), QueryOptions())(np.zeros((2, 3))).shape
+        torch.Size([2, 3])
+    """
+    weights = next(model.parameters(), None)
+    device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
+    model = model.to(device).eval()
+
+    def ask(x: Any) -> Any:
+        with torch.inference_mode():
+            return model(tensor_of(x).to(device))
+
+    return ask
 
 
 def _nothing_to_ask(x: Any) -> Any:
@@ -321,7 +340,8 @@ def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[
         raise InputError(
             f"model: it answered with class numbers; an audit needs logits or probabilities, [{records}, {classes}]."
         )
+    real = " If it predicts real numbers, say Population(x, y, regression=True)." if answer.size == records else ""
     raise InputError(
         f"model: it answered {records} records with shape {answer.shape}; expected [{records}, {classes}], one "
-        f"logit for each of the population's {classes} classes."
+        f"logit for each of the population's {classes} classes.{real}"
     )

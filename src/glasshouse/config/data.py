@@ -60,12 +60,18 @@ class FileData(Strict):
     id: str | None = None
     member: str | None = None
     groups: tuple[str, ...] = Field(default=(), strict=False)
+    regression: bool | None = None
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
         """The records, and which of them trained the target if the file has such a column."""
         place = folder / self.path
         population, members = read_population(
-            place, label=self.label, id_column=self.id, member=self.member, groups=self.groups
+            place,
+            label=self.label,
+            id_column=self.id,
+            member=self.member,
+            groups=self.groups,
+            regression=self.regression,
         )
         data = Dataset(
             name="file",

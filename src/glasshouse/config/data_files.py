@@ -11,7 +11,7 @@ import numpy as np
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.evidence.tables import as_flags, read_columns
-from glasshouse.population import Population, as_members
+from glasshouse.population import Population, as_members, check_classes
 
 __all__ = ["read_group_columns", "read_population"]
 
@@ -26,6 +26,7 @@ def read_population(
     id_column: str | None = None,
     member: str | None = None,
     groups: Sequence[str] = (),
+    regression: bool | None = None,
 ) -> tuple[Population, BoolArray | None]:
     r"""Records from ``.npz`` (x, y, optionally ids and members), or ``.csv`` or ``.parquet`` with numeric features.
 
@@ -37,6 +38,7 @@ def read_population(
         id_column: column of the ids; None uses positions.
         member: column of 1 and 0, True and False or yes and no: whether the record trained the target.
         groups: columns that are not features (`read_group_columns`).
+        regression: whether the labels are real numbers that a model predicts; None refuses what looks like it.
 
     Example:
         >>> import tempfile
@@ -50,7 +52,7 @@ def read_population(
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
     if path.suffix == ".npz":
-        return _from_npz(path)
+        return _from_npz(path, regression)
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{path}: records are read from .npz, .csv or .parquet.")
     columns = read_columns(path)
@@ -64,7 +66,8 @@ def read_population(
     values = [_feature(columns[name], name, path) for name in features]
     ids = columns[id_column] if id_column else None
     _refuse_empty(np.char.strip(columns[label]) == "", label, path)
-    population = _said_of(path, np.stack(values, axis=1), columns[label], ids)
+    labels = _numbers_or_text(columns[label]) if regression else columns[label]
+    population = _said_of(path, np.stack(values, axis=1), labels, ids, regression)
     if member is None:
         return population, None
     flags = as_flags(columns[member], place=f"{path}: {member}")
@@ -109,21 +112,23 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         raise InputError(f"{path}: is not a complete .npz file: {error}.") from error
 
 
-def _from_npz(path: Path) -> tuple[Population, BoolArray | None]:
+def _from_npz(path: Path, regression: bool | None) -> tuple[Population, BoolArray | None]:
     arrays = _arrays(path)
     for name in ("x", "y"):
         if name not in arrays:
             raise InputError(f"{path}: has no array {name!r}; it needs x [N, …] and y [N].")
-    population = _said_of(path, arrays["x"], arrays["y"], arrays.get("ids"))
+    population = _said_of(path, arrays["x"], arrays["y"], arrays.get("ids"), regression)
     members = arrays.get("members")
     if members is None:
         return population, None
     return population, as_members(members, (len(population),), place=f"{path}: members")
 
 
-def _said_of(path: Path, x: np.ndarray, y: np.ndarray, ids: np.ndarray | None) -> Population:
+def _said_of(path: Path, x: np.ndarray, y: np.ndarray, ids: np.ndarray | None, regression: bool | None) -> Population:
     try:
-        return Population(x, y, ids=ids)
+        if regression is None:  # a table has text in all cells, so only here numbers are seen
+            check_classes(_numbers_or_text(y), say="regression: true in the section data")
+        return Population(x, y, ids=ids, regression=bool(regression))
     except InputError as error:
         raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
 

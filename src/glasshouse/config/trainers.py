@@ -44,7 +44,9 @@ class MLPSection(_TorchSection):
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer for a population's shape."""
         width = int(np.prod(population.x.shape[1:]))
-        module = mlp(width, len(population.classes), hidden=self.hidden, dropout=self.dropout)
+        module = mlp(
+            width, 1 if population.regression else len(population.classes), hidden=self.hidden, dropout=self.dropout
+        )
         common: dict[str, Any] = {"module": module, "optimizer": self.optimizer()}
         common |= {"epochs": self.epochs, "batch_size": self.batch_size}
         if self.epsilon is not None:
@@ -61,6 +63,8 @@ class WideResNetSection(_TorchSection):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer for a population's shape."""
+        if population.regression:
+            raise InputError("trainer: a wide-resnet gives classes, but the data is a regression; use kind: mlp.")
         if population.x.ndim != 4:
             raise InputError(f"trainer: a wide-resnet needs images [N, C, H, W], not {tuple(population.x.shape)}.")
         module = functools.partial(
@@ -74,7 +78,7 @@ class WideResNetSection(_TorchSection):
 
 
 class SklearnSection(Strict):
-    """Any scikit-learn classifier, by its class name."""
+    """Any scikit-learn classifier, by its class name; a regressor if the data is a regression."""
 
     kind: Literal["sklearn"]
     estimator: str
@@ -82,13 +86,16 @@ class SklearnSection(Strict):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer around a fresh estimator."""
-        known = dict(all_estimators(type_filter="classifier"))
+        kind = "regressor" if population.regression else "classifier"
+        known = dict(all_estimators(type_filter=kind))
         if self.estimator not in known:
-            raise InputError(f"trainer.estimator: scikit-learn has no classifier {self.estimator!r}.")
+            raise InputError(f"trainer.estimator: scikit-learn has no {kind} {self.estimator!r}.")
         try:
-            return SklearnTrainer(estimator=known[self.estimator](**self.parameters))
+            trainer = SklearnTrainer(estimator=known[self.estimator](**self.parameters))
         except TypeError as error:
             raise InputError(f"trainer.parameters: {self.estimator} refuses them: {error}.") from error
+        trainer.check(population)
+        return trainer
 
 
 class PythonTrainer(Strict):

@@ -10,7 +10,8 @@ import numpy as np
 from glasshouse.arrays import BoolArray
 from glasshouse.pool.storing import StoredModel, stored
 from glasshouse.population import AnyPopulation
-from glasshouse.queries import accuracy, query
+from glasshouse.predictions import predict
+from glasshouse.queries import query
 
 __all__ = ["Group", "groups_of", "train_and_store", "train_group"]
 
@@ -41,14 +42,15 @@ def train_and_store(population: AnyPopulation, trainer: Any, group: Group) -> li
 
 
 def _metrics(model: Any, trainer: Any, population: AnyPopulation, members: BoolArray) -> dict[str, float]:
-    """Accuracy on members and others; a trainer may have its own figures."""
+    """How well a model does on members and others; a trainer may have its own figures."""
     if hasattr(trainer, "metrics"):
         return dict(trainer.metrics(population.training_data, members, model))
     if not population.independent:
         return {}
+    if getattr(population.training_data, "regression", False):
+        return predict(model, population.training_data).figures(members)
     answers = query(model, population.training_data)
-    figures = {"train_accuracy": accuracy(answers, members), "test_accuracy": accuracy(answers, ~members)}
-    figures |= {"train_loss": float(answers.loss[members].mean())}
+    figures = answers.figures(members) | {"train_loss": float(answers.loss[members].mean())}
     return {name: value for name, value in figures.items() if np.isfinite(value)}
 
 

@@ -4,6 +4,7 @@ from glasshouse.population.draws import complementary_halves, random_subsets, sh
 from glasshouse.population.ids import as_ids, as_members, first_of
 from glasshouse.population.population import Population, check_population, select
 from glasshouse.population.protocol import AnyPopulation, as_population
+from glasshouse.population.targets import check_classes
 
 __all__ = [
     "AnyPopulation",
@@ -11,6 +12,7 @@ __all__ = [
     "as_ids",
     "as_members",
     "as_population",
+    "check_classes",
     "check_population",
     "complementary_halves",
     "first_of",

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.arrays import IntArray, TextArray
+from glasshouse.arrays import TextArray
 from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.errors import InputError
 from glasshouse.population.ids import as_ids, first_of
+from glasshouse.population.targets import as_targets, check_classes
 
 __all__ = ["Population", "check_population", "select"]
 
@@ -26,6 +27,9 @@ class Population:
         y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`.
         ids: [N] stable, unique names of the records; their positions by default.
         classes: [C] every label that a model knows, if `y` does not hold them all.
+        regression: True if `y` holds real numbers that a model predicts; they stay as they are, and there are no
+            classes. By default labels are classes, and numbers that do not look like classes are refused; False says
+            that they are classes nevertheless.
 
     Example:
         >>> population = Population([[0.0], [1.0], [2.0]], ["no", "yes", "no"], ids=["ann", "bob", "eve"])
@@ -33,12 +37,15 @@ class Population:
         (array([0, 1, 0]), array(['no', 'yes'], dtype='<U3'))
         >>> len(population)
         3
+        >>> Population([[0.0], [1.0]], [0.25, 1.5], regression=True).y
+        array([0.25, 1.5 ])
     """
 
     x: Any
-    y: IntArray
+    y: NDArray[Any]
     ids: TextArray
     classes: NDArray[Any]
+    regression: bool
 
     def __init__(
         self,
@@ -47,6 +54,7 @@ class Population:
         *,
         ids: Sequence[Any] | NDArray[Any] | None = None,
         classes: ArrayLike | None = None,
+        regression: bool | None = None,
     ) -> None:
         x = np.asarray(x) if isinstance(x, list | tuple) else x
         given = np.asarray(y)
@@ -56,6 +64,15 @@ class Population:
             raise InputError(f"population: {x.shape[0]} records but {len(given)} labels; give one label per record.")
         if given.dtype.kind == "f" and not np.isfinite(given).all():
             raise InputError(f"population: the label of record {first_of(~np.isfinite(given))} is not a number.")
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
+        object.__setattr__(self, "regression", bool(regression))
+        if regression:
+            object.__setattr__(self, "y", as_targets(given, classes))
+            object.__setattr__(self, "classes", np.empty(0))
+            return
+        if regression is None and classes is None:
+            check_classes(given)
         known = np.unique(given if classes is None else np.asarray(classes))
         if len(known) < 2:
             raise InputError(
@@ -67,16 +84,25 @@ class Population:
                 f"population: record {first_of(outside)} has the label {given[outside].tolist()[0]!r}, which is not "
                 f"among the classes {known.tolist()}."
             )
-        object.__setattr__(self, "x", x)
         object.__setattr__(self, "classes", known)
         object.__setattr__(self, "y", np.searchsorted(known, given).astype(np.int64))
-        object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
 
     def __len__(self) -> int:
         return len(self.y)
 
     def __repr__(self) -> str:
-        return f"Population({len(self)} records, {len(self.classes)} classes)"
+        kind = "real-valued targets" if self.regression else f"{len(self.classes)} classes"
+        return f"Population({len(self)} records, {kind})"
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """[N] labels as their owner writes them; the targets themselves for a regression.
+
+        Example:
+            >>> Population([[0.0], [1.0]], ["no", "yes"]).labels
+            array(['no', 'yes'], dtype='<U3')
+        """
+        return self.y if self.regression else self.classes[self.y]
 
     def fingerprint(self) -> str:
         """A short hash of features, labels and ids, by which a report identifies its data.

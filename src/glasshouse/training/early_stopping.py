@@ -15,7 +15,8 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.population import Population
 from glasshouse.randomness import generator
-from glasshouse.training.batches import classification_loss, tensor_of
+from glasshouse.training.batches import tensor_of
+from glasshouse.training.objective import labels_of, loss_for
 
 __all__ = ["EarlyStopping", "Stopper"]
 
@@ -52,7 +53,8 @@ class Stopper:
             raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
         held = torch.from_numpy(generator(seed, "early stopping").permutation(outside)[: rule.records])
         self.x = tensor_of(population.x)[held].to(device)
-        self.y = torch.from_numpy(population.y)[held].to(device)
+        self.y = labels_of(population)[held].to(device)
+        self.loss_of = loss_for(population)
         self.read = read
         self.patience = rule.patience
         self.best = float("inf")
@@ -64,7 +66,7 @@ class Stopper:
         """Whether to stop, from the model after an epoch."""
         model.eval()
         parts = zip(torch.split(self.x, 1024), torch.split(self.y, 1024), strict=True)
-        loss = sum(float(classification_loss(self.read(model(x)), y)) * len(y) for x, y in parts) / len(self.y)
+        loss = sum(float(self.loss_of(self.read(model(x)), y)) * len(y) for x, y in parts) / len(self.y)
         if loss < self.best:
             self.best, self.waited = loss, 0
             self.best_state = copy.deepcopy(model.state_dict())

@@ -14,7 +14,8 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, needs_extra
 from glasshouse.population import Population
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import classification_loss, logits_of, tensor_of
+from glasshouse.training.batches import tensor_of
+from glasshouse.training.objective import labels_of, loss_for, reader_for
 from glasshouse.training.threads import fitting_threads
 
 __all__ = ["PrivateTrainer"]
@@ -66,8 +67,8 @@ class PrivateTrainer:
             if faults:
                 raise InputError(*[f"module: DP-SGD cannot train it: {fault}" for fault in faults])
             inside = torch.from_numpy(members)
-            records = TensorDataset(tensor_of(population.x)[inside], torch.from_numpy(population.y)[inside])
-            read = logits_of(model, records.tensors[0])
+            records = TensorDataset(tensor_of(population.x)[inside], labels_of(population)[inside])
+            read, loss_of = reader_for(population, model, records.tensors[0]), loss_for(population)
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
             private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(
                 module=model.train(),
@@ -83,7 +84,7 @@ class PrivateTrainer:
                 for _ in range(self.epochs):
                     for x, y in loader:  # Poisson sampling may draw an empty batch; its step only adds noise
                         optimizer.zero_grad()
-                        classification_loss(read(private(x)), y).backward()
+                        loss_of(read(private(x)), y).backward()
                         optimizer.step()
             plain = self.module()  # without Opacus's hooks, so that the result is an ordinary module
             plain.load_state_dict(private._module.state_dict())

@@ -12,6 +12,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.population import Population, select
 from glasshouse.randomness import seed_for
+from glasshouse.training.task import check_task
 
 __all__ = ["SklearnTrainer"]
 
@@ -21,7 +22,8 @@ class SklearnTrainer:
     """Clones an estimator, seeds every ``random_state`` in it, and fits it to the members.
 
     Args:
-        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one.
+        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one. For a
+            regression a regressor; if labels alone are asked for, ``predict`` is enough.
 
     Example:
         >>> from sklearn.linear_model import LogisticRegression
@@ -36,15 +38,28 @@ class SklearnTrainer:
     def __post_init__(self) -> None:
         if isinstance(self.estimator, type):
             raise InputError(f"estimator: is the class {self.estimator.__name__}; give {self.estimator.__name__}(…).")
-        if not hasattr(self.estimator, "predict_proba"):
+        if not hasattr(self.estimator, "fit") or not hasattr(self.estimator, "predict"):
+            raise InputError(f"estimator: {type(self.estimator).__name__} has no fit and predict; give an estimator.")
+
+    def check(self, population: Population, *, labels_only: bool = False) -> None:
+        """Refuse an estimator that does not fit the population, before anything is trained.
+
+        Args:
+            population: what it will be trained on.
+            labels_only: whether models are only asked for labels, so that no probabilities are needed.
+        """
+        check_task(self.estimator, population)
+        if not (population.regression or labels_only or hasattr(self.estimator, "predict_proba")):
             name = type(self.estimator).__name__
             raise InputError(
-                f"estimator: {name} has no predict_proba, and an audit needs probabilities. "
-                f"Wrap it in sklearn.calibration.CalibratedClassifierCV, or switch its probability option on."
+                f"estimator: {name} has no predict_proba, and an audit needs probabilities. Wrap it in "
+                f"sklearn.calibration.CalibratedClassifierCV, switch its probability option on, or ask for labels "
+                f"alone, which shows less: audit(…, query=LabelOnly())."
             )
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
         """A fitted clone; it uses the population's own labels, not our column numbers."""
+        self.check(population, labels_only=True)
         estimator = clone(self.estimator)
         seeds = {
             name: seed_for(seed, name) % 2**32
@@ -52,7 +67,7 @@ class SklearnTrainer:
             if name == "random_state" or name.endswith("__random_state")
         }
         estimator.set_params(**seeds)
-        labels = population.classes[population.y[members]]
-        if len(np.unique(labels)) < 2:
+        labels = population.labels[members]
+        if not population.regression and len(np.unique(labels)) < 2:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
         return estimator.fit(select(population.x, members), labels)
