@@ -22,7 +22,7 @@ ROOMS = [
     ["population"],
     ["training", "compute"],
     ["queries"],
-    ["predictions"],
+    ["predictions", "label_only"],
     ["pool"],
     ["evidence"],
     ["attacks"],

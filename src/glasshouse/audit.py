@@ -94,7 +94,7 @@ def audit(
         title: of the report.
         about: a sentence about the data, shown beside the figures.
         progress: whether to show bars; by default on a terminal only.
-        query: batch size, device and temperature of queries.
+        query: batch size, device and temperature of queries; `LabelOnly` for models that give labels alone.
 
     Example:
         >>> import numpy as np
@@ -118,7 +118,7 @@ def audit(
         check_trainer(shadow_trainer, place="shadow_trainer")
     for one in (trainer, shadow_trainer):
         if isinstance(one, SklearnTrainer):
-            one.check(population)
+            one.check(population, labels_only=query is not None and query.labels_only)
     mask = checked_members(model, members, len(population), seed=seed)
     wanted = checked_rates(fprs, mask)
     columns = as_groups(groups, len(population))

@@ -77,6 +77,8 @@ def predict(model: Any, population: Population, *, how: QueryOptions | None = No
         array([0.5, 0. ])
     """
     how = how or QueryOptions()
+    if how.labels_only:
+        raise InputError("query: a regression has no labels to ask for; leave out LabelOnly.")
     kept: NDArray[Any] | None = getattr(model, "population_logits", None)
     answers = kept if kept is not None else _asked(model, population, how)
     wrong = np.asarray(~np.isfinite(answers).all(axis=1))

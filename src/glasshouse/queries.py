@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -45,6 +45,10 @@ _SHARES_NOTE = (
     "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
     "probabilities, answer with those of all classes, since an audit of some of them is not exact."
 )
+_LABELS_ADVICE = (
+    "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly()), without a "
+    "pool folder if models are functions."
+)
 _UNSURE_NOTE = (
     "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
     "probabilities, and are used as logits. If they are probabilities, answer with those of both classes."
@@ -66,6 +70,8 @@ class QueryOptions:
         1024
     """
 
+    labels_only: ClassVar[bool] = False  # `LabelOnly` asks for labels and nothing else
+
     batch_size: int = 1024
     temperature: float = 1.0
     device: str | None = None
@@ -74,6 +80,10 @@ class QueryOptions:
     def __post_init__(self) -> None:
         if not self.temperature > 0:
             raise InputError(f"temperature: {self.temperature} is not positive; 1 leaves the logits as they are.")
+
+    def answers(self, model: Any, population: Population) -> Answers:
+        """What `query` gives."""
+        return _answers(model, population, self)
 
 
 class Answers(NamedTuple):
@@ -119,7 +129,10 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
             "population: it is a regression, and one model alone has no likelihood; ask for its predictions with "
             "glasshouse.predictions.predict."
         )
-    how = how or QueryOptions()
+    return (how or QueryOptions()).answers(model, population)
+
+
+def _answers(model: Any, population: Population, how: QueryOptions) -> Answers:
     loss = np.empty(len(population))
     correct = np.empty(len(population), dtype=np.bool_)
     kept = np.empty((len(population), len(population.classes)), dtype=np.float32) if how.keep_logits else None
@@ -255,8 +268,8 @@ class _Source:
         labels = self.population.y
         if np.isin(column, (0, 1)).all() and 0 < np.count_nonzero(column) < len(column):
             raise InputError(
-                "model: it answered every record with exactly 0 or 1, which look like class numbers. Give logits, or "
-                "probabilities of both classes, [N, 2]."
+                f"model: it answered every record with exactly 0 or 1, which look like class numbers. Give logits, or "
+                f"probabilities of both classes, [N, 2]. {_LABELS_ADVICE}"
             )
         inside = bool(column.any() and ((column >= 0) & (column <= 1)).all())
         if inside and (self.sigmoid or looks_like_probability_column(column, labels)):
@@ -293,7 +306,7 @@ def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[A
         return model  # type: ignore[no-any-return]
     raise InputError(
         f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict_proba, "
-        f"or a callable x -> logits."
+        f"or a callable x -> logits.{' ' + _LABELS_ADVICE if hasattr(model, 'predict') else ''}"
     )
 
 
@@ -338,7 +351,8 @@ def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[
         return answer
     if answer.size == records and np.isin(answer, np.arange(classes)).all():
         raise InputError(
-            f"model: it answered with class numbers; an audit needs logits or probabilities, [{records}, {classes}]."
+            f"model: it answered with class numbers; an audit needs logits or probabilities, [{records}, {classes}]. "
+            f"{_LABELS_ADVICE}"
         )
     real = " If it predicts real numbers, say Population(x, y, regression=True)." if answer.size == records else ""
     raise InputError(

@@ -142,7 +142,7 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     if ("target_ids" in arrays) != ("shadow_ids" in arrays):
         raise InputError("target_ids, shadow_ids: give both, or only ids if the order is the same.")
     ids = as_ids(arrays.get("ids", arrays.get("target_ids")), len(target), place="ids")
-    residuals = {name: arrays[name] for name in ("target_residual", "shadow_residual") if name in arrays}
+    residuals: Arrays = {name: arrays[name] for name in ("target_residual", "shadow_residual") if name in arrays}
     if "shadow_ids" in arrays:
         order = _order(ids, as_ids(arrays["shadow_ids"], shadow.shape[1], place="shadow_ids"))
         shadow, shadow_members = shadow[:, order], shadow_members[:, order]

@@ -60,7 +60,8 @@ def stored(model: Any, trainer: Any, population: AnyPopulation, metrics: dict[st
             "pool: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph queries it "
             "again. Give the trainer a method restore(data, tensors), or leave out the pool."
         )
-    if hasattr(model, "predict") and (content := _skops_bytes(model)) is not None:
+    fitted = hasattr(model, "predict_proba") or (hasattr(model, "predict") and not callable(model))
+    if fitted and (content := _skops_bytes(model)) is not None:
         return StoredModel("sklearn", content, metrics)
     data = population.training_data
     logits = (population_predictions if getattr(data, "regression", False) else population_logits)(model, data)

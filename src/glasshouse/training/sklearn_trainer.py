@@ -38,7 +38,8 @@ class SklearnTrainer:
     def __post_init__(self) -> None:
         if isinstance(self.estimator, type):
             raise InputError(f"estimator: is the class {self.estimator.__name__}; give {self.estimator.__name__}(…).")
-        if not hasattr(self.estimator, "fit") or not hasattr(self.estimator, "predict"):
+        answers = hasattr(self.estimator, "predict") or hasattr(self.estimator, "predict_proba")
+        if not answers or not hasattr(self.estimator, "fit"):
             raise InputError(f"estimator: {type(self.estimator).__name__} has no fit and predict; give an estimator.")
 
     def check(self, population: Population, *, labels_only: bool = False) -> None:
