@@ -137,6 +137,17 @@ def test_a_model_with_probabilities_is_asked_for_labels_too() -> None:
     assert (scores.loss == labels.loss).all()
 
 
+def test_a_module_with_one_logit_is_asked_too() -> None:
+    class First(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x[:, :1]
+
+    how = LabelOnly(votes=4)
+    expected = how.answers(sign, POPULATION).loss
+    assert (how.answers(First(), POPULATION).loss == expected).all()
+    assert (how.answers(nn.Sequential(First(), nn.Sigmoid()), POPULATION).loss == expected).all()
+
+
 def numbers(population: Population, members: BoolArray, seed: int) -> Any:
     return lambda x: (x[:, 0] > 0).astype(int)
 
@@ -150,6 +161,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: query(lambda x: (x[:, 0] > 0).astype(int), POPULATION),
         r"look like class numbers.*query=LabelOnly\(\)",
     ),
+    "names without LabelOnly": (lambda: query(sign, POPULATION), r"instead of numbers.*query=LabelOnly\(\)"),
     "an estimator without probabilities": (
         lambda: query(LinearSVC().fit(X, Y), POPULATION),
         r"LinearSVC cannot be queried.*query=LabelOnly\(\)",

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
-from glasshouse.model_outputs import unwrapped
+from glasshouse.model_outputs import ends_in_sigmoid, unwrapped
 from glasshouse.numerics import logits_from_probabilities
 from glasshouse.population import Population, select
 from glasshouse.queries import Answers, QueryOptions, module_asker
@@ -127,7 +127,7 @@ def predicted_labels(
 
     Args:
         model: an estimator with ``predict``, or a module or callable that answers with the population's own labels [B],
-            or with scores [B, C], of which the largest decides.
+            or with scores [B, C], of which the largest decides. A module may give one logit for two classes.
         population: whose classes they are.
         how: device.
 
@@ -142,7 +142,13 @@ def predicted_labels(
             "out the pool."
         )
     if isinstance(model, nn.Module):
-        ask = module_asker(model, how or QueryOptions())
+        answer, border = module_asker(model, how or QueryOptions()), 0.5 if ends_in_sigmoid(model) else 0.0
+
+        def ask(x: Any) -> Any:
+            given = unwrapped(answer(x))
+            one = len(population.classes) == 2 and given.is_floating_point() and given.numel() == len(given)
+            return torch.eye(2)[(given.reshape(-1) > border).long().cpu()] if one else given  # one logit per record
+
     elif hasattr(model, "predict"):
         check_task(model, population, place="model")
         ask = model.predict
