@@ -89,3 +89,17 @@ def test_tables_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     (tmp_path / "d.npz").write_bytes(b"PK\x03\x04 and no more")
     with pytest.raises(InputError, match="not a complete .npz"):
         read_population(tmp_path / "d.npz")
+
+
+def test_a_table_of_a_regression_must_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("age,label\n" + "".join(f"{n},{n / 7:.3f}\n" for n in range(40)))
+    with pytest.raises(InputError, match="look like the targets of a regression. Say regression: true in the section"):
+        read_population(path)
+    population, _ = read_population(path, regression=True)
+    assert population.regression
+    assert population.y[:3].tolist() == [0.0, 0.143, 0.286]
+    assert len(read_population(path, regression=False)[0].classes) == 40
+    path.write_text("age,label\n1,low\n2,high\n")
+    with pytest.raises(InputError, match="predicts real numbers, but the targets are of type"):
+        read_population(path, regression=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from glasshouse import InputError, Population, PrivateTrainer, TorchTrainer
+from glasshouse import InputError, Population, PrivateTrainer, SklearnTrainer, TorchTrainer
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.training import WideResNet
 
@@ -40,3 +40,14 @@ def test_networks_take_the_shape_of_the_data() -> None:
 def test_trainers_that_do_not_fit_are_refused(section: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         built(section, TABLE)
+
+
+def test_trainers_of_a_regression() -> None:
+    numbers = Population(TABLE.x, np.linspace(0.0, 1.0, len(TABLE)), regression=True)
+    assert isinstance(built({"kind": "sklearn", "estimator": "Ridge"}, numbers), SklearnTrainer)
+    network = built({"kind": "mlp", "hidden": [7]}, numbers)
+    assert [tuple(p.shape) for p in network.module().parameters()][-1] == (1,)
+    with pytest.raises(InputError, match="has no regressor 'LogisticRegression'"):
+        built({"kind": "sklearn", "estimator": "LogisticRegression"}, numbers)
+    with pytest.raises(InputError, match="a wide-resnet gives classes, but the data is a regression"):
+        built({"kind": "wide-resnet"}, numbers)
