@@ -22,6 +22,7 @@ ROOMS = [
     ["population"],
     ["training", "compute"],
     ["queries"],
+    ["predictions", "label_only"],
     ["pool"],
     ["evidence"],
     ["attacks"],

@@ -8,6 +8,7 @@ from glasshouse.datasets import digits
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Evidence, QueryOptions, read_evidence, write_evidence
+from glasshouse.label_only import LabelOnly
 from glasshouse.population import Population, complementary_halves, random_subsets
 from glasshouse.result import AuditResult
 from glasshouse.several import SeveralTargets, audit_targets
@@ -20,6 +21,7 @@ __all__ = [
     "Evidence",
     "FloatArray",
     "InputError",
+    "LabelOnly",
     "LocalProcesses",
     "Population",
     "PrivacyClaim",

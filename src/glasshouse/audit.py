@@ -27,13 +27,14 @@ from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
 from glasshouse.evaluation.thresholds import Policy
-from glasshouse.evidence import Evidence, Mode, QueryOptions, accuracy, collect
+from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
 from glasshouse.pool import ShadowPool
 from glasshouse.population import Population, as_members, check_members_fit, check_population
 from glasshouse.queries import check_model
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
 from glasshouse.training.chosen import as_trainer
+from glasshouse.training.sklearn_trainer import SklearnTrainer
 from glasshouse.training.trainer import Trainer
 
 __all__ = ["DEFAULT_ATTACKS", "audit", "audit_evidence"]
@@ -70,7 +71,8 @@ def audit(
     Args:
         population: the records, members and others.
         model: the target: a torch module that gives logits, an estimator with ``predict_proba``, or a callable
-            ``x -> logits``. None trains one with ``trainer`` on ``members``. A given model needs its ``members``.
+            ``x -> logits``; for a regression what gives predictions. None trains one with ``trainer`` on ``members``.
+            A given model needs its ``members``.
         members: [N] which records trained the target, or their ids as text; used for evaluation alone, no attack sees
             it. Without a model, a random half by default.
         trainer: ``(population, members, seed) -> model``, as the target was trained; or an estimator, which stands for
@@ -95,7 +97,7 @@ def audit(
         title: of the report.
         about: a sentence about the data, shown beside the figures.
         progress: whether to show bars; by default on a terminal only.
-        query: batch size, device and temperature of queries.
+        query: batch size, device and temperature of queries; `LabelOnly` for models that give labels alone.
 
     Example:
         >>> import numpy as np
@@ -117,6 +119,9 @@ def audit(
     trainer = as_trainer(trainer)
     if shadow_trainer is not None:
         shadow_trainer = as_trainer(shadow_trainer, place="shadow_trainer")
+    for one in (trainer, shadow_trainer):
+        if isinstance(one, SklearnTrainer):
+            one.check(population, labels_only=query is not None and query.labels_only)
     mask = checked_members(model, members, len(population), seed=seed, ids=population.ids)
     check_members_fit(population.x, mask, given=members)
     if model is not None:
@@ -133,7 +138,9 @@ def audit(
         folder=pool,
         compute=compute,
     )
-    made, left_out = check_attacks(made, plan.members, named=attacks is not DEFAULT_ATTACKS)
+    made, left_out = check_attacks(
+        made, plan.members, named=attacks is not DEFAULT_ATTACKS, regression=population.regression
+    )
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
@@ -149,8 +156,7 @@ def audit(
         shadows=shadows,
         mode=mode,
         seed=seed,
-        train_accuracy=accuracy(answers, mask),
-        test_accuracy=accuracy(answers, ~mask),
+        **answers.figures(mask),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
         settings=settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
@@ -162,7 +168,7 @@ def audit(
         evidence,
         made,
         members=mask,
-        labels=population.classes[population.y],
+        labels=population.labels,
         fprs=wanted,
         context=context,
         claim=claim,

@@ -133,7 +133,7 @@ def prior_text(prior: float | ArrayLike) -> Any:
 
 
 def check_attacks(
-    attacks: Mapping[str, Attack[Any]], members: BoolArray, *, named: bool = True
+    attacks: Mapping[str, Attack[Any]], members: BoolArray, *, named: bool = True, regression: bool = False
 ) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
     """The attacks that can use a pool, before its models are trained, and why the others cannot.
 
@@ -143,6 +143,7 @@ def check_attacks(
         attacks: by name.
         members: [K, N] which records will train which shadow model.
         named: whether the user named them; those of the default list are left out instead, unless none is left.
+        regression: whether models predict real numbers.
 
     Example:
         >>> from glasshouse.attacks.choices import chosen_attacks
@@ -154,6 +155,8 @@ def check_attacks(
     for name, attack in attacks.items():
         try:
             attack.check(members)
+            if regression and attack.needs_classes:
+                raise InputError(f"it cannot attack a regression: {attack.needs_classes}. Leave it out.")
         except InputError as error:
             reasons[name] = error.faults
     if named or len(reasons) == len(attacks):

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import IntArray
-
 __all__ = ["digest_arrays", "row_digests"]
 
 _SHORT = 256  # characters; longer texts are hashed one by one, not in the room of the longest
@@ -49,7 +47,7 @@ def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str
     return digest.hexdigest()[:16]
 
 
-def row_digests(x: Any, y: IntArray) -> NDArray[np.bytes_]:
+def row_digests(x: Any, y: NDArray[Any]) -> NDArray[np.bytes_]:
     """[N] a short hash of each row, with its label; rows of anything that a population may hold.
 
     Args:
@@ -123,5 +121,5 @@ def _blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
         yield values[start : start + step]
 
 
-def _short_hash(content: bytes, label: int) -> bytes:
+def _short_hash(content: bytes, label: float) -> bytes:
     return hashlib.blake2b(content + str(label).encode(), digest_size=8).hexdigest().encode()

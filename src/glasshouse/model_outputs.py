@@ -132,7 +132,10 @@ def array_of(answer: Any) -> NDArray[Any]:
         answer = (whole.float() if whole.dtype == torch.bfloat16 else whole).numpy()
     array = np.asarray(answer)
     if array.dtype.kind not in "fiub":
-        raise InputError(f"model: it answered with {array.dtype} instead of numbers; expected logits, [N, C].")
+        raise InputError(
+            f"model: it answered with {array.dtype} instead of numbers; expected logits, [N, C]. If these are labels, "
+            f"ask for labels alone, which shows less: audit(…, query=LabelOnly()), without a pool folder."
+        )
     return array
 
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_ndtr
 
 from glasshouse.arrays import BoolArray, FloatArray
 
 __all__ = [
     "area_under_roc",
     "log_mean_exp",
+    "log_normal_farther",
     "logits_from_probabilities",
     "loss_to_margin",
     "margin_to_loss",
@@ -113,6 +115,17 @@ def margin_to_loss(margin: FloatArray) -> FloatArray:
         array([6.93147181e-01, 3.72007598e-44])
     """
     return np.asarray(np.logaddexp(0.0, -margin))
+
+
+def log_normal_farther(value: FloatArray, mean: FloatArray) -> FloatArray:
+    """Log of the probability that a normal number around ``mean``, with variance 1, is at least as far from 0, [N].
+
+    Example:
+        >>> np.exp(log_normal_farther(np.array([0.0, -1.96]), np.array([5.0, 0.0]))).round(3)
+        array([1.  , 0.05])
+    """
+    away = np.abs(value)
+    return np.asarray(np.minimum(np.logaddexp(log_ndtr(-away - mean), log_ndtr(mean - away)), 0.0))
 
 
 def area_under_roc(scores: FloatArray, positive: BoolArray) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from glasshouse.training.habits import habits_of, parts_of
 from glasshouse.training.inputs import called, first_tensor, moved, reader_for
 from glasshouse.training.relabelled import single_precision
 
-__all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
+__all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "module_asker", "population_logits", "query"]
 
 Kind = Literal["logits", "probabilities"]
 Read = TypeVar("Read")
@@ -49,6 +49,10 @@ _COLUMN_NOTE = (
 _SHARES_NOTE = (
     "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
     "probabilities, answer with those of all classes, since an audit of some of them is not exact."
+)
+_LABELS_ADVICE = (
+    "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly()), without a "
+    "pool folder if models are functions."
 )
 _UNSURE_NOTE = (
     "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
@@ -71,6 +75,8 @@ class QueryOptions:
         1024
     """
 
+    labels_only: ClassVar[bool] = False  # `LabelOnly` asks for labels and nothing else
+
     batch_size: int = 1024
     temperature: float = 1.0
     device: str | None = None
@@ -79,6 +85,10 @@ class QueryOptions:
     def __post_init__(self) -> None:
         if not self.temperature > 0:
             raise InputError(f"temperature: {self.temperature} is not positive; 1 leaves the logits as they are.")
+
+    def answers(self, model: Any, population: Population) -> Answers:
+        """What `query` gives."""
+        return _answers(model, population, self)
 
 
 class Answers(NamedTuple):
@@ -99,6 +109,10 @@ class Answers(NamedTuple):
     resolution: float | None = None
     notes: tuple[str, ...] = ()
 
+    def figures(self, members: BoolArray) -> dict[str, float]:
+        """How well the model does on its members [N] and on others, as a report shows it."""
+        return {"train_accuracy": accuracy(self, members), "test_accuracy": accuracy(self, ~members)}
+
 
 def query(model: Any, population: Population, *, how: QueryOptions | None = None) -> Answers:
     """Losses of one model on every record, float64.
@@ -116,7 +130,15 @@ def query(model: Any, population: Population, *, how: QueryOptions | None = None
         >>> query(lambda x: x[:, 0], population).loss.round(4)  # one logit
         array([0.1269, 0.3133])
     """
-    how = how or QueryOptions()
+    if population.regression:
+        raise InputError(
+            "population: it is a regression, and one model alone has no likelihood; ask for its predictions with "
+            "glasshouse.predictions.predict."
+        )
+    return (how or QueryOptions()).answers(model, population)
+
+
+def _answers(model: Any, population: Population, how: QueryOptions) -> Answers:
     loss = np.empty(len(population))
     correct = np.empty(len(population), dtype=np.bool_)
     kept = np.empty((len(population), len(population.classes)), dtype=np.float32) if how.keep_logits else None
@@ -266,8 +288,8 @@ class _Source:
         labels = self.population.y
         if np.isin(column, (0, 1)).all() and 0 < np.count_nonzero(column) < len(column):
             raise InputError(
-                "model: it answered every record with exactly 0 or 1, which look like class numbers. Give logits, or "
-                "probabilities of both classes, [N, 2]."
+                f"model: it answered every record with exactly 0 or 1, which look like class numbers. Give logits, or "
+                f"probabilities of both classes, [N, 2]. {_LABELS_ADVICE}"
             )
         inside = bool(column.any() and ((column >= 0) & (column <= 1)).all())
         if inside and (self.sigmoid or looks_like_probability_column(column, labels)):
@@ -292,22 +314,7 @@ def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Calla
     if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
         return population.x.asker(model, device=how.device)
     if isinstance(model, nn.Module):
-        weights = next(model.parameters(), None)
-        device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
-        model = model.to(device).eval()
-        read = reader_for(model, population.x)
-
-        def ask_module(x: Any) -> Any:
-            inputs = moved(read(x), device)
-            try:
-                with torch.inference_mode():
-                    return called(model, inputs)
-            except (RuntimeError, ValueError, IndexError, TypeError) as error:
-                if isinstance(error, torch.OutOfMemoryError):
-                    raise
-                raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
-
-        return ask_module
+        return module_asker(model, population, how)
     if hasattr(model, "predict_proba"):
         columns: IntArray | None = None
         single = any(habits_of(part).single for _, part in parts_of(model))
@@ -334,12 +341,38 @@ def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Calla
         raise InputError(
             f"model: {name} has no predict_proba: it is not fitted yet, or it gives no probabilities. Fit it on the "
             f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
-            f"CalibratedClassifierCV."
+            f"CalibratedClassifierCV. {_LABELS_ADVICE}"
         )
     raise InputError(
         f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
         f"x -> logits."
     )
+
+
+def module_asker(model: nn.Module, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
+    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
+
+    Example:
+        >>> population = Population(np.zeros((2, 3)), [0, 1])
+        >>> module_asker(nn.Identity(), population, QueryOptions())(population.x).shape
+        torch.Size([2, 3])
+    """
+    weights = next(model.parameters(), None)
+    device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
+    model = model.to(device).eval()
+    read = reader_for(model, population.x)
+
+    def ask(x: Any) -> Any:
+        inputs = moved(read(x), device)
+        try:
+            with torch.inference_mode():
+                return called(model, inputs)
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
+
+    return ask
 
 
 def _nothing_to_ask(x: Any) -> Any:
@@ -366,9 +399,11 @@ def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[
         return answer
     if answer.size == records and np.isin(answer, np.arange(classes)).all():
         raise InputError(
-            f"model: it answered with class numbers; an audit needs logits or probabilities, [{records}, {classes}]."
+            f"model: it answered with class numbers; an audit needs logits or probabilities, [{records}, {classes}]. "
+            f"{_LABELS_ADVICE}"
         )
+    real = " If it predicts real numbers, say Population(x, y, regression=True)." if answer.size == records else ""
     raise InputError(
         f"model: it answered {records} records with shape {answer.shape}; expected [{records}, {classes}], one "
-        f"logit for each of the population's {classes} classes."
+        f"logit for each of the population's {classes} classes.{real}"
     )

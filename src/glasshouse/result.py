@@ -175,11 +175,15 @@ class AuditResult:
     def _columns(self) -> dict[str, np.ndarray]:
         """What divides the records into groups, [N] each."""
         known = {
-            "class": None if self.labels is None else self.labels.astype(np.str_),  # a number here is a name
+            **({} if self.labels is None else self._label_column(self.labels)),
             "degree": None if self.surroundings is None else self.surroundings.degrees,
             **self.groups,
         }
         return {name: values for name, values in known.items() if values is not None}
+
+    def _label_column(self, labels: np.ndarray) -> dict[str, np.ndarray]:
+        """Labels as groups: a number is a name of a class, and the target of a regression is cut into quartiles."""
+        return {"target value": labels} if self.evidence.regression else {"class": labels.astype(np.str_)}
 
     def _rows(self) -> list[dict[str, object]]:
         rows = []

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from glasshouse import InputError, Population, PrivateTrainer, TorchTrainer
+from glasshouse import InputError, Population, PrivateTrainer, SklearnTrainer, TorchTrainer
 from glasshouse.config import read_audit_file
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.training import WideResNet
@@ -66,3 +66,12 @@ def test_parameters_of_an_estimator_stand_apart_from_the_keys(tmp_path: Path, tr
         read_audit_file(path)
     wanted = "trainer: 'max_depth' is not a key here; if the estimator takes it, write parameters: {max_depth: 3}."
     assert str(caught.value) == f"{path}: {wanted}"
+def test_trainers_of_a_regression() -> None:
+    numbers = Population(TABLE.x, np.linspace(0.0, 1.0, len(TABLE)), regression=True)
+    assert isinstance(built({"kind": "sklearn", "estimator": "Ridge"}, numbers), SklearnTrainer)
+    network = built({"kind": "mlp", "hidden": [7]}, numbers)
+    assert [tuple(p.shape) for p in network.module().parameters()][-1] == (1,)
+    with pytest.raises(InputError, match="has no regressor 'LogisticRegression'"):
+        built({"kind": "sklearn", "estimator": "LogisticRegression"}, numbers)
+    with pytest.raises(InputError, match="a wide-resnet gives classes, but the data is a regression"):
+        built({"kind": "wide-resnet"}, numbers)

@@ -13,6 +13,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.evidence import QueryOptions, collect, query
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.answers import KeptAnswers
+from glasshouse.queries import Answers
 
 POPULATION = Population(np.arange(8.0).reshape(-1, 1), [0, 1] * 4, ids=list("abcdefgh"))
 
@@ -31,6 +32,7 @@ def test_each_models_losses_stand_in_its_own_row() -> None:
     assert evidence.ids.tolist() == list("abcdefgh")
     assert evidence.shadow_logits is not None
     assert evidence.shadow_logits.shape == (4, 8, 2)
+    assert isinstance(answers, Answers)
     assert answers.loss is evidence.target_loss or (answers.loss == evidence.target_loss).all()
 
 
@@ -69,6 +71,7 @@ def forests(trees: int, kind: type = RandomForestClassifier) -> SklearnTrainer:
 def test_votes_are_clipped_half_a_vote_from_certainty_for_all_models_alike() -> None:
     pool = ShadowPool.plan(SOME, forests(20), shadows=4)
     evidence, answers = collect(forests(20)(SOME, pool.members[0], 1), pool, how=QueryOptions(keep_logits=True))
+    assert isinstance(answers, Answers)
     for loss in (evidence.target_loss, evidence.shadow_loss, answers.loss):
         assert loss.min() == pytest.approx(-np.log(0.975))
         assert loss.max() <= -np.log(0.025) + 1e-12

@@ -30,7 +30,7 @@ def test_the_given_estimator_is_not_fitted_itself() -> None:
 
 def test_an_estimator_without_probabilities_is_refused_with_what_to_do() -> None:
     with pytest.raises(InputError, match="LinearSVC has no predict_proba"):
-        SklearnTrainer(estimator=LinearSVC())
+        SklearnTrainer(estimator=LinearSVC()).check(POPULATION)
 
 
 def test_members_of_one_class_are_refused() -> None:

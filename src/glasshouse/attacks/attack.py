@@ -72,8 +72,9 @@ class Attack(abc.ABC, Generic[V]):
     ``Attack`` looks at `Evidence`, ``Attack[Scene]`` at a graph. What it learns is kept in fields that end in ``_``:
     `tuned` fills them, and files and reports do not show them. Class attributes describe what it needs and gives:
     ``kind`` (what it looks at), ``needs_logits`` (all classes, not the loss alone), ``posterior`` (its score is a
-    probability of membership), ``candidate`` (``"best"`` tries it) and ``version`` (raised when its scores change, so
-    that stored scores of an earlier version are not used).
+    probability of membership), ``candidate`` (``"best"`` tries it), ``needs_classes`` (why it cannot attack a
+    regression) and ``version`` (raised when its scores change, so that stored scores of an earlier version are not
+    used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -88,6 +89,7 @@ class Attack(abc.ABC, Generic[V]):
     needs_logits: ClassVar[bool] = False
     posterior: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
+    needs_classes: ClassVar[str] = ""  # why a regression, which has no classes, cannot be attacked; empty if it can
 
     @property
     def label(self) -> str:
@@ -162,6 +164,8 @@ def seen_by(attack: Attack[Any], view: View) -> Any:
     """
     if attack.kind == "any":
         return view
+    if attack.needs_classes and view.evidence.regression:
+        raise InputError(f"{attack.name}: it cannot attack a regression: {attack.needs_classes}. Leave it out.")
     if attack.kind not in view.offers:
         raise InputError(f"{attack.name}: it asks models about parts of a graph; there is no graph here. Leave it out.")
     return view.evidence if attack.kind == "records" else view

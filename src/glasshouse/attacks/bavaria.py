@@ -17,7 +17,6 @@ from glasshouse.attacks.registry import register
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import loss_to_margin
 
 __all__ = ["BaVarIA", "VariancePrior", "fit_variance_prior"]
 
@@ -88,8 +87,12 @@ class BaVarIA(Attack):
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
         priors = self.tuned(evidence).priors_
         assert priors is not None  # noqa: S101 (for the type checker: tuning fits)
-        target = loss_to_margin(evidence.target_loss)
+        target = evidence.target_statistic
         freedom, mean, scale = _predictive(_side(evidence, inside=False), priors[1])
+        if priors[0] is None and evidence.regression:
+            away = np.abs(target)  # how likely an out-model is farther off, as for LiRA
+            tails = [_student_log_cdf((sign * mean - away) / scale, freedom) for sign in (-1.0, 1.0)]
+            return np.asarray(np.minimum(np.logaddexp(*tails), 0.0))
         if priors[0] is None:
             return _student_log_cdf((target - mean) / scale, freedom)
         outside = student.logpdf(target, freedom, mean, scale)
@@ -147,7 +150,7 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
 
 def _side(evidence: Evidence, *, inside: bool) -> Moments:
     evidence.require_side(inside=inside)
-    return moments(loss_to_margin(evidence.shadow_loss), evidence.shadow_members == inside)
+    return moments(evidence.shadow_statistic, evidence.shadow_members == inside)
 
 
 def _predictive(side: Moments, prior: VariancePrior) -> tuple[FloatArray, FloatArray, FloatArray]:

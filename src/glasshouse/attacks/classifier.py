@@ -71,6 +71,7 @@ class ShadowClassifier(Attack):
     """
 
     needs_logits: ClassVar[bool] = True
+    needs_classes: ClassVar[str] = "it looks at the probabilities of all classes"
     posterior: ClassVar[bool] = True
 
     hidden: tuple[int, ...] = (64,)

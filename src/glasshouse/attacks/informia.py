@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -46,6 +46,8 @@ class InfoRMIA(Attack):
         >>> InfoRMIA().score(evidence).round(2)
         array([ 0.92, -0.78])
     """
+
+    needs_classes: ClassVar[str] = "its divergence is between the true class and all others"
 
     mode: Mode = "online"
     over: Literal["answers", "population"] = "answers"

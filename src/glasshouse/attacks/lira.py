@@ -16,7 +16,7 @@ from glasshouse.attacks.registry import register
 from glasshouse.attacks.sides import moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import loss_to_margin
+from glasshouse.numerics import log_normal_farther
 
 __all__ = ["LiRA"]
 
@@ -38,6 +38,10 @@ class LiRA(Attack):
 
     Online :math:`\log N(h; \mu_{in}, \sigma_{in}^2) - \log N(h; \mu_{out}, \sigma_{out}^2)`; offline the one-sided
     :math:`\log \Phi((h - \mu_{out}) / \sigma_{out})`, where h is the target's logit margin.
+
+    For a regression h is the residual with its sign. Online the formula is the same. Offline the paper asks how likely
+    an out-model is less sure than the target. A regressor is less sure of a record the farther its prediction is off,
+    so this is :math:`\log \Pr[|H| \ge |h|]` for :math:`H \sim N(\mu_{out}, \sigma_{out}^2)`.
 
     Args:
         mode: ``"online"`` or ``"offline"``.
@@ -64,12 +68,14 @@ class LiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        target = loss_to_margin(evidence.target_loss)
-        shadows = loss_to_margin(evidence.shadow_loss)  # [K, N]
+        target, shadows = evidence.target_statistic, evidence.shadow_statistic  # [N], [K, N]
         own = self.tuned(evidence).variance == "record"
         outside = _side(evidence, shadows, inside=False, own=own)
         if self.mode == "offline":
-            return np.asarray(log_ndtr((target - outside.mean) / np.sqrt(outside.variance)))
+            spread = np.sqrt(outside.variance)
+            if evidence.regression:
+                return log_normal_farther(target / spread, outside.mean / spread)
+            return np.asarray(log_ndtr((target - outside.mean) / spread))
         within = _side(evidence, shadows, inside=True, own=own)
         return np.asarray(
             norm.logpdf(target, within.mean, np.sqrt(within.variance))

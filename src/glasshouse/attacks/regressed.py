@@ -20,7 +20,6 @@ from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_f
 from glasshouse.attacks.sides import moments, simulated_means
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import loss_to_margin
 
 __all__ = ["Regressed", "mean_margins"]
 
@@ -36,7 +35,8 @@ class Regressed(Attack):
     least squares to all simulated targets. Offline there is no :math:`\mu_{in}`, and the six numbers that judge a
     record come only from other records: an attacker without in-models of a record cannot learn from them.
 
-    LiRA uses the means of a few models as they are. Here noisy means are shrunk as far as they mislead.
+    LiRA uses the means of a few models as they are. Here noisy means are shrunk as far as they mislead. For a
+    regression h is the residual, as for LiRA: that of a member is pulled towards 0 by a factor, which a line can learn.
 
     Args:
         mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the record.
@@ -78,7 +78,7 @@ class Regressed(Attack):
         fit = self.tuned(evidence).fit_
         assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
         signals = mean_margins(evidence, self.mode)
-        return np.asarray(fit.log_ratio(signals, loss_to_margin(evidence.target_loss)[:, None]) + known)
+        return np.asarray(fit.log_ratio(signals, evidence.target_statistic[:, None]) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its numbers fitted to this pool; it does not look at the target's losses.
@@ -111,7 +111,7 @@ class Regressed(Attack):
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
     def _examples(self, evidence: Evidence) -> Iterator[Example]:
-        for target in simulated_means(evidence, _sides(self.mode)):
+        for target in simulated_means(evidence, _sides(self.mode), statistic=evidence.shadow_statistic):
             yield Example(target.means, target.margins[:, None], target.members)
 
 
@@ -125,7 +125,7 @@ def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:
         >>> mean_margins(evidence, "online").round(6) + 0.0
         array([[ 0., -1.]])
     """
-    margins = loss_to_margin(evidence.shadow_loss)
+    margins = evidence.shadow_statistic
     for inside in _sides(mode):
         evidence.require_side(inside=inside)
     return np.stack([moments(margins, evidence.shadow_members == inside).mean for inside in _sides(mode)], axis=1)

@@ -51,7 +51,9 @@ class SideMeans(NamedTuple):
     members: BoolArray
 
 
-def simulated_means(evidence: Evidence, sides: Sequence[bool]) -> Iterator[SideMeans]:
+def simulated_means(
+    evidence: Evidence, sides: Sequence[bool], *, statistic: FloatArray | None = None
+) -> Iterator[SideMeans]:
     """Each simulated target with the mean margins over in-models (True) or out-models (False) of its references.
 
     These are the means of `Evidence.simulated`, without a copy of the pool for every target: margins are computed once,
@@ -60,6 +62,7 @@ def simulated_means(evidence: Evidence, sides: Sequence[bool]) -> Iterator[SideM
     Args:
         evidence: the pool; the target's own losses are not used.
         sides: which sides are wanted, in this order.
+        statistic: [K, N] what is averaged; by default the margins of the losses.
 
     Example:
         >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
@@ -72,7 +75,7 @@ def simulated_means(evidence: Evidence, sides: Sequence[bool]) -> Iterator[SideM
     """
     check_simulation(evidence.models)
     members = evidence.shadow_members
-    margins = loss_to_margin(evidence.shadow_loss)  # [K, N]
+    margins = loss_to_margin(evidence.shadow_loss) if statistic is None else statistic  # [K, N]
     parts = {inside: np.where(members == inside, margins, 0.0) for inside in sides}
     counted = members.astype(np.int32)
     known: tuple[bytes, FloatArray] = (b"", np.empty(0))

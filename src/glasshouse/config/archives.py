@@ -10,7 +10,7 @@ import numpy as np
 from glasshouse.config.tables.records import Records
 from glasshouse.config.tables.section import TableSection
 from glasshouse.errors import InputError
-from glasshouse.population import Population, as_members
+from glasshouse.population import Population, as_members, check_classes
 
 __all__ = ["read_archive"]
 
@@ -29,7 +29,7 @@ def read_archive(section: TableSection, path: Path) -> Records:
     """
     if not path.is_file():
         raise InputError(f"{path}: there is no such file.")
-    if strange := sorted(section.model_fields_set - {"name", "path", "groups"}):
+    if strange := sorted(section.model_fields_set - {"name", "path", "groups", "regression"}):
         raise InputError(
             f"data.{strange[0]}: is for tables; an archive has the arrays x, y, ids and members. Leave it out."
         )
@@ -40,7 +40,11 @@ def read_archive(section: TableSection, path: Path) -> Records:
     if lost := [name for name in section.groups if name not in arrays]:
         raise InputError(f"{path}: has no array {lost[0]!r} for groups. Arrays: {', '.join(arrays)}.")
     try:
-        population = Population(arrays["x"], arrays["y"], ids=arrays.get("ids"))
+        if section.regression is None:
+            check_classes(arrays["y"], say="regression: true in the section data")
+        population = Population(
+            arrays["x"], arrays["y"], ids=arrays.get("ids"), regression=bool(section.regression)
+        )
     except InputError as error:
         raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
     members = arrays.get("members")

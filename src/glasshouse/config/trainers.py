@@ -59,7 +59,9 @@ class MLPSection(_TorchSection):
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer for a population's shape."""
         width = int(np.prod(population.x.shape[1:]))
-        module = mlp(width, len(population.classes), hidden=self.hidden, dropout=self.dropout)
+        module = mlp(
+            width, 1 if population.regression else len(population.classes), hidden=self.hidden, dropout=self.dropout
+        )
         common: dict[str, Any] = {"module": module, "optimizer": self.optimizer()}
         common |= {"epochs": self.epochs, "batch_size": self.batch_size}
         if self.epsilon is not None:
@@ -76,6 +78,8 @@ class WideResNetSection(_TorchSection):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer for a population's shape."""
+        if population.regression:
+            raise InputError("trainer: a wide-resnet gives classes, but the data is a regression; use kind: mlp.")
         if population.x.ndim != 4:
             raise InputError(f"trainer: a wide-resnet needs images [N, C, H, W], not {tuple(population.x.shape)}.")
         module = functools.partial(
@@ -89,24 +93,27 @@ class WideResNetSection(_TorchSection):
 
 
 class SklearnSection(EstimatorSection):
-    """Any scikit-learn classifier, by its class name."""
+    """Any scikit-learn classifier, by its class name; a regressor if the data is a regression."""
 
     kind: Literal["sklearn"]
     estimator: str
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer around a fresh estimator."""
-        known = dict(all_estimators(type_filter="classifier"))
+        kind = "regressor" if population.regression else "classifier"
+        known = dict(all_estimators(type_filter=kind))
         if self.estimator not in known:
             hint = did_you_mean(self.estimator, known)
-            raise InputError(f"trainer.estimator: scikit-learn has no classifier {self.estimator!r}.{hint}")
+            raise InputError(f"trainer.estimator: scikit-learn has no {kind} {self.estimator!r}.{hint}")
         try:
             estimator = known[self.estimator](**self.parameters)
             estimator._validate_params()  # scikit-learn itself looks at values only when it trains
         except (TypeError, ValueError) as error:
             said = str(error).rstrip(".")
             raise InputError(f"trainer.parameters: {self.estimator} refuses them: {said}.") from error
-        return SklearnTrainer(estimator=estimator)
+        trainer = SklearnTrainer(estimator=estimator)
+        trainer.check(population)
+        return trainer
 
 
 class PythonTrainer(AnyTrainer):

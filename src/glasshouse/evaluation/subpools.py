@@ -57,7 +57,7 @@ def steadiness(attack: Attack[Any], evidence: Evidence, threshold: Threshold) ->
     called, count = np.zeros(evidence.records), 0
     for rows in _panels(evidence.shadow_members):
         try:
-            scores = attack.score(_part(evidence, evidence.target_loss, rows))
+            scores = attack.score(_part(evidence, rows))
         except InputError:  # this sub-pool is too small for the attack, as for simulated targets
             continue
         called += threshold.decide(scores)
@@ -80,7 +80,7 @@ def with_fewer_references(attack: Attack[Any], evidence: Evidence) -> Scored | N
         others = [pair for number, pair in enumerate(pairs) if number != partner[k]]
         rows = np.array(sorted(row for pair in others[: fewer_references(evidence.models) // 2] for row in pair))
         try:
-            scores = attack.score(_part(evidence, evidence.shadow_loss[k], rows[:, None]))
+            scores = attack.score(_part(evidence, rows[:, None], model=k))
             scored.append((scores, evidence.shadow_members[k]))
         except InputError:
             return None
@@ -118,12 +118,15 @@ def _pairs(members: BoolArray) -> list[tuple[int, int]] | None:
     return sorted(found) if not waiting and 2 * len(found) == len(members) else None
 
 
-def _part(evidence: Evidence, loss: FloatArray, rows: NDArray[np.intp]) -> Evidence:
-    """One model's losses beside those of some references; a cheap attack needs no logits, and ids cost a sort."""
+def _part(evidence: Evidence, rows: NDArray[np.intp], *, model: int | None = None) -> Evidence:
+    """The target, or a shadow model, beside some references; a cheap attack needs no logits, and ids cost a sort."""
     columns = np.arange(evidence.records)
+    residual = evidence.shadow_residual
     return Evidence(
-        target_loss=loss,
+        target_loss=evidence.target_loss if model is None else evidence.shadow_loss[model],
         shadow_loss=evidence.shadow_loss[rows, columns],
         shadow_members=evidence.shadow_members[rows, columns],
         labels=evidence.labels,
+        target_residual=evidence.target_residual if model is None or residual is None else residual[model],
+        shadow_residual=None if residual is None else residual[rows, columns],
     )

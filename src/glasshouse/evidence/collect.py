@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from glasshouse.errors import InputError
 from glasshouse.evidence.evidence import Evidence
+from glasshouse.evidence.regression import regression_evidence
 from glasshouse.pool import ShadowPool
+from glasshouse.predictions import Predictions, predict
 from glasshouse.progress import track
 from glasshouse.queries import Answers, QueryOptions, query
 from glasshouse.resolution import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
@@ -17,8 +20,8 @@ __all__ = ["collect"]
 
 def collect(
     target: Any, pool: ShadowPool, *, how: QueryOptions | None = None, progress: bool | None = None
-) -> tuple[Evidence, Answers]:
-    """Evidence about every record, and the target's own answers.
+) -> tuple[Evidence, Answers | Predictions]:
+    """Evidence about every record, and the target's own answers; its predictions for a regression.
 
     If answers come in steps, as votes do, the confidences of all models are clipped half a step from 0 and 1, and
     ``evidence.notes`` reports it. Memory holds one shadow model at a time and the losses [K, N] (and logits [K, N, C]
@@ -34,6 +37,8 @@ def collect(
     """
     how = how or QueryOptions()
     population = pool.population
+    if getattr(population, "regression", False):
+        return _collect_predictions(target, pool, how, progress)
     answers = query(target, population, how=how)
     resolutions: list[float | None] = []
     noticed: list[str] = []  # of shadow models
@@ -68,3 +73,30 @@ def collect(
         notes=(*answers.notes, *(() if answers.notes else odd), *resolution_note(step, who=who)),
     )
     return evidence, answers
+
+
+def _collect_predictions(
+    target: Any, pool: ShadowPool, how: QueryOptions, progress: bool | None
+) -> tuple[Evidence, Predictions]:
+    population = pool.population
+    asked = [predict(target, population, how=how)]
+    asked += [
+        predict(model, population, how=how)
+        for model in track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)
+    ]
+    variances = [one.log_variance for one in asked if one.log_variance is not None]
+    if len(variances) not in (0, len(asked)):
+        raise InputError(
+            "model: of the target and the shadow models, some answer with a mean and a log-variance and some with a "
+            "prediction alone; train them to answer alike."
+        )
+    evidence = regression_evidence(
+        target=asked[0].mean,
+        shadows=np.stack([one.mean for one in asked[1:]]),
+        members=pool.members,
+        targets=asked[0].targets,
+        log_variances=np.stack(variances) if variances else None,
+        ids=population.ids,
+        notes=asked[0].notes,
+    )
+    return evidence, asked[0]

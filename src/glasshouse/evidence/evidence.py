@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from glasshouse.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
+from glasshouse.numerics import loss_to_margin
 from glasshouse.population import as_ids, as_members
 
 __all__ = ["Evidence", "Kind", "Mode"]
@@ -32,6 +33,9 @@ class Evidence:
         labels: [N] columns of the true classes, for attacks that need them.
         target_logits: [N, C], for attacks that look at all classes.
         shadow_logits: [K, N, C], the same for shadow models.
+        target_residual: [N] true value minus prediction, for a regression, in standard deviations of what models get
+            wrong outside their members.
+        shadow_residual: [K, N], the same for shadow models.
         notes: how the models' answers were handled, in sentences for a report.
 
     Example:
@@ -52,6 +56,8 @@ class Evidence:
     labels: IntArray | None
     target_logits: Floats | None
     shadow_logits: Floats | None
+    target_residual: FloatArray | None
+    shadow_residual: FloatArray | None
     notes: tuple[str, ...]
 
     def __init__(
@@ -64,6 +70,8 @@ class Evidence:
         labels: ArrayLike | None = None,
         target_logits: ArrayLike | None = None,
         shadow_logits: ArrayLike | None = None,
+        target_residual: ArrayLike | None = None,
+        shadow_residual: ArrayLike | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         target = np.asarray(target_loss, dtype=np.float64)
@@ -85,6 +93,7 @@ class Evidence:
             )
         target_outputs = _as_logits(target_logits, target.shape, "target_logits")
         shadow_outputs = _as_logits(shadow_logits, shadows.shape, "shadow_logits")
+        residuals = _as_residuals(target_residual, shadow_residual, shadows.shape)
         for name, value in {
             "target_loss": target,
             "shadow_loss": shadows,
@@ -93,6 +102,8 @@ class Evidence:
             "labels": codes,
             "target_logits": target_outputs,
             "shadow_logits": shadow_outputs,
+            "target_residual": residuals[0],
+            "shadow_residual": residuals[1],
             "notes": tuple(notes),
         }.items():
             object.__setattr__(self, name, value)
@@ -109,6 +120,33 @@ class Evidence:
     def models(self) -> int:
         """K, the number of shadow models."""
         return len(self.shadow_loss)
+
+    @property
+    def regression(self) -> bool:
+        """Whether it is about real-valued targets, with residuals."""
+        return self.target_residual is not None
+
+    @property
+    def target_statistic(self) -> FloatArray:
+        """[N] what is near normal over training sets: the margin of the loss, or the residual of a regression.
+
+        A residual is its prediction with another sign and origin, and a regressor's prediction is near normal over
+        training sets; exactly so for a linear model with Gaussian noise. The margin of a squared error is not: its
+        logarithm goes to minus infinity wherever a prediction happens to be right.
+
+        Example:
+            >>> asked = {"target_loss": [0.5], "shadow_loss": [[2.0]], "shadow_members": [[1]]}
+            >>> Evidence(**asked).target_statistic.round(2)
+            array([0.43])
+            >>> Evidence(**asked, target_residual=[-1.0], shadow_residual=[[2.0]]).target_statistic
+            array([-1.])
+        """
+        return loss_to_margin(self.target_loss) if self.target_residual is None else self.target_residual
+
+    @property
+    def shadow_statistic(self) -> FloatArray:
+        """[K, N] the same for shadow models."""
+        return loss_to_margin(self.shadow_loss) if self.shadow_residual is None else self.shadow_residual
 
     def references(self, mode: Mode) -> BoolArray:
         """[K, N], which shadow models are used for which record: all of them online, out-models offline."""
@@ -164,7 +202,7 @@ class Evidence:
             >>> evidence.among(np.array([[0, 2]]), model=1).shadow_loss
             array([[1., 6.]])
         """
-        logits = self.shadow_logits
+        logits, residuals = self.shadow_logits, self.shadow_residual
         # the same rows for all records are copied row by row, which is much faster than entry by entry
         at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(self.records))
         return self._part(
@@ -173,6 +211,8 @@ class Evidence:
             shadow_members=self.shadow_members[at],
             target_logits=self.target_logits if model is None or logits is None else logits[model],
             shadow_logits=None if logits is None else logits[at],
+            target_residual=self.target_residual if model is None or residuals is None else residuals[model],
+            shadow_residual=None if residuals is None else residuals[at],
             notes=(),
         )
 
@@ -205,9 +245,10 @@ def _loss_faults(name: str, losses: FloatArray, ids: TextArray) -> list[str]:
         if bad.any():
             model, record = np.argwhere(bad)[0]
             place = f"record {str(ids[record])!r}" + (f", shadow model {model}" if name == "shadow_loss" else "")
+            density = " For a likelihood that is a density, subtract the smallest loss of all models from every loss."
             faults.append(
                 f"{name}: {int(bad.sum())} {kind} losses, first at {place}. A loss is finite and not negative: "
-                f"check the model's outputs there."
+                f"check the model's outputs there.{density if kind == 'negative' else ''}"
             )
     return faults
 
@@ -219,3 +260,17 @@ def _as_logits(logits: ArrayLike | None, shape: tuple[int, ...], name: str) -> F
     if values.shape[:-1] != shape:
         raise InputError(f"{name}: shape {values.shape} does not fit; expected [{', '.join(map(str, shape))}, C].")
     return values
+
+
+def _as_residuals(
+    target: ArrayLike | None, shadows: ArrayLike | None, shape: tuple[int, ...]
+) -> tuple[FloatArray | None, FloatArray | None]:
+    if target is None and shadows is None:
+        return None, None
+    if target is None or shadows is None:
+        raise InputError("residuals: give target_residual and shadow_residual, or neither.")
+    own, theirs = np.asarray(target, dtype=np.float64), np.asarray(shadows, dtype=np.float64)
+    for name, values, wanted in (("target_residual", own, shape[1:]), ("shadow_residual", theirs, shape)):
+        if values.shape != wanted or not np.isfinite(values).all():
+            raise InputError(f"{name}: expected finite numbers of shape {list(wanted)}, as the losses have.")
+    return own, theirs

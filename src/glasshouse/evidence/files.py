@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ __all__ = ["EvidenceFile", "read_evidence", "write_evidence"]
 _PICKLES = {".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".bin"}
 _KNOWN = {
     *("ids", "target_ids", "shadow_ids", "labels", "members", "shadow_members"),
-    *(f"{who}_{what}" for who in ("target", "shadow") for what in ("loss", "logits", "probabilities")),
+    *(f"{who}_{what}" for who in ("target", "shadow") for what in ("loss", "logits", "probabilities", "residual")),
 }
 
 
@@ -38,7 +38,8 @@ def read_evidence(path: Path | str) -> EvidenceFile:
 
     *npz*: ``target_X`` [N, …] and ``shadow_X`` [K, N, …], X one of ``loss``, ``logits``, ``probabilities``;
     ``shadow_members`` [K, N]; ``labels`` [N] (needed for logits and probabilities); optionally ``members`` [N] and
-    ``ids`` [N], or ``target_ids`` and ``shadow_ids`` if the two are in different orders.
+    ``ids`` [N], or ``target_ids`` and ``shadow_ids`` if the two are in different orders. A regression has losses, and
+    ``target_residual`` [N] and ``shadow_residual`` [K, N] beside them.
 
     *csv, parquet*: one row for each model and record: ``model`` (``target`` or any other name), ``id``, ``member``
     (may be empty for the target), ``label``, and ``loss``, or ``logit_0, logit_1, …``, or ``probability_0, …``.
@@ -90,6 +91,8 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
     }
     if evidence.labels is not None:
         arrays["labels"] = evidence.labels
+    if evidence.target_residual is not None and evidence.shadow_residual is not None:
+        arrays |= {"target_residual": evidence.target_residual, "shadow_residual": evidence.shadow_residual}
     if members is not None:
         arrays["members"] = members
     buffer = io.BytesIO()
@@ -139,15 +142,19 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     if ("target_ids" in arrays) != ("shadow_ids" in arrays):
         raise InputError("target_ids, shadow_ids: give both, or only ids if the order is the same.")
     ids = as_ids(arrays.get("ids", arrays.get("target_ids")), len(target), place="ids")
+    residuals: Arrays = {name: arrays[name] for name in ("target_residual", "shadow_residual") if name in arrays}
     if "shadow_ids" in arrays:
         order = _order(ids, as_ids(arrays["shadow_ids"], shadow.shape[1], place="shadow_ids"))
         shadow, shadow_members = shadow[:, order], shadow_members[:, order]
+        if (theirs := residuals.get("shadow_residual")) is not None and theirs.shape == shadow.shape:
+            residuals["shadow_residual"] = theirs[:, order]  # another shape is refused below
     members = arrays.get("members")
-    evidence = Evidence(
-        **outputs_to_losses(kind, target, shadow, arrays.get("labels"), ids),
-        shadow_members=shadow_members,
-        ids=ids,
-    )
+    if residuals and kind != "loss":
+        raise InputError(f"{next(iter(residuals))}: a regression has losses and residuals, and no {kind}.")
+    given: dict[str, Any] = {"target_loss": target, "shadow_loss": shadow, **residuals}
+    if not residuals:  # losses of a regression have no steps: an error of 0 is no vote
+        given = outputs_to_losses(kind, target, shadow, arrays.get("labels"), ids)
+    evidence = Evidence(**given, shadow_members=shadow_members, ids=ids)
     return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members"))
 
 

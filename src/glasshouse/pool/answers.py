@@ -14,7 +14,8 @@ class KeptAnswers:
     """Replaces a model of which only the answers were kept.
 
     Args:
-        population_logits: [N, C] float64, in the order of the population's records and classes.
+        population_logits: [N, C] float64, in the order of the population's records and classes; for a regression
+            its predictions, [N, 1] or [N, 2].
 
     Example:
         >>> import numpy as np

@@ -16,6 +16,7 @@ from glasshouse.errors import InputError
 from glasshouse.pool.answers import KeptAnswers
 from glasshouse.pool.trusted import strange_names
 from glasshouse.population import AnyPopulation
+from glasshouse.predictions import population_predictions
 from glasshouse.queries import population_logits
 
 __all__ = ["StoredModel", "ending", "restored", "stored"]
@@ -59,9 +60,11 @@ def stored(model: Any, trainer: Any, population: AnyPopulation, metrics: dict[st
             "pool: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph queries it "
             "again. Give the trainer a method restore(data, tensors), or leave out the pool."
         )
-    if hasattr(model, "predict_proba") and (content := _skops_bytes(model)) is not None:
+    fitted = hasattr(model, "predict_proba") or (hasattr(model, "predict") and not callable(model))
+    if fitted and (content := _skops_bytes(model)) is not None:
         return StoredModel("sklearn", content, metrics)
-    logits = population_logits(model, population.training_data)
+    data = population.training_data
+    logits = (population_predictions if getattr(data, "regression", False) else population_logits)(model, data)
     return StoredModel("answers", safetensors.numpy.save({"logits": logits}), metrics)
 
 

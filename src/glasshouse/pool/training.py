@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glasshouse.arrays import BoolArray
+from glasshouse.label_only import predicted_labels
 from glasshouse.pool.storing import StoredModel, stored
 from glasshouse.population import AnyPopulation
-from glasshouse.queries import accuracy, query
+from glasshouse.predictions import predict
+from glasshouse.queries import Answers, query
 
 __all__ = ["Group", "groups_of", "train_and_store", "train_group"]
 
@@ -41,14 +43,20 @@ def train_and_store(population: AnyPopulation, trainer: Any, group: Group) -> li
 
 
 def _metrics(model: Any, trainer: Any, population: AnyPopulation, members: BoolArray) -> dict[str, float]:
-    """Accuracy on members and others; a trainer may have its own figures."""
+    """How well a model does on members and others; a trainer may have its own figures."""
     if hasattr(trainer, "metrics"):
         return dict(trainer.metrics(population.training_data, members, model))
     if not population.independent:
         return {}
-    answers = query(model, population.training_data)
-    figures = {"train_accuracy": accuracy(answers, members), "test_accuracy": accuracy(answers, ~members)}
-    figures |= {"train_loss": float(answers.loss[members].mean())}
+    if getattr(population.training_data, "regression", False):
+        return predict(model, population.training_data).figures(members)
+    data = population.training_data
+    if hasattr(model, "predict") and not hasattr(model, "predict_proba") and not callable(model):
+        right = predicted_labels(model, data)(data.x) == data.y  # it gives labels and nothing else
+        figures = Answers(np.empty(0), right, None).figures(members)
+    else:
+        answers = query(model, data)
+        figures = answers.figures(members) | {"train_loss": float(answers.loss[members].mean())}
     return {name: value for name, value in figures.items() if np.isfinite(value)}
 
 

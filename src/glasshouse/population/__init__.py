@@ -9,6 +9,7 @@ from glasshouse.population.members import as_members, check_members_fit
 from glasshouse.population.population import Parts, Population
 from glasshouse.population.protocol import AnyPopulation, as_population
 from glasshouse.population.records import Records, recognised, register_records, row_batches
+from glasshouse.population.targets import check_classes
 
 __all__ = [
     "AnyPopulation",
@@ -19,6 +20,7 @@ __all__ = [
     "as_members",
     "as_population",
     "check_members_fit",
+    "check_classes",
     "check_population",
     "complementary_halves",
     "count_records",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.arrays import BoolArray, IntArray, TextArray
+from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.errors import InputError
 from glasshouse.population.doors import opened
@@ -17,6 +17,7 @@ from glasshouse.population.features import count_records, joined, plain_parts
 from glasshouse.population.ids import as_ids, first_of, joined_ids
 from glasshouse.population.labels import as_labels
 from glasshouse.population.records import Records
+from glasshouse.population.targets import as_targets, check_classes
 
 __all__ = ["Parts", "Population"]
 
@@ -35,6 +36,9 @@ class Population:
         ids: [N] stable, unique names of the records, or the name of a column; their positions by default.
         classes: [C] every label that a model knows, if `y` does not hold them all.
         leave_out: names of columns that are not features, such as the members or a date.
+        regression: True if `y` holds real numbers that a model predicts; they stay as they are, and there are no
+            classes. By default labels are classes, and numbers that do not look like classes are refused; False says
+            that they are classes nevertheless.
 
     Example:
         >>> population = Population([[0.0], [1.0], [2.0]], ["no", "yes", "no"], ids=["ann", "bob", "eve"])
@@ -48,12 +52,15 @@ class Population:
            age
         0   30
         1   40
+        >>> Population([[0.0], [1.0]], [0.25, 1.5], regression=True).y
+        array([0.25, 1.5 ])
     """
 
     x: Any
-    y: IntArray
+    y: NDArray[Any]
     ids: TextArray
     classes: NDArray[Any]
+    regression: bool
 
     def __init__(
         self,
@@ -63,6 +70,7 @@ class Population:
         ids: Sequence[Any] | NDArray[Any] | str | None = None,
         classes: ArrayLike | None = None,
         leave_out: Sequence[str] = (),
+        regression: bool | None = None,
     ) -> None:
         x, y, ids, classes = opened(x, y, ids=ids, classes=classes, leave_out=leave_out)
         given = as_labels(y)
@@ -75,6 +83,15 @@ class Population:
             raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
         if given.dtype.kind == "f" and not np.isfinite(given).all():
             raise InputError(f"population: the label of record {first_of(~np.isfinite(given))} is not a number.")
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
+        object.__setattr__(self, "regression", bool(regression))
+        if regression:
+            object.__setattr__(self, "y", as_targets(given, classes))
+            object.__setattr__(self, "classes", np.empty(0))
+            return
+        if regression is None and classes is None:
+            check_classes(given)
         known = np.unique(given if classes is None else np.asarray(classes))
         if len(known) < 2:
             raise InputError(
@@ -86,16 +103,25 @@ class Population:
                 f"population: record {first_of(outside)} has the label {given[outside].tolist()[0]!r}, which is not "
                 f"among the classes {known.tolist()}."
             )
-        object.__setattr__(self, "x", x)
         object.__setattr__(self, "classes", known)
         object.__setattr__(self, "y", np.searchsorted(known, given).astype(np.int64))
-        object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
 
     def __len__(self) -> int:
         return len(self.y)
 
     def __repr__(self) -> str:
-        return f"Population({len(self)} records, {len(self.classes)} classes)"
+        kind = "real-valued targets" if self.regression else f"{len(self.classes)} classes"
+        return f"Population({len(self)} records, {kind})"
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """[N] labels as their owner writes them; the targets themselves for a regression.
+
+        Example:
+            >>> Population([[0.0], [1.0]], ["no", "yes"]).labels
+            array(['no', 'yes'], dtype='<U3')
+        """
+        return self.y if self.regression else self.classes[self.y]
 
     def fingerprint(self) -> str:
         """A short hash of features, labels and ids, by which a report identifies its data.
@@ -158,7 +184,17 @@ class Population:
                     f"from_parts: {place}: {type(part).__name__} is not a Population; give two of them: "
                     f"Population.from_parts(Population(train, …), Population(holdout, …))."
                 )
-        labels = [part.classes[part.y] for part in (train, holdout)]
+        if train.regression != holdout.regression:
+            raise InputError("from_parts: one of train and holdout is a regression; say regression=True for both.")
+        labels = [part.labels for part in (train, holdout)]
+        if train.regression:
+            whole = cls(
+                joined(train.x, holdout.x),
+                np.concatenate(labels),
+                ids=joined_ids(train.ids, holdout.ids),
+                regression=True,
+            )
+            return Parts(whole, np.arange(len(whole)) < len(train))
         kinds = [_kind(part.classes) for part in (train, holdout)]
         if kinds[0] != kinds[1]:
             raise InputError(

@@ -33,6 +33,9 @@ def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
     before, after = first.summary.context.test_accuracy, best.summary.context.test_accuracy
     if before is not None and after is not None:
         text += f" The test accuracy of {best.name} is {percent(after)}, that of {first.name} is {percent(before)}."
+    errors = first.summary.context.test_rmse, best.summary.context.test_rmse
+    if errors[0] is not None and errors[1] is not None:
+        text += f" The test error of {best.name} is {errors[1]:.4g}, that of {first.name} is {errors[0]:.4g}."
     return text
 
 
@@ -80,6 +83,6 @@ def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...
         found.append("The attackers had different shadow models, so a difference may be due to these.")
     if len({frozenset(attack.name for attack in run.summary.attacks) for run in runs}) > 1:
         found.append("Not every attack was tried in every run.")
-    if lost := [run.name for run in runs if run.accuracy_interval is None]:
+    if lost := [run.name for run in runs if run.accuracy_interval is None and run.summary.context.test_rmse is None]:
         found.append(f"Not in the picture, since the test accuracy is not known: {', '.join(lost)}.")
     return tuple(found)

@@ -21,6 +21,10 @@ class Context:
         seed: of every random choice.
         train_accuracy: of the target on its members; None if not known.
         test_accuracy: of the target on the others.
+        train_rmse: root mean squared error of the target on its members, if it is a regressor; else None.
+        test_rmse: the same on the others.
+        train_r2: R² of the target on its members, if it is a regressor.
+        test_r2: the same on the others.
         fingerprint: of the data.
         shadow_seconds: spent on training and querying the shadow models; None if they existed before.
         settings: what else is needed to repeat the run.
@@ -40,6 +44,10 @@ class Context:
     seed: int | None = None
     train_accuracy: float | None = None
     test_accuracy: float | None = None
+    train_rmse: float | None = None
+    test_rmse: float | None = None
+    train_r2: float | None = None
+    test_r2: float | None = None
     fingerprint: str | None = None
     shadow_seconds: float | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)

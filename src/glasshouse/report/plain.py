@@ -37,7 +37,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "records": summary.records,
         "members": summary.members,
         "fprs": list(summary.fprs),
-        "target": {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy},
+        "target": _target_json(context),
         "shadows": context.shadows,
         "mode": context.mode,
         "seed": context.seed,
@@ -107,6 +107,14 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
         power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
     )
+
+
+def _target_json(context: Context) -> dict[str, Any]:
+    """How well the target does: errors of a regressor, accuracies of a classifier."""
+    errors = {name: getattr(context, name) for name in ("train_rmse", "test_rmse", "train_r2", "test_r2")}
+    if any(value is not None for value in errors.values()):
+        return errors
+    return {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy}
 
 
 def _attack_json(attack: AttackFigures) -> dict[str, Any]:

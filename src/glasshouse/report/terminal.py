@@ -38,6 +38,12 @@ def print_summary(summary: Summary, console: Console) -> None:
     if context.train_accuracy is not None and context.test_accuracy is not None:
         inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
         console.print(f"• Target: accuracy {inside} on members, {outside} on others.", highlight=False)
+    if context.train_rmse is not None and context.test_rmse is not None:
+        console.print(
+            f"• Target: root mean squared error {context.train_rmse:.4g} on members{_r2(context.train_r2)}, "
+            f"{context.test_rmse:.4g} on others{_r2(context.test_r2)}.",
+            highlight=False,
+        )
     if summary.drawn is not None:
         console.print(f"• {escape(summary.drawn.sentence())}", highlight=False)
     console.print()
@@ -56,6 +62,10 @@ def print_summary(summary: Summary, console: Console) -> None:
     answers += power_sentences(summary.power)[:1] if summary.power is not None else []
     for answer in filter(None, answers):
         console.print(escape(answer), highlight=False)
+
+
+def _r2(value: float | None) -> str:
+    return "" if value is None else f" (R² {value:.2f})"
 
 
 def _attacks(summary: Summary) -> RichTable:

@@ -18,10 +18,11 @@ from torch.overrides import TorchFunctionMode
 from glasshouse.arrays import BoolArray
 from glasshouse.population import Population
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of
+from glasshouse.training.batches import batch_count, batches, classification_loss
 from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
 from glasshouse.training.early_stopping import EarlyStopping
 from glasshouse.training.inputs import reader_for, refuse_missing
+from glasshouse.training.objective import answers_for, labels_of, loss_for, regression_loss
 from glasshouse.training.schedules import Schedule, following
 
 __all__ = ["batching_obstacle", "train_batched"]
@@ -95,7 +96,7 @@ def train_batched(
     if probe.obstacle:
         say_once(f"Models are trained one at a time: {probe.obstacle}.")
         return [trainer(population, who, seed) for who, seed in zip(members, seeds, strict=True)]
-    x, y = probe.x.to(trainer.place), torch.from_numpy(population.y).to(trainer.place)
+    x, y = probe.x.to(trainer.place), labels_of(population).to(trainer.place)
     # models with the same number of members take steps of the same size
     groups = split(
         [int(who.sum()) for who in members], bytes_each=probe.bytes_each, device=trainer.place, together=_TOGETHER
@@ -108,7 +109,7 @@ def train_batched(
             if probe.random:
                 torch.manual_seed(seed_for(0, "dropout", *own))
             rows = torch.from_numpy(np.stack([np.flatnonzero(who) for who in members[group]]))
-            return _train(trainer, [fresh[index] for index in group], x, y, rows, own)
+            return _train(trainer, population, [fresh[index] for index in group], x, y, rows, own)
 
         # random numbers of all groups come from one stream, which two groups at a time would share in any order
         return spread(train, groups, device=trainer.place, workers=1 if probe.random else None)
@@ -120,11 +121,17 @@ def _untrained(trainer: _Trainer, seed: int) -> nn.Module:
 
 
 def _train(
-    trainer: _Trainer, models: Sequence[nn.Module], x: Tensor, y: Tensor, rows: Tensor, seeds: Sequence[int]
+    trainer: _Trainer,
+    population: Population,
+    models: Sequence[nn.Module],
+    x: Tensor,
+    y: Tensor,
+    rows: Tensor,
+    seeds: Sequence[int],
 ) -> list[nn.Module]:
     """Train on the records ``rows`` [K, n] of ``x`` and ``y``, each model in its own order."""
     modules = ModuleBatch(models)
-    step = _Step(trainer, modules, x)
+    step = _Step(trainer, population, modules, x)
     optimizer = trainer.optimizer(modules.parameters.values())
     scheduler = trainer.scheduler(optimizer) if trainer.scheduler else None
     rates = following(
@@ -165,13 +172,13 @@ class _WideProducts(TorchFunctionMode):
 class _Step:
     """Losses [K] of batched models on mini-batches [K, B, ...], labels [K, B]; inputs ``x`` show what they answer."""
 
-    def __init__(self, trainer: _Trainer, modules: ModuleBatch, x: Tensor) -> None:
+    def __init__(self, trainer: _Trainer, population: Population, modules: ModuleBatch, x: Tensor) -> None:
         self.parameters: dict[str, Tensor] = {**modules.parameters}
         self.buffers = modules.buffers
         self.fast = trainer.mixed_precision and trainer.place.type == "cuda"
         # its own copy: a call puts weights into it for a moment, and several groups may be trained at once
         self.body = copy.deepcopy(modules.models[0]).train()
-        self.read = logits_of(self.body, x)
+        self.read = answers_for(population, self.body, x)
         self.losses = vmap(self._loss, randomness="different")
 
     def __call__(self, batch: Tensor, labels: Tensor) -> Tensor:
@@ -186,7 +193,9 @@ class _Step:
 
 
 def _mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """The same as `classification_loss`, by columns: a CPU then handles many records at once, not the few classes."""
+    """As `loss_for` gives it; of classes by columns: a CPU then handles many records at once, not the few classes."""
+    if labels.is_floating_point():
+        return regression_loss(logits, labels)
     if logits.ndim == 1 or logits.shape[1] == 1:
         return classification_loss(logits, labels)
     return -nn.functional.log_softmax(logits.t(), dim=0).gather(0, labels[None]).mean()
@@ -206,11 +215,13 @@ def _probe(trainer: _Trainer, population: Population) -> _Probe:
             return _Probe(obstacle="the records are a dict of arrays, and models are batched on one tensor")
         few = np.arange(len(population.y))[: max(2, min(trainer.batch_size, len(population.y) // 2))]
         refuse_missing(models[0], everyone, names=getattr(population.x, "columns", None))
-        x, y = everyone[few].to(trainer.place), torch.from_numpy(population.y[few]).to(trainer.place)
-        bytes_each = _bytes_each(models[0], x, y)
+        x, y = everyone[few].to(trainer.place), labels_of(population)[few].to(trainer.place)
+        bytes_each = _bytes_each(population, models[0], x, y)
         before = torch.get_rng_state(), _cuda_state(trainer)
         try:
-            _Step(trainer, ModuleBatch(models), x)(torch.stack([x, x]), torch.stack([y, y])).sum().backward()
+            _Step(trainer, population, ModuleBatch(models), x)(
+                torch.stack([x, x]), torch.stack([y, y])
+            ).sum().backward()
         except Exception as error:
             reason = str(error).strip().splitlines()
             return _Probe(obstacle=f"torch.func cannot batch the module ({reason[0] if reason else type(error)})")
@@ -235,7 +246,7 @@ def _module_obstacle(model: nn.Module) -> str | None:
     return None
 
 
-def _bytes_each(model: nn.Module, x: Tensor, y: Tensor) -> int:
+def _bytes_each(population: Population, model: nn.Module, x: Tensor, y: Tensor) -> int:
     """Memory of one model's step: its mini-batch, what autograd keeps, the weights with gradients and two moments."""
     kept = 2 * x.numel() * x.element_size()
 
@@ -245,5 +256,5 @@ def _bytes_each(model: nn.Module, x: Tensor, y: Tensor) -> int:
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
-        classification_loss(logits_of(model, x)(model.train()(x)), y)
+        loss_for(population)(answers_for(population, model, x)(model.train()(x)), y)
     return kept + 4 * sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())

@@ -15,8 +15,8 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.population import Population, select
 from glasshouse.randomness import generator
-from glasshouse.training.batches import classification_loss
 from glasshouse.training.inputs import Inputs, called, moved, rows_of
+from glasshouse.training.objective import labels_of, loss_for
 
 __all__ = ["EarlyStopping", "Stopper"]
 
@@ -54,7 +54,8 @@ class Stopper:
             raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
         held = generator(seed, "early stopping").permutation(outside)[: rule.records]
         self.x = moved(inputs(select(population.x, held)), device)
-        self.y = torch.from_numpy(population.y[held]).to(device)
+        self.y = labels_of(population)[torch.from_numpy(held)].to(device)
+        self.loss_of = loss_for(population)
         self.read = read
         self.patience = rule.patience
         self.best = float("inf")
@@ -69,7 +70,7 @@ class Stopper:
         for start in range(0, len(self.y), 1024):
             part = slice(start, start + 1024)
             answer = self.read(called(model, rows_of(self.x, part)))
-            total += float(classification_loss(answer, self.y[part])) * len(self.y[part])
+            total += float(self.loss_of(answer, self.y[part])) * len(self.y[part])
         loss = total / len(self.y)
         if loss < self.best:
             self.best, self.waited = loss, 0

@@ -14,8 +14,8 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, needs_extra
 from glasshouse.population import Population, select
 from glasshouse.randomness import seed_for
-from glasshouse.training.batches import classification_loss, logits_of
 from glasshouse.training.inputs import reader_for
+from glasshouse.training.objective import answers_for, labels_of, loss_for
 from glasshouse.training.threads import fitting_threads
 
 __all__ = ["PrivateTrainer"]
@@ -69,8 +69,8 @@ class PrivateTrainer:
             x = reader_for(model, population.x)(select(population.x, members))
             if not isinstance(x, Tensor):
                 raise InputError("population: DP-SGD trains on one tensor, not on a dict of arrays; give one array.")
-            records = TensorDataset(x, torch.from_numpy(population.y[members]))
-            read = logits_of(model, records.tensors[0])
+            records = TensorDataset(x, labels_of(population)[torch.from_numpy(members)])
+            read, loss_of = answers_for(population, model, x), loss_for(population)
             random = torch.Generator().manual_seed(seed_for(seed, "batches"))
             private, optimizer, loader = opacus.PrivacyEngine(accountant="rdp").make_private_with_epsilon(
                 module=model.train(),
@@ -86,7 +86,7 @@ class PrivateTrainer:
                 for _ in range(self.epochs):
                     for x, y in loader:  # Poisson sampling may draw an empty batch; its step only adds noise
                         optimizer.zero_grad()
-                        classification_loss(read(private(x)), y).backward()
+                        loss_of(read(private(x)), y).backward()
                         optimizer.step()
             plain = self.module()  # without Opacus's hooks, so that the result is an ordinary module
             plain.load_state_dict(private._module.state_dict())

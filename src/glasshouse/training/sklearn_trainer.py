@@ -16,6 +16,7 @@ from glasshouse.training.fresh import check_fresh, fresh
 from glasshouse.training.habits import habits_of, parts_of, prepare
 from glasshouse.training.relabelled import Relabelled, single_precision
 from glasshouse.training.seeding import seeded
+from glasshouse.training.task import check_task
 
 __all__ = ["SklearnTrainer"]
 
@@ -29,7 +30,8 @@ class SklearnTrainer:
     answers with the population's labels. What else each library needs is in `glasshouse.training.habits`.
 
     Args:
-        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one.
+        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one. For a
+            regression a regressor; if labels alone are asked for, ``predict`` is enough.
 
     Example:
         >>> from sklearn.linear_model import LogisticRegression
@@ -44,12 +46,28 @@ class SklearnTrainer:
     def __post_init__(self) -> None:
         if isinstance(self.estimator, type):
             raise InputError(f"estimator: is the class {self.estimator.__name__}; give {self.estimator.__name__}(…).")
-        if not hasattr(self.estimator, "predict_proba") and not _knows_later(self.estimator):
-            raise InputError(_no_probabilities(self.estimator))
+        answers = hasattr(self.estimator, "predict") or hasattr(self.estimator, "predict_proba")
+        if not hasattr(self.estimator, "fit") or not (answers or _knows_later(self.estimator)):
+            raise InputError(f"estimator: {type(self.estimator).__name__} has no fit and predict; give an estimator.")
         check_fresh(self.estimator)
+
+    def check(self, population: Population, *, labels_only: bool = False) -> None:
+        """Refuse an estimator that does not fit the population, before anything is trained.
+
+        Args:
+            population: what it will be trained on.
+            labels_only: whether models are only asked for labels, so that no probabilities are needed.
+        """
+        check_task(self.estimator, population)
+        enough = population.regression or labels_only or hasattr(self.estimator, "predict_proba")
+        if not enough and not _knows_later(self.estimator):
+            raise InputError(_no_probabilities(self.estimator))
 
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
         """A fitted clone that answers with the population's own labels, not with our column numbers."""
+        self.check(population, labels_only=True)
+        if population.regression:
+            return self._regressor(population, members, seed)
         columns = population.y[members]
         seen, classes = np.unique(columns), len(population.classes)
         if len(seen) < 2:
@@ -72,8 +90,23 @@ class SklearnTrainer:
         model = _fitted(estimator, single_precision(x) if single else x, labels, seed)
         if order is None:
             return model
+        if not hasattr(model, "predict_proba"):
+            raise InputError(
+                f"estimator: {type(estimator).__name__} gives labels alone, and takes these labels only as numbers "
+                f"0, 1, …; give whole numbers or text as labels."
+            )
         width = Relabelled(model, population.classes, single).predict_proba(select(x, np.arange(1))).shape[1]
         return Relabelled(model, population.classes[order[:width]], single)
+
+
+    def _regressor(self, population: Population, members: BoolArray, seed: int) -> Any:
+        """A fitted clone that predicts the population's targets."""
+        estimator = fresh(self.estimator)
+        x = select(population.x, members)
+        prepare(estimator, seed=seed, classes=0, seen=0, values=math.prod(getattr(x, "shape", ())))
+        if any(habits_of(part).single for _, part in parts_of(estimator)):
+            return _fitted(estimator, single_precision(x), population.y[members].astype(np.float32)[:, None], seed)
+        return _fitted(estimator, x, population.y[members], seed)
 
 
 def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
@@ -90,8 +123,6 @@ def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
                 f"make it of type category if the estimator takes that."
             )
         raise InputError(f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {advice}") from error
-    if not hasattr(estimator, "predict_proba"):
-        raise InputError(_no_probabilities(estimator))
     return estimator
 
 
@@ -110,8 +141,8 @@ def _knows_later(estimator: Any) -> bool:
 def _no_probabilities(estimator: Any) -> str:
     return (
         f"estimator: {type(estimator).__name__} has no predict_proba, and an audit needs probabilities. Wrap it in "
-        f'sklearn.calibration.CalibratedClassifierCV, or switch its option on, such as voting="soft" or '
-        f"probability=True."
+        f'sklearn.calibration.CalibratedClassifierCV, switch its option on, such as voting="soft" or '
+        f"probability=True, or ask for labels alone, which shows less: audit(…, query=LabelOnly())."
     )
 
 

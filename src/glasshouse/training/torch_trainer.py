@@ -13,9 +13,10 @@ from glasshouse.arrays import BoolArray
 from glasshouse.population import Population, as_members, select
 from glasshouse.randomness import seed_for
 from glasshouse.training.batched import train_batched
-from glasshouse.training.batches import batch_count, batches, classification_loss, logits_of
+from glasshouse.training.batches import batch_count, batches
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
-from glasshouse.training.inputs import called, first_tensor, moved, reader_for, refuse_missing, rows_of
+from glasshouse.training.inputs import called, moved, reader_for, refuse_missing, rows_of
+from glasshouse.training.objective import answers_for, labels_of, loss_for
 from glasshouse.training.schedules import Schedule, following
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
@@ -30,8 +31,9 @@ class TorchTrainer:
     Args:
         module: makes an untrained module, such as ``lambda: MyNet()`` or ``mlp(64, 10)``. It gives logits [B, C]; or
             [B] or [B, 1] where there are two classes. A dict, a tuple or an object with ``logits`` is unwrapped, and
-            a module that ends in softmax is trained on the logarithms of its probabilities. If the records are a dict
-            of arrays, it is called with them by name.
+            a module that ends in softmax is trained on the logarithms of its probabilities. For a regression it gives
+            predictions [B] or [B, 1], trained by squared error, or mean and log-variance [B, 2], by their likelihood.
+            If the records are a dict of arrays, it is called with them by name.
         optimizer: makes an optimizer from parameters, such as ``functools.partial(torch.optim.SGD, lr=0.1)``.
         scheduler: makes a learning-rate scheduler from the optimizer, stepped once per epoch.
         schedule: from the share of training that is done to a factor on the learning rate, at every step; such as
@@ -93,7 +95,7 @@ class TorchTrainer:
             model = self.module().to(device)
             inputs = reader_for(model, population.x)
             x = moved(inputs(select(population.x, members)), device)
-            y = torch.from_numpy(population.y[members]).to(device)
+            y = labels_of(population)[torch.from_numpy(members)].to(device)
             if fast and isinstance(x, Tensor) and x.ndim == 4:
                 model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
                 x = x.contiguous(memory_format=torch.channels_last)
@@ -101,12 +103,8 @@ class TorchTrainer:
             optimizer = self.optimizer(model.parameters())
             scheduler = self.scheduler(optimizer) if self.scheduler else None
             rates = following(self.schedule, optimizer, steps=self.epochs * batch_count(len(y), self.batch_size))
-            read = logits_of(
-                model,
-                first_tensor(x),
-                classes=len(population.classes),
-                call=None if isinstance(x, Tensor) else lambda module: called(module, rows_of(x, slice(0, 64))),
-            )
+            read = answers_for(population, model, x, classes=len(population.classes))
+            loss_of = loss_for(population)
             stopper = None
             if self.early_stopping:
                 stopper = Stopper(self.early_stopping, population, members, seed, device, inputs, read)
@@ -123,7 +121,7 @@ class TorchTrainer:
                         optimizer.zero_grad(set_to_none=True)
                         with torch.autocast(device.type, dtype=torch.bfloat16, enabled=fast):
                             answer = called(forward, batch)
-                        classification_loss(read(answer), y[rows]).backward()
+                        loss_of(read(answer), y[rows]).backward()
                         optimizer.step()
                         if rates:
                             rates.step()

@@ -9,16 +9,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.config.tables.cells import Decimal, is_number
+from glasshouse.config.tables.cells import Decimal, as_number, is_number
 from glasshouse.errors import InputError
 
-__all__ = ["NO_LABEL", "as_labels"]
+__all__ = ["NO_LABEL", "as_labels", "as_targets"]
 
 NO_LABEL = frozenset({"", "nan", "null", "na", "n/a", "#n/a", "<na>"})  # "none" may be a class
 
 _WHOLE = re.compile(r"(-?(?:0|[1-9]\d{0,15}))(?:\.0*)?")
 _FEW = 20  # different values that can be classes whatever they look like
 _PER_CLASS = 10  # records per value, on average, below which many numbers are not classes
+
+
+def as_targets(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
+    """[N] real numbers that a model predicts.
+
+    Example:
+        >>> as_targets(["2", "1,5"], decimal=",", place="d.csv: price")
+        array([2. , 1.5])
+    """
+    wrong = [cell for cell in cells if not is_number(cell, decimal)]
+    if wrong:
+        raise InputError(f"{place}: {wrong[0]!r} is not a number, and a regression predicts numbers.")
+    return np.array([as_number(cell, decimal) for cell in cells])
 
 
 def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]:
@@ -44,8 +57,9 @@ def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]
     many = len(different) > _FEW
     if many and numbers and (not whole or len(different) * _PER_CLASS > len(cells)):
         raise InputError(
-            f"{place}: {len(different)} different numbers in {len(cells)} records look like a regression; a table has "
-            f"classes. Cut them into a few classes, or choose another column (data.label)."
+            f"{place}: {len(different)} different numbers in {len(cells)} records look like the targets of a "
+            f"regression. Say regression: true in the section data, cut them into a few classes, or choose another "
+            f"column (data.label)."
         )
     if many and 2 * len(different) > len(cells):
         raise InputError(

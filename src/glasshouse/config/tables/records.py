@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glasshouse.arrays import BoolArray
 from glasshouse.config.tables.columns import file_decimal, read_column
 from glasshouse.config.tables.encoding import encode
-from glasshouse.config.tables.labels import NO_LABEL, as_labels
+from glasshouse.config.tables.labels import NO_LABEL, as_labels, as_targets
 from glasshouse.config.tables.members import is_column, read_members, refuse_telling
 from glasshouse.config.tables.section import TableSection
 from glasshouse.config.tables.text import Rows, read_rows
@@ -88,7 +88,7 @@ def read_records(section: TableSection, folder: Path) -> Records:
     labels = _labels(rows, section, decimal=decimal)
     ids = None if section.id is None else np.array(rows.columns[section.id])
     try:
-        population = Population(encoded.x, labels, ids=ids)
+        population = Population(encoded.x, labels, ids=ids, regression=bool(section.regression))
     except InputError as error:
         raise InputError(*[f"{rows.place}: {fault}" for fault in error.faults]) from error
     members = read_members(section, rows, population.ids, folder)
@@ -99,7 +99,7 @@ def read_records(section: TableSection, folder: Path) -> Records:
         members=members,
         groups={name: columns[name].groups for name in section.groups},
         notes=(*rows.notes, *encoded.notes, *(["Numbers have a decimal comma."] if decimal == "," else [])),
-        warnings=(*encoded.warnings, *_only_outside(labels, rows)),
+        warnings=(*encoded.warnings, *([] if section.regression else _only_outside(labels, rows))),
         remade=tuple(name for name in features if section.standardise or columns[name].remade),
     )
 
@@ -108,7 +108,8 @@ def _labels(rows: Rows, section: TableSection, *, decimal: Any) -> NDArray[Any]:
     cells = rows.columns[section.label]
     if empty := [row for row, cell in enumerate(cells) if cell.lower() in NO_LABEL]:
         rows.refuse(section.label, empty, "the label is empty. Fill it in, or leave the row out.")
-    return as_labels(cells, decimal=decimal, place=f"{rows.place}: {section.label}")
+    read = as_targets if section.regression else as_labels
+    return read(cells, decimal=decimal, place=f"{rows.place}: {section.label}")
 
 
 def _only_outside(labels: NDArray[Any], rows: Rows) -> list[str]:

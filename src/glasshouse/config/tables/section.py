@@ -39,6 +39,7 @@ class TableSection(Strict):
         columns: names of the columns, if the first line of the file is already a record.
         separator: between cells; found by itself.
         decimal: sign of the numbers; found by itself.
+        regression: whether the labels are real numbers that a model predicts; what looks like it is refused by default.
     """
 
     name: Literal["file"]
@@ -56,6 +57,7 @@ class TableSection(Strict):
     columns: Names | None = None
     separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     decimal: Decimal | None = None
+    regression: bool | None = None
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

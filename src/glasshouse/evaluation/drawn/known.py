@@ -27,7 +27,7 @@ class Known:
 
     Args:
         x: [n, ...] features of all records, as a `Population` holds them.
-        labels: [n] their labels.
+        labels: [n] their labels; real numbers are the targets of a regression.
         pairs: [2, E] which of them are joined by an edge, if they are nodes of a graph.
         audited: [N] positions of the audited ones among all; all by default.
 
@@ -106,7 +106,12 @@ def columns_of(
 
 
 def _one_hot(labels: np.ndarray) -> FloatArray:
-    """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway."""
+    """[n, C] of the most frequent labels; the last of few classes follows from the others, and is kept anyway.
+
+    Real numbers, the targets of a regression, are one column as they are.
+    """
+    if labels.dtype.kind == "f":
+        return np.asarray(labels[:, None])
     values, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     common = np.argsort(-counts, kind="stable")[:_LABELS]
     return np.asarray(codes[:, None] == common, dtype=np.float64) if len(values) > 1 else np.empty((len(labels), 0))

@@ -1,0 +1,126 @@
+r"""Evidence about a regression: a Gaussian likelihood in place of the cross-entropy.
+
+A classifier gives the probability of the true class. A regressor that predicts f(x) is read as the Gaussian
+:math:`p(y \mid x, \theta) = N(y; f_\theta(x), \sigma^2)`, of which squared error is the negative logarithm:
+
+.. math:: -\log p = \frac{(y - f_\theta(x))^2}{2 \sigma^2} + \frac12 \log 2 \pi \sigma^2
+
+**One σ for all models of an audit**: the root mean squared residual of shadow models on records that they did not train
+on. It is the maximum-likelihood estimate from predictions that no training has touched, and it uses neither the target
+nor its members. It sets the scale on which a difference of squared errors is a difference of log-likelihoods; residuals
+inside training sets would make it too small, the more a model remembers.
+
+**The loss is measured from the highest density** that any model of the audit can give (that of a prediction without
+error): it is not negative, and exp(-loss) lies between 0 and 1, as a confidence does. With one σ it is the first term
+alone. A constant that all models share cancels in BASE and in RMIA, which compare a record's likelihood under the
+target with its mean likelihood under shadow models; RMIA's offline form, which replaces in-models by a confidence of 1,
+then means models that predict the record without error.
+
+**Models with a variance of their own** (mean and log-variance) are read as :math:`N(y; f_\theta(x), s_\theta(x)^2)`.
+
+**LiRA** fits Gaussians to what is near normal over training sets: here the residual itself, with its sign
+(`Evidence.target_statistic`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.errors import InputError
+from glasshouse.evidence.evidence import Evidence
+
+__all__ = ["gaussian_losses", "outside_spread", "regression_evidence"]
+
+_SMALLEST_SPREAD = 1e-12  # of the targets' spread: smaller residuals are rounding errors
+
+
+def outside_spread(residual: FloatArray, members: BoolArray) -> float:
+    """σ: the root mean square of residuals [K, N] of shadow models on records that they did not train on.
+
+    Args:
+        residual: [K, N].
+        members: [K, N] members of each shadow model.
+
+    Example:
+        >>> outside_spread(np.array([[3.0, 0.1], [0.2, 4.0]]), np.array([[False, True], [True, False]])).__round__(3)
+        3.536
+    """
+    if members.all():
+        raise InputError("shadow_members: every shadow model trained on all records, so none shows what is usual.")
+    return float(np.sqrt((residual**2).mean(where=~members)))
+
+
+def gaussian_losses(residual: FloatArray, *, spread: float, log_variance: FloatArray | None = None) -> FloatArray:
+    """Negative log-likelihoods of residuals, measured from the highest density; of the same shape, not negative.
+
+    Args:
+        residual: [..., N] true values minus predictions.
+        spread: σ, of models that give no variance.
+        log_variance: [..., N] of models that do, of all models together: the highest density is among all of them.
+
+    Example:
+        >>> gaussian_losses(np.array([0.0, 2.0, -4.0]), spread=2.0)
+        array([0. , 0.5, 2. ])
+        >>> gaussian_losses(np.array([0.0, 0.0]), spread=1.0, log_variance=np.log([1.0, np.e**2]))
+        array([0., 1.])
+    """
+    if log_variance is None:
+        return np.asarray(0.5 * (residual / spread) ** 2)
+    with np.errstate(over="ignore"):  # an infinite loss is refused with the record's name
+        return np.asarray(0.5 * (residual**2 * np.exp(-log_variance) + log_variance - log_variance.min()))
+
+
+def regression_evidence(
+    *,
+    target: FloatArray,
+    shadows: FloatArray,
+    members: BoolArray,
+    targets: FloatArray,
+    log_variances: FloatArray | None = None,
+    ids: NDArray[np.str_] | None = None,
+    notes: Sequence[str] = (),
+) -> Evidence:
+    """Evidence from predictions.
+
+    Args:
+        target: [N] predictions of the target.
+        shadows: [K, N] those of the shadow models.
+        members: [K, N] members of each shadow model.
+        targets: [N] the true values.
+        log_variances: [1 + K, N] of the target and of the shadow models, if they give them.
+        ids: [N] record ids.
+        notes: what was noticed about the answers.
+
+    Example:
+        >>> evidence = regression_evidence(
+        ...     target=np.array([1.0, 2.0]), shadows=np.array([[1.0, 4.0], [3.0, 2.0]]),
+        ...     members=np.array([[True, False], [False, True]]), targets=np.array([1.0, 2.0]),
+        ... )
+        >>> evidence.shadow_loss, evidence.shadow_residual
+        (array([[0. , 0.5],
+               [0.5, 0. ]]), array([[ 0., -1.],
+               [-1.,  0.]]))
+    """
+    own, theirs = targets - target, targets - shadows
+    spread = max(outside_spread(theirs, members), _SMALLEST_SPREAD * float(targets.std()))
+    residual = np.concatenate([own[None], theirs])
+    loss = gaussian_losses(residual, spread=spread, log_variance=log_variances)
+    told = (
+        f"The model predicts real numbers: the loss is a Gaussian's negative log-likelihood with one standard "
+        f"deviation for all models, {spread:.4g}, the shadow models' error on records that they did not train on."
+        if log_variances is None
+        else "The models predict a mean and a variance: the loss is the Gaussian's negative log-likelihood."
+    )
+    return Evidence(
+        target_loss=loss[0],
+        shadow_loss=loss[1:],
+        shadow_members=members,
+        ids=ids,
+        target_residual=own / spread,
+        shadow_residual=theirs / spread,
+        notes=(told, *notes),
+    )
