@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from glasshouse import Evidence, InputError
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, LiRA, Stacked
+from glasshouse.attacks.stacking.features import usual_of
 from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
 from glasshouse.evidence import Mode
@@ -31,6 +33,11 @@ def calibration_error(scores: FloatArray, members: BoolArray) -> float:
             for at in np.unique(bins)
         )
     )
+
+
+def features_of(attack: Stacked, evidence: Evidence, panel: NDArray[np.intp]) -> FloatArray:
+    usual = usual_of(evidence, panel, mode=attack.mode)
+    return attack._rows(evidence, panel, usual, records=np.arange(evidence.records))
 
 
 @pytest.mark.parametrize("mode", ["online", "offline"])
@@ -93,12 +100,12 @@ def test_offline_in_models_of_a_record_do_not_enter_its_score() -> None:
     )
     learner = attack.fit_.fit.learner  # which one is best follows from all records together
     panel = attack.fit_.plan.panels[0]
-    rows = attack._rows(evidence.among(panel))
+    rows = features_of(attack, evidence, panel)
     again = quick("offline").tuned(changed).fit_
     assert again is not None
     before, after = (known.fit.log_odds(rows, learner=learner) for known in (attack.fit_, again))
     assert (before[fold] == after[fold]).all()
-    assert (attack._rows(changed.among(panel))[fold] == rows[fold]).all()
+    assert (features_of(attack, changed, panel)[fold] == rows[fold]).all()
 
 
 def test_the_prior_shifts_the_log_odds() -> None:
@@ -195,7 +202,7 @@ def test_without_members_to_find_the_target_is_scored_as_one_simulated_target_is
     known = quick().tuned(evidence).fit_
     assert known is not None
     assert known.clear == clear
-    panels = [known.fit.log_odds(quick()._rows(evidence.among(panel))) for panel in known.plan.panels]
+    panels = [known.fit.log_odds(features_of(quick(), evidence, panel)) for panel in known.plan.panels]
     expected = np.mean(panels, axis=0) if clear else panels[0]
     if known.part == 0:
         np.testing.assert_allclose(dataclasses.replace(quick(), fit_=known).log_odds(evidence), expected)

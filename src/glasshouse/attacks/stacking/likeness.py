@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from glasshouse.arrays import FloatArray
+from glasshouse.randomness import some_of
 
 __all__ = ["LARGEST_UNLIKENESS", "Likeness", "steadied", "unlike_warning"]
 
@@ -20,6 +21,7 @@ _WEIGHT = 0.75  # of simple attacks; values from 0.7 to 1 work equally well on t
 _FURTHEST = 1e6
 _LARGEST = 1e100  # a loss of 1e300 is finite, but its square is not
 _SHOWN = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+_MOST = 100_000  # answers: enough for all quantiles, and each would be copied several times
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
@@ -51,11 +53,13 @@ class Likeness:
     @classmethod
     def of(cls, answers: FloatArray, weights: FloatArray | None = None) -> Likeness:
         """From the answers [T, N] of T simulated targets, with weights [T, N]; all equal by default."""
-        parts = np.ones_like(answers) if weights is None else weights
+        parts = np.broadcast_to(1.0, answers.shape) if weights is None else weights
         figures = np.stack([_figures(row, part) for row, part in zip(answers, parts, strict=True)])
-        floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would make every target unlike
+        some = some_of(answers.size, _MOST, 0, "answers")
+        pooled, weighing = answers.reshape(-1)[some], parts[np.unravel_index(some, answers.shape)]
+        floor = 1e-3 * (1 + pooled.std())  # equal answers are possible; a spread of 0 would make every target unlike
         return cls(
-            quantiles=_quantiles(answers.ravel(), parts.ravel(), _LEVELS),
+            quantiles=_quantiles(pooled, weighing, _LEVELS),
             centre=figures.mean(axis=0),
             spread=np.maximum(figures.std(axis=0, ddof=1), floor),
         )
