@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,24 @@ def test_without_members_to_find_the_target_is_scored_as_one_simulated_target_is
     expected = np.mean(panels, axis=0) if clear else panels[0]
     if known.part == 0:
         np.testing.assert_allclose(dataclasses.replace(quick(), fit_=known).log_odds(evidence), expected)
+
+
+def test_memory_is_within_four_times_the_evidence() -> None:
+    evidence, _ = gaussian_evidence(records=50_000, models=8, shift=1.5, seed=0)
+    size = evidence.target_loss.nbytes + evidence.shadow_loss.nbytes + evidence.shadow_members.nbytes
+    few = Stacked(boosted=Boosted(rounds=2, examples=24_000), linear=Linear(examples=12_000), jobs=1)
+    few.score(gaussian_evidence(records=100, models=4, shift=1.5, seed=0)[0])  # what is imported on the way
+    tracemalloc.start()
+    try:
+        few.score(evidence)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * size
+
+
+def test_jobs_change_no_bit() -> None:
+    evidence, _ = gaussian_evidence(records=9000, models=6, shift=1.5, seed=0)  # more than one block
+    few = Stacked(boosted=Boosted(rounds=5, examples=5000), linear=Linear(examples=5000))
+    one, many = (dataclasses.replace(few, jobs=jobs).score(evidence) for jobs in (1, 8))
+    assert (one == many).all()

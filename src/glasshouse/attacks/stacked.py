@@ -199,8 +199,9 @@ class Stacked(StackedParameters, Attack):
         return self._likeness(evidence, known.plan).unlikeness(loss_to_margin(evidence.target_loss))
 
     def _likeness(self, evidence: Evidence, plan: TargetPlan) -> Likeness:
-        weights = prior_weights(evidence.shadow_members[plan.targets], self.prior)
-        return Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets]), weights)
+        margins = (loss_to_margin(evidence.shadow_loss[k]) for k in plan.targets.tolist())
+        weights = (prior_weights(evidence.shadow_members[k], self.prior) for k in plan.targets.tolist())
+        return Likeness.of(margins, weights)
 
     def warning(self, evidence: Evidence) -> str:
         """A warning if the target is unlike all simulated targets."""

@@ -133,7 +133,9 @@ def test_every_fit_is_reported(jobs: int) -> None:
     rows, members = examples(records=60)
     folds = np.arange(60) % 3
     reported: list[int] = []
-    cross_fit(kept(rows), members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0, jobs=jobs, done=reported.append)
+    cross_fit(
+        kept(rows), members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0, jobs=jobs, done=reported.append
+    )
     assert reported == [1] * count_fits(GROUPS, folds, list(LEARNERS)) == [1] * 12
 
 

@@ -149,8 +149,8 @@ def _filled_sides(known: dict[str, Moments], members: BoolArray, shift: float) -
         return known
     outside, inside = known["outside"], known["inside"]
     return {
-        "outside": _filled(outside, ~members.all(axis=0), inside.mean - shift),
-        "inside": _filled(inside, members.any(axis=0), outside.mean + shift),
+        "outside": _filled(outside, np.asarray(~members.all(axis=0)), inside.mean - shift),
+        "inside": _filled(inside, np.asarray(members.any(axis=0)), outside.mean + shift),
     }
 
 

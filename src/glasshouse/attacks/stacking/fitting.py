@@ -142,8 +142,7 @@ def cross_fit(
             row[:] = _mean(row, *rest)  # in place: they are as large as the losses
     return CrossFit(
         predictors={
-            name: tuple(tuple(found[fold, group][name] for group in each) for fold in range(count))
-            for name in learners
+            name: tuple(tuple(found[fold, group][name] for group in each) for fold in range(count)) for name in learners
         },
         folds=folds,
         held_out=next(iter(held_out.values())) if best == ALL else held_out[best],

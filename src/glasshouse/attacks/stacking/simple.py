@@ -15,7 +15,7 @@ from glasshouse.randomness import some_of
 
 __all__ = ["Calibrated", "clearly_finds", "log_losses", "part_of_simple", "power_at_low_rates"]
 
-_MOST = 200_000  # scores: two numbers are known well from these, and the regression makes eight copies
+_MOST = 100_000  # scores: two numbers are known well from these, and the regression makes eight copies
 _LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none
 _CLEARLY = 5.0  # standard errors
 _RATES = np.array([0.001, 0.003, 0.01, 0.03])
