@@ -97,7 +97,7 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     # fewer examples than on graphs: records have fewer features, and the rows of a fit are most of the memory
     boosted: Boosted = field(default_factory=lambda: Boosted(examples=60_000))
