@@ -1,6 +1,6 @@
 """Memory and time of `stacked` on records, beside the evidence itself. Writes stacked_records.md beside itself.
 
-Run: python benchmarks/stacked_records.py [--records 100000] [--models 8]. Each row is a process of its own. Memory is
+Run: python benchmarks/stacked_records.py [--records 100000] [--models 8] [--modes online offline]. Each row is a process of its own. Memory is
 what is allocated at once beyond the evidence, by tracemalloc, which takes time: seconds are measured without it.
 """
 
@@ -55,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--models", type=int, default=8)
+    parser.add_argument("--modes", nargs="+", choices=["online", "offline"], default=["online"])
     parser.add_argument("--one", nargs=2, metavar=("MODE", "JOBS"), help="one row, as JSON")
     options = parser.parse_args()
     if options.one:
@@ -69,7 +70,7 @@ def main() -> None:
         "| mode | jobs | seconds | processor | evidence, MB | beyond it, MB | times the evidence |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for mode in ("online", "offline"):
+    for mode in options.modes:
         for jobs in (1, 2):
             given = ["--records", str(options.records), "--models", str(options.models), "--one", mode, str(jobs)]
             done = subprocess.run([sys.executable, __file__, *given], capture_output=True, text=True, check=True)
