@@ -1,7 +1,8 @@
 """Memory and time of `stacked` on records, beside the evidence itself. Writes stacked_records.md beside itself.
 
-Run: python benchmarks/stacked_records.py [--records 100000] [--models 8] [--modes online offline]. Each row is a process of its own. Memory is
-what is allocated at once beyond the evidence, by tracemalloc, which takes time: seconds are measured without it.
+Run: python benchmarks/stacked_records.py [--records 100000] [--models 8] [--modes online offline]. Each row is a
+process of its own. Memory is what is allocated at once beyond the evidence, by tracemalloc, which takes time: seconds
+are measured without it.
 """
 
 from __future__ import annotations
