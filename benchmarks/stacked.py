@@ -53,7 +53,8 @@ class LinearBefore(Linear):
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]."""
 
-        def solved(columns: FloatArray, members: BoolArray, *, strength: float) -> FloatArray:
+        def solved(scaled: FloatArray, members: BoolArray, *, strength: float) -> FloatArray:
+            columns = np.concatenate([scaled, scaled**2], axis=1)
             fitted = LogisticRegression(C=strength, max_iter=2000).fit(columns, members)
             return np.append(fitted.coef_[0], fitted.intercept_)
 
@@ -100,7 +101,9 @@ def _fit_before(
     seed: int,
     jobs: int,
 ) -> CrossFit:
-    found = cross_fit(rows, members, groups=groups, folds=folds, learners=learners, seed=seed, jobs=jobs)
+    found = cross_fit(
+        lambda *at: rows[at], members, groups=groups, folds=folds, learners=learners, seed=seed, jobs=jobs
+    )
     whole: dict[str, tuple[tuple[Predictor, ...], ...]] = {}
     with threadpool_limits(1, user_api="blas"):
         for name, learner in learners.items():

@@ -101,10 +101,13 @@ def loss_to_margin(loss: FloatArray) -> FloatArray:
         >>> loss_to_margin(np.array([np.log(2.0), 3.72007598e-44])).round(6) + 0.0
         array([  0., 100.])
     """
-    with np.errstate(over="ignore", divide="ignore"):
-        # expm1 overflows above 709, where log(expm1(loss)) and loss are the same number
-        margin = np.where(loss > 700.0, -loss, -np.log(np.expm1(np.minimum(loss, 700.0))))
-    return np.clip(margin, _SMALLEST_MARGIN, _LARGEST_MARGIN)
+    # expm1 overflows above 709, where log(expm1(loss)) and loss are the same number
+    margin = np.asarray(np.minimum(loss, 700.0))
+    with np.errstate(divide="ignore"):
+        for step in (np.expm1, np.log, np.negative):  # in place: losses of a whole pool are large
+            step(margin, out=margin)
+    np.negative(loss, out=margin, where=np.asarray(loss > 700.0))
+    return np.clip(margin, _SMALLEST_MARGIN, _LARGEST_MARGIN, out=margin)
 
 
 def margin_to_loss(margin: FloatArray) -> FloatArray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["generator", "seed_for"]
+__all__ = ["generator", "seed_for", "some_of"]
 
 
 def seed_for(seed: int, *purpose: str | int) -> int:
@@ -28,3 +29,16 @@ def generator(seed: int, *purpose: str | int) -> np.random.Generator:
         np.True_
     """
     return np.random.default_rng(seed_for(seed, *purpose))
+
+
+def some_of(count: int, most: int, seed: int, *purpose: str | int) -> NDArray[np.intp]:
+    """Positions in ``range(count)``, in order: all of them, or so many drawn at random for a named purpose.
+
+    Example:
+        >>> some_of(3, 10, 0, "rows"), len(set(some_of(100, 10, 0, "rows").tolist()))
+        (array([0, 1, 2]), 10)
+    """
+    if count <= most:
+        return np.arange(count)
+    # sorted: rows that lie together in memory are read faster
+    return np.sort(generator(seed, *purpose).choice(count, most, replace=False, shuffle=False))

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from glasshouse import Evidence, InputError
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, LiRA, Stacked
+from glasshouse.attacks.stacking.features import usual_of
 from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
 from glasshouse.evidence import Mode
@@ -31,6 +34,11 @@ def calibration_error(scores: FloatArray, members: BoolArray) -> float:
             for at in np.unique(bins)
         )
     )
+
+
+def features_of(attack: Stacked, evidence: Evidence, panel: NDArray[np.intp]) -> FloatArray:
+    usual = usual_of(evidence, panel, mode=attack.mode)
+    return attack._rows(evidence, panel, usual, records=np.arange(evidence.records))
 
 
 @pytest.mark.parametrize("mode", ["online", "offline"])
@@ -93,12 +101,12 @@ def test_offline_in_models_of_a_record_do_not_enter_its_score() -> None:
     )
     learner = attack.fit_.fit.learner  # which one is best follows from all records together
     panel = attack.fit_.plan.panels[0]
-    rows = attack._rows(evidence.among(panel))
+    rows = features_of(attack, evidence, panel)
     again = quick("offline").tuned(changed).fit_
     assert again is not None
     before, after = (known.fit.log_odds(rows, learner=learner) for known in (attack.fit_, again))
     assert (before[fold] == after[fold]).all()
-    assert (attack._rows(changed.among(panel))[fold] == rows[fold]).all()
+    assert (features_of(attack, changed, panel)[fold] == rows[fold]).all()
 
 
 def test_the_prior_shifts_the_log_odds() -> None:
@@ -195,7 +203,28 @@ def test_without_members_to_find_the_target_is_scored_as_one_simulated_target_is
     known = quick().tuned(evidence).fit_
     assert known is not None
     assert known.clear == clear
-    panels = [known.fit.log_odds(quick()._rows(evidence.among(panel))) for panel in known.plan.panels]
+    panels = [known.fit.log_odds(features_of(quick(), evidence, panel)) for panel in known.plan.panels]
     expected = np.mean(panels, axis=0) if clear else panels[0]
     if known.part == 0:
         np.testing.assert_allclose(dataclasses.replace(quick(), fit_=known).log_odds(evidence), expected)
+
+
+def test_memory_is_within_four_times_the_evidence() -> None:
+    evidence, _ = gaussian_evidence(records=50_000, models=8, shift=1.5, seed=0)
+    size = evidence.target_loss.nbytes + evidence.shadow_loss.nbytes + evidence.shadow_members.nbytes
+    few = Stacked(boosted=Boosted(rounds=2, examples=24_000), linear=Linear(examples=12_000), jobs=1)
+    few.score(gaussian_evidence(records=100, models=4, shift=1.5, seed=0)[0])  # what is imported on the way
+    tracemalloc.start()
+    try:
+        few.score(evidence)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * size
+
+
+def test_jobs_change_no_bit() -> None:
+    evidence, _ = gaussian_evidence(records=9000, models=6, shift=1.5, seed=0)  # more than one block
+    few = Stacked(boosted=Boosted(rounds=5, examples=5000), linear=Linear(examples=5000))
+    one, many = (dataclasses.replace(few, jobs=jobs).score(evidence) for jobs in (1, 8))
+    assert (one == many).all()

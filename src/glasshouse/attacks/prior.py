@@ -52,7 +52,9 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike) -> FloatArray:
     """
     values = _for_records(prior, members.shape[-1])
     share = members.mean(axis=-1, keepdims=True)
-    return np.asarray(np.where(members, values, 1 - values) / np.where(members, share, 1 - share))
+    weights = np.where(members, values, 1 - values)
+    weights /= np.where(members, share, 1 - share)
+    return weights
 
 
 def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
@@ -16,8 +17,9 @@ from glasshouse.attacks.base import BASE
 from glasshouse.attacks.prior import learned_posterior, prior_weights, with_prior
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.stacking.features import record_features
+from glasshouse.attacks.stacking.features import Usual, record_features, usual_of
 from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
+from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.attacks.stacking.plan import ENOUGH, TargetPlan, plan_targets
@@ -29,6 +31,8 @@ from glasshouse.progress import open_bar
 
 __all__ = ["Stacked", "StackedFit"]
 
+_BLOCK = 1 << 13  # records that are handled at once
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StackedFit:
@@ -37,12 +41,11 @@ class StackedFit:
     Args:
         parameters: those parameters of the attack that affect the learning.
         plan: the simulated targets.
-        fit: the posterior.
+        fit: the posterior; its held-out log-odds have BASE's part in them.
         share: share of members among simulated targets.
         base: BASE, tuned to the pool.
         line: turns BASE's scores into log-odds.
         part: BASE's part in the log-odds: 0, 1/2 or 1.
-        held_out: [T, N] log-odds of the simulated targets, learned without them.
         clear: whether members of held-out simulated targets are clearly found.
     """
 
@@ -53,7 +56,6 @@ class StackedFit:
     base: BASE
     line: Calibrated
     part: float
-    held_out: FloatArray
     clear: bool
 
 
@@ -84,6 +86,9 @@ class Stacked(StackedParameters, Attack):
         seed: of every random choice.
         jobs: number of fits that run in parallel; by default -1, one per core. Scores do not depend on it.
 
+    Memory: three to four times the evidence for 100 000 records and 8 shadow models on two cores; each further fit that
+    runs at the same time takes about 12 MB more (`benchmarks/stacked_records.md`).
+
     Example:
         >>> rng = np.random.default_rng(0)
         >>> members = np.concatenate([half := rng.random((3, 200)) < 0.5, ~half])  # [6, 200]
@@ -95,8 +100,11 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
+    # fewer examples than on graphs: records have fewer features, and the rows of a fit are most of the memory
+    boosted: Boosted = field(default_factory=lambda: Boosted(examples=60_000))
+    linear: Linear = field(default_factory=lambda: Linear(examples=30_000))
     fit_: StackedFit | None = field(default=None, repr=False, compare=False)
 
     def score(self, evidence: Evidence) -> FloatArray:
@@ -127,14 +135,12 @@ class Stacked(StackedParameters, Attack):
             return self
         plan = plan_targets(evidence.shadow_members, targets=self.targets, seed=self.seed, enough=ENOUGH)
         members = evidence.shadow_members[plan.targets]
-        base = BASE(mode=self.mode).tuned(evidence)
-        plain, rows = np.empty(members.shape), None
-        for number, target in enumerate(_simulated(evidence, plan)):
-            features = self._rows(target)
-            if rows is None:
-                rows = np.empty((len(members), *features.shape), dtype=np.float32)  # [T, N, F], most of the memory
-            rows[number], plain[number] = features, base.log_odds(target)
-        assert rows is not None  # noqa: S101 (for the type checker: a plan has targets)
+        usual = [usual_of(evidence, references, mode=self.mode) for references in plan.references]
+
+        def rows(number: int, records: NDArray[np.intp]) -> NDArray[Any]:
+            references = plan.references[number]
+            return self._rows(evidence, references, usual[number], model=int(plan.targets[number]), records=records)
+
         folds, learners = self._fold_of(evidence.records), self._learners
         total = count_fits(plan.groups, folds, list(learners))
         with open_bar(total=total, label="Learning from simulated targets", unit="fits") as done:
@@ -148,9 +154,18 @@ class Stacked(StackedParameters, Attack):
                 jobs=self.jobs,
                 done=done,
             )
+        base = BASE(mode=self.mode).tuned(evidence)
+        plain = np.empty(members.shape)
+        for odds, k, references in zip(plain, plan.targets.tolist(), plan.references, strict=True):
+            for records in _blocks(evidence):
+                odds[records] = base.log_odds(evidence.among(references, model=k, records=records))
         line = Calibrated.to(plain, members)
-        plain = line.log_odds(plain)
+        for odds in plain:
+            odds[:] = line.log_odds(odds)
         part = part_of_simple(fit.held_out, plain, members)
+        clear = clearly_finds(fit.held_out, members)
+        for odds, simple in zip(fit.held_out, plain, strict=True):  # in place: each is as large as the losses
+            odds[:] = (1 - part) * odds + part * simple
         known = StackedFit(
             parameters=self._parameters,
             plan=plan,
@@ -159,8 +174,7 @@ class Stacked(StackedParameters, Attack):
             base=base,
             line=line,
             part=part,
-            held_out=(1 - part) * fit.held_out + part * plain,
-            clear=clearly_finds(fit.held_out, members),
+            clear=clear,
         )
         return dataclasses.replace(self, fit_=known)
 
@@ -170,7 +184,10 @@ class Stacked(StackedParameters, Attack):
         panels = known.plan.panels if known.clear else known.plan.panels[:1]
         found = np.zeros(evidence.records)
         for panel in panels:
-            found += known.fit.log_odds(self._rows(evidence.among(panel)), learner=learner)
+            usual = usual_of(evidence, panel, mode=self.mode)
+            for records in _blocks(evidence):
+                rows = self._rows(evidence, panel, usual, records=records)
+                found[records] += known.fit.log_odds(rows, learner=learner, records=records)
         return found / len(panels)
 
     def unlikeness(self, evidence: Evidence) -> float:
@@ -185,8 +202,9 @@ class Stacked(StackedParameters, Attack):
         return self._likeness(evidence, known.plan).unlikeness(loss_to_margin(evidence.target_loss))
 
     def _likeness(self, evidence: Evidence, plan: TargetPlan) -> Likeness:
-        weights = prior_weights(evidence.shadow_members[plan.targets], self.prior)
-        return Likeness.of(loss_to_margin(evidence.shadow_loss[plan.targets]), weights)
+        margins = (loss_to_margin(evidence.shadow_loss[k]) for k in plan.targets.tolist())
+        weights = (prior_weights(evidence.shadow_members[k], self.prior) for k in plan.targets.tolist())
+        return Likeness.of(margins, weights)
 
     def warning(self, evidence: Evidence) -> str:
         """A warning if the target is unlike all simulated targets."""
@@ -196,7 +214,7 @@ class Stacked(StackedParameters, Attack):
         """Scores [N] of each simulated target by what was learned without it and its complement, and its members."""
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101
-        for k, odds in zip(known.plan.targets, known.held_out, strict=True):
+        for k, odds in zip(known.plan.targets, known.fit.held_out, strict=True):
             yield self._scores(odds, known.share), evidence.shadow_members[k]
 
     def queries(self, evidence: Evidence) -> QueryCount:
@@ -204,15 +222,28 @@ class Stacked(StackedParameters, Attack):
         each = super().queries(evidence).per_record
         return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
 
-    def _rows(self, evidence: Evidence) -> NDArray[Any]:
-        """Features of every record, [N, F], in single precision: those of all simulated targets are kept at once."""
-        columns = list(record_features(evidence, mode=self.mode).values())
-        if evidence.labels is not None:
-            columns.append(evidence.labels.astype(np.float64))
+    def _rows(
+        self,
+        evidence: Evidence,
+        references: NDArray[np.intp],
+        usual: Usual,
+        *,
+        model: int | None = None,
+        records: NDArray[np.intp],
+    ) -> NDArray[Any]:
+        """Features [R, F] of some records about the target, or about a shadow model in its place.
+
+        They are computed when they are needed: those of all simulated targets are several times as large as the
+        evidence. In single precision, which is enough for them.
+        """
+        part = evidence.among(references, model=model, records=records)
+        columns = list(record_features(part, mode=self.mode, usual=usual).values())
+        if part.labels is not None:
+            columns.append(part.labels.astype(np.float64))
         return np.stack(columns, axis=1, dtype=np.float32, casting="same_kind")
 
 
-def _simulated(evidence: Evidence, plan: TargetPlan) -> Iterator[Evidence]:
-    """The evidence about each simulated target, one at a time: all of them together would take much memory."""
-    for k, references in zip(plan.targets.tolist(), plan.references, strict=True):
-        yield evidence.among(references, model=k)
+def _blocks(evidence: Evidence) -> Iterator[NDArray[np.intp]]:
+    """Positions of some records after another: features and references of all take much memory."""
+    for block in gen_batches(evidence.records, _BLOCK):
+        yield np.arange(block.start, block.stop)

@@ -189,19 +189,26 @@ class Evidence:
         for k in range(self.models):
             yield SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
 
-    def among(self, rows: NDArray[np.intp], *, model: int | None = None) -> Evidence:
+    def among(
+        self, rows: NDArray[np.intp], *, model: int | None = None, records: NDArray[np.intp] | None = None
+    ) -> Evidence:
         """The evidence about the target, or about a shadow model in its place, with some of the models as references.
 
         Args:
             rows: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
             model: the row of the pool that plays the target; None for the target.
+            records: positions of the records that are wanted; all by default.
 
         Example:
             >>> members = [[1, 0], [0, 1], [1, 0]]
             >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=[[1, 2], [3, 4], [5, 6]], shadow_members=members)
             >>> evidence.among(np.array([[0, 2]]), model=1).shadow_loss
             array([[1., 6.]])
+            >>> evidence.among(np.array([[0], [2]]), records=np.array([1])).shadow_loss.ravel()
+            array([2., 6.])
         """
+        if records is not None:
+            return self._about(records).among(rows if rows.shape[1] == 1 else rows[:, records], model=model)
         logits, residuals = self.shadow_logits, self.shadow_residual
         # the same rows for all records are copied row by row, which is much faster than entry by entry
         at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(self.records))
@@ -214,6 +221,14 @@ class Evidence:
             target_residual=self.target_residual if model is None or residuals is None else residuals[model],
             shadow_residual=None if residuals is None else residuals[at],
             notes=(),
+        )
+
+    def _about(self, records: NDArray[np.intp]) -> Evidence:
+        """The same evidence about some of the records only."""
+        held = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        # `take` keeps the order in memory, on which the last bits of sums depend
+        return self._part(
+            **{name: value.take(records, axis=int(name.startswith("shadow"))) for name, value in held.items()}
         )
 
     def _part(self, **changed: Any) -> Evidence:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import BASE, BaVarIA, LiRA
-from glasshouse.attacks.stacking.features import record_features
+from glasshouse.attacks.stacking.features import record_features, usual_of
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import margin_to_loss
@@ -51,3 +51,20 @@ def test_a_single_model_per_side_has_no_spread_and_is_not_an_error() -> None:
     evidence = Evidence(target_loss=[1.0], shadow_loss=[[0.5], [2.0]], shadow_members=[[True], [False]])
     found = record_features(evidence, mode="online")
     assert all(np.isfinite(value).all() for value in found.values())
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
+@pytest.mark.parametrize("each", [False, True])
+def test_features_of_some_records_are_those_of_all(mode: Mode, each: bool) -> None:
+    """Bit for bit: the twin computes the features of all records, and looks some of them up."""
+    evidence, _ = gaussian_evidence(records=9000, models=8, shift=1.0, seed=0)  # more than one block
+    random = np.random.default_rng(0)
+    alike = np.array([0, 1, 4, 5, 6, 7])[:, None]
+    references = alike[random.permuted(np.tile(np.arange(6), (9000, 1)), axis=1).T, 0] if each else alike
+    usual = usual_of(evidence, references, mode=mode)
+    records = random.permutation(9000)[:700]
+    for model in (None, 2):
+        whole = record_features(evidence.among(references, model=model), mode=mode)
+        some = record_features(evidence.among(references, model=model, records=records), mode=mode, usual=usual)
+        assert list(some) == list(whole)
+        assert all((some[name] == whole[name][records]).all() for name in whole)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.stacking.fitting import ALL, count_fits, cross_fit
+from glasshouse.attacks.stacking.fitting import ALL, Rows, count_fits, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
 from glasshouse.randomness import seed_for
 
@@ -23,6 +23,11 @@ def examples(seed: int = 0, records: int = 300) -> tuple[FloatArray, BoolArray]:
     return random.normal(size=(4, records, 3)) + members[:, :, None], members
 
 
+def kept(rows: FloatArray) -> Rows:
+    """Rows [T, N, F] by target and records."""
+    return lambda target, records: rows[target, records]
+
+
 def test_a_record_of_a_fold_is_judged_by_other_folds_only() -> None:
     """Change all that simulated targets say of fold 1 and who trained on it: its judgement stays, bit by bit."""
     rows, members = examples()
@@ -30,8 +35,8 @@ def test_a_record_of_a_fold_is_judged_by_other_folds_only() -> None:
     changed, others = rows.copy(), members.copy()
     changed[:, folds == 1], others[:, folds == 1] = 99.0, ~members[:, folds == 1]
     new = np.random.default_rng(1).normal(size=(300, 3))
-    first = cross_fit(rows, members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0)
-    second = cross_fit(changed, others, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0)
+    first = cross_fit(kept(rows), members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0)
+    second = cross_fit(kept(changed), others, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0)
     for learner in (*LEARNERS, ALL):
         one, other = (fit.log_odds(new, learner=learner) for fit in (first, second))
         assert (one[folds == 1] == other[folds == 1]).all()
@@ -44,7 +49,7 @@ def test_held_out_targets_are_judged_without_their_group() -> None:
     turned = members.copy()
     turned[:2] = ~turned[:2]
     first, second = (
-        cross_fit(rows, who, groups=GROUPS, folds=folds, learners={"linear": Linear()}, seed=0)
+        cross_fit(kept(rows), who, groups=GROUPS, folds=folds, learners={"linear": Linear()}, seed=0)
         for who in (members, turned)
     )
     assert (first.held_out[:2] == second.held_out[:2]).all()
@@ -54,7 +59,7 @@ def test_held_out_targets_are_judged_without_their_group() -> None:
 def test_threads_and_repetition_change_no_bit() -> None:
     rows, members = examples()
     fits = [
-        cross_fit(rows, members, groups=GROUPS, folds=np.arange(300) % 2, learners=LEARNERS, seed=0, jobs=jobs)
+        cross_fit(kept(rows), members, groups=GROUPS, folds=np.arange(300) % 2, learners=LEARNERS, seed=0, jobs=jobs)
         for jobs in (1, 2)
     ]
     assert (fits[0].held_out == fits[1].held_out).all()
@@ -63,7 +68,7 @@ def test_threads_and_repetition_change_no_bit() -> None:
 
 def test_the_learner_with_the_smallest_loss_is_taken() -> None:
     rows, members = examples(records=60)  # far too few for trees
-    fit = cross_fit(rows, members, groups=GROUPS, folds=np.zeros(60, dtype=int), learners=LEARNERS, seed=0)
+    fit = cross_fit(kept(rows), members, groups=GROUPS, folds=np.zeros(60, dtype=int), learners=LEARNERS, seed=0)
     assert fit.learner == "linear"
     assert fit.log_loss["linear"] == min(fit.log_loss.values())
 
@@ -71,7 +76,7 @@ def test_the_learner_with_the_smallest_loss_is_taken() -> None:
 def test_boosting_is_taken_where_a_line_sees_nothing() -> None:
     rows, _ = examples(records=2000)
     members = rows[:, :, 0] * rows[:, :, 1] > 0
-    fit = cross_fit(rows, members, groups=GROUPS, folds=np.zeros(2000, dtype=int), learners=LEARNERS, seed=0)
+    fit = cross_fit(kept(rows), members, groups=GROUPS, folds=np.zeros(2000, dtype=int), learners=LEARNERS, seed=0)
     assert fit.learner == "boosted"
 
 
@@ -81,7 +86,7 @@ def test_fits_are_those_of_a_plain_loop(count: int) -> None:
     rows, members = examples()
     folds = np.arange(300) % count
     new = np.random.default_rng(1).normal(size=(300, 3))
-    fit = cross_fit(rows, members, groups=GROUPS, folds=folds, learners={"linear": Linear()}, seed=7, jobs=2)
+    fit = cross_fit(kept(rows), members, groups=GROUPS, folds=folds, learners={"linear": Linear()}, seed=7, jobs=2)
     held_out, judged = np.empty((4, 300)), np.empty(300)
     for fold in range(count):
         odds = []
@@ -102,6 +107,7 @@ class Watched:
     """A learner that keeps what it was given."""
 
     examples: int
+    dtype: type | None = None
     given: list[FloatArray] = field(default_factory=list)
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
@@ -113,7 +119,7 @@ def test_at_most_so_many_examples_are_learned_from_and_none_twice() -> None:
     _, members = examples()
     rows = np.arange(4 * 300, dtype=float).reshape(4, 300, 1)  # each row is its own number
     learner = Watched(examples=100)
-    cross_fit(rows, members, groups=GROUPS, folds=np.arange(300) % 2, learners={"one": learner}, seed=0)
+    cross_fit(kept(rows), members, groups=GROUPS, folds=np.arange(300) % 2, learners={"one": learner}, seed=0)
     for number, given in enumerate(learner.given):  # fold by fold, and in it group by group
         assert len(np.unique(given)) == len(given) == 100
         target, record = np.divmod(given[:, 0].astype(int), 300)
@@ -127,7 +133,9 @@ def test_every_fit_is_reported(jobs: int) -> None:
     rows, members = examples(records=60)
     folds = np.arange(60) % 3
     reported: list[int] = []
-    cross_fit(rows, members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0, jobs=jobs, done=reported.append)
+    cross_fit(
+        kept(rows), members, groups=GROUPS, folds=folds, learners=LEARNERS, seed=0, jobs=jobs, done=reported.append
+    )
     assert reported == [1] * count_fits(GROUPS, folds, list(LEARNERS)) == [1] * 12
 
 
@@ -145,7 +153,7 @@ def test_a_user_who_stops_it_does_not_wait_for_the_fits() -> None:
     try:
         with pytest.raises(KeyboardInterrupt):
             cross_fit(
-                rows,
+                kept(rows),
                 members,
                 groups=GROUPS,
                 folds=np.zeros(60, dtype=int),

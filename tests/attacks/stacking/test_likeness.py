@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse.attacks.prior import prior_weights
+from glasshouse.attacks.stacking import likeness
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied
 
 
@@ -74,3 +75,15 @@ def test_a_mixture_with_other_shares_is_matched_to_that_mixture() -> None:
     assert like.unlikeness(target) < LARGEST_UNLIKENESS < Likeness.of(answers).unlikeness(target)
     matched = like.matched(2 * target + 3)
     assert np.quantile(matched - target, [0.05, 0.95]) == pytest.approx([0, 0], abs=0.25)
+
+
+def test_many_answers_are_matched_by_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = np.random.default_rng(0).normal(size=(4, 3000))
+    weights = np.random.default_rng(1).uniform(0.5, 1.5, size=(4, 3000))
+    all_of_them = Likeness.of(answers, weights)
+    monkeypatch.setattr(likeness, "_MOST", 1000)
+    some = Likeness.of(answers, weights)
+    assert (some.centre == all_of_them.centre).all()
+    middle = slice(200, 1800)
+    assert some.quantiles[middle] == pytest.approx(all_of_them.quantiles[middle], abs=0.12)
+    assert (some.quantiles != all_of_them.quantiles).any()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.stacking import simple
 from glasshouse.attacks.stacking.simple import Calibrated, log_losses, part_of_simple, power_at_low_rates
 from tests.strategies import scores_and_members
 
@@ -97,3 +98,14 @@ def test_a_simple_attack_that_tells_nothing_has_no_part() -> None:
     members = random.random((4, 400)) < 0.5
     coin = 0.01 * random.normal(size=members.shape)
     assert part_of_simple(coin, coin, members) == 0.0
+
+
+def test_a_line_through_a_part_of_many_scores_is_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    scores = random.normal(size=(4, 20_000))
+    members = random.random(scores.shape) < 1 / (1 + np.exp(-2 * scores - 1))
+    whole = Calibrated.to(scores, members)
+    monkeypatch.setattr(simple, "_MOST", 20_000)
+    some = Calibrated.to(scores, members)
+    assert (some.slope, some.offset) == pytest.approx((whole.slope, whole.offset), abs=0.1)
+    assert some != whole

@@ -2,24 +2,69 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
+from sklearn.utils import gen_batches
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.bavaria import fit_variance_prior
+from glasshouse.attacks.bavaria import VariancePrior, fit_variance_prior
 from glasshouse.attacks.sides import Moments, moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import log_mean_exp, loss_to_margin
 
-__all__ = ["Features", "record_features"]
+__all__ = ["Features", "Usual", "record_features", "usual_of"]
 
 Features = dict[str, FloatArray]
+_BLOCK = 1 << 13  # records that are handled at once
 _LARGEST = 1e15  # a loss of 1e300 is finite, but its square is not, and learners square, in single precision
 _SMALLEST_VARIANCE = 1e-6  # equal margins are possible; certainty is not
 
 
-def record_features(evidence: Evidence, *, mode: Mode) -> Features:
+class Usual(NamedTuple):
+    """What the features of a single record need to know of all records: a few numbers.
+
+    Args:
+        shift: from the mean margin of out-models to that of in-models; 0 offline.
+        variances: of a side, by its name: one variance for all records.
+        priors: of a side: the prior of a record's own variance; None if no record has two models there.
+    """
+
+    shift: float
+    variances: dict[str, float]
+    priors: dict[str, VariancePrior | None]
+
+
+def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) -> Usual:
+    """The numbers that all records of a pool share, without a copy of the pool.
+
+    Args:
+        evidence: the pool; the target's losses are not looked at.
+        references: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
+        mode: ``"online"`` or ``"offline"``.
+
+    Example:
+        >>> evidence = Evidence(target_loss=[0.1], shadow_loss=[[0.2], [1.0]], shadow_members=[[True], [False]])
+        >>> usual_of(evidence, np.array([[0], [1]]), mode="online").priors
+        {'outside': None, 'inside': None}
+    """
+    columns = slice(None) if references.shape[1] == 1 else np.arange(evidence.records)
+    members = evidence.shadow_members[references[:, 0] if references.shape[1] == 1 else references, columns]
+    _check(members, mode)
+    known: dict[str, Moments] = {}
+    for block in gen_batches(evidence.records, _BLOCK):
+        part = evidence.among(references, records=np.arange(block.start, block.stop))
+        for name, side in _known_sides(part, mode).items():
+            whole = known.setdefault(name, Moments(*np.empty((3, evidence.records))))
+            for values, some in zip(whole, side, strict=True):
+                values[block] = some
+    return _usual(known, members)
+
+
+def record_features(evidence: Evidence, *, mode: Mode, usual: Usual | None = None) -> Features:
     """Log-confidence, margin, and how both compare with the shadow models', by name, [N] each.
 
     They are: BASE's log-odds; the mean margin of out-models, the distance to it in units of one spread for all records
@@ -32,6 +77,7 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     Args:
         evidence: losses of a target and of the shadow models that it is compared with.
         mode: ``"online"`` or ``"offline"``.
+        usual: what all records share, where the evidence is about some of them only.
 
     Example:
         >>> evidence = Evidence(target_loss=[0.1], shadow_loss=[[0.2], [1.0]], shadow_members=[[True], [False]])
@@ -39,7 +85,10 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
         ['confidence', 'margin', 'base', 'outside', 'from_outside', 'own_from_outside', 'spread_outside']
     """
     target, shadows, members = evidence.target_loss, evidence.shadow_loss, evidence.shadow_members
-    sides = _sides(loss_to_margin(shadows), members, mode)
+    if usual is None:
+        _check(members, mode)
+    known = _known_sides(evidence, mode)
+    usual = usual or _usual(known, members)
     margin = loss_to_margin(target)
     asked = None if mode == "online" else ~members
     found: Features = {
@@ -48,8 +97,8 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
         "base": -target - log_mean_exp(-shadows, where=asked),
     }
     densities = []
-    for name, side in sides.items():
-        pooled, (freedom, own) = _pooled(side), _own(side)
+    for name, side in _filled_sides(known, members, usual.shift).items():
+        pooled, (freedom, own) = np.asarray(usual.variances[name]), _own(side, usual.priors[name])
         scale = np.sqrt(own * (1 + 1 / side.models))
         found[name] = side.mean
         found[f"from_{name}"] = (margin - side.mean) / np.sqrt(pooled)
@@ -62,46 +111,70 @@ def record_features(evidence: Evidence, *, mode: Mode) -> Features:
     return {name: np.clip(values, -_LARGEST, _LARGEST) for name, values in found.items()}
 
 
-def _sides(margins: FloatArray, members: BoolArray, mode: Mode) -> dict[str, Moments]:
-    """Moments of the out-models and, online, of the in-models of every record."""
-    inside = np.asarray(members.any(axis=0))  # [N] which records have such models
-    outside = np.asarray((~members).any(axis=0))
-    both = inside & outside
-    if not (both.any() if mode == "online" else outside.all()):
+def _check(members: BoolArray, mode: Mode) -> None:
+    """Refuse references of whom too many lie on one side."""
+    inside, outside = members.any(axis=0), ~members.all(axis=0)  # [N] which records have such models
+    if not ((inside & outside).any() if mode == "online" else outside.all()):
         has = "no record has in-models and out-models" if mode == "online" else "not every record has out-models"
         raise InputError(
             f"shadow_members: among the references of some simulated target {has}. Train "
             f"more shadow models, or use a share (fraction) nearer to 0.5."
         )
+
+
+def _usual(known: dict[str, Moments], members: BoolArray) -> Usual:
+    shift = 0.0
+    if "inside" in known:
+        both = members.any(axis=0) & ~members.all(axis=0)
+        shift = float((known["inside"].mean - known["outside"].mean)[both].mean())
+    sides = _filled_sides(known, members, shift)
+    priors = {name: fit_variance_prior(side) if (side.models > 1).any() else None for name, side in sides.items()}
+    return Usual(shift, {name: _pooled(side) for name, side in sides.items()}, priors)
+
+
+def _known_sides(evidence: Evidence, mode: Mode) -> dict[str, Moments]:
+    """Moments of the out-models and, online, of the in-models of every record; of all models if it has none."""
+    margins, members = loss_to_margin(evidence.shadow_loss), evidence.shadow_members
     if mode == "offline":
         return {"outside": moments(margins, ~members)}
-    found = {"outside": moments(margins, ~members | ~outside), "inside": moments(margins, members | ~inside)}
-    shift = float((found["inside"].mean - found["outside"].mean)[both].mean())
     return {
-        "outside": _filled(found["outside"], outside, found["inside"].mean - shift),
-        "inside": _filled(found["inside"], inside, found["outside"].mean + shift),
+        "outside": moments(margins, ~members | members.all(axis=0)),
+        "inside": moments(margins, members | ~members.any(axis=0)),
+    }
+
+
+def _filled_sides(known: dict[str, Moments], members: BoolArray, shift: float) -> dict[str, Moments]:
+    """The same, where a side without models has the mean of the other side, moved by the shift."""
+    if "inside" not in known:
+        return known
+    outside, inside = known["outside"], known["inside"]
+    return {
+        "outside": _filled(outside, np.asarray(~members.all(axis=0)), inside.mean - shift),
+        "inside": _filled(inside, np.asarray(members.any(axis=0)), outside.mean + shift),
     }
 
 
 def _filled(side: Moments, known: BoolArray, mean: FloatArray) -> Moments:
     """The moments, with one model of the expected mean [N] for each record that has none."""
+    if known.all():
+        return side
     return Moments(
         np.where(known, side.models, 1.0), np.where(known, side.mean, mean), np.where(known, side.squares, 0.0)
     )
 
 
-def _pooled(side: Moments) -> FloatArray:
-    """One variance for all records, []; 1 if each has a single model, which has no spread."""
+def _pooled(side: Moments) -> float:
+    """One variance for all records; 1 if each has a single model, which has no spread."""
     freedom = float((side.models - 1).sum())
     variance = side.squares.sum() / freedom if freedom else 1.0
-    return np.asarray(max(float(variance), _SMALLEST_VARIANCE))
+    return max(float(variance), _SMALLEST_VARIANCE)
 
 
-def _own(side: Moments) -> tuple[FloatArray, FloatArray]:
+def _own(side: Moments, prior: VariancePrior | None) -> tuple[FloatArray, FloatArray]:
     """Degrees of freedom and variance of each record, [N] each, shrunk towards the usual variance."""
-    if not (side.models > 1).any():
+    if prior is None:
         return np.full(len(side.mean), np.inf), np.ones(len(side.mean))
-    freedom, variance = fit_variance_prior(side).updated(side)
+    freedom, variance = prior.updated(side)
     return freedom, np.maximum(variance, _SMALLEST_VARIANCE)
 
 

@@ -14,11 +14,14 @@ from threadpoolctl import threadpool_limits
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.attacks.stacking.simple import log_losses
-from glasshouse.randomness import generator, seed_for
+from glasshouse.randomness import seed_for, some_of
 
-__all__ = ["ALL", "CrossFit", "count_fits", "cross_fit"]
+__all__ = ["ALL", "CrossFit", "Rows", "count_fits", "cross_fit"]
+
+Rows = Callable[[int, NDArray[np.intp]], FloatArray]
 
 ALL = "all"
+_BLOCK = 1 << 13  # records that are judged at once
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,14 +51,20 @@ class CrossFit:
         """The learner for a target unlike the simulated ones: the last of several, trees, which do not extrapolate."""
         return list(self.predictors)[-1] if self.learner == ALL else self.learner
 
-    def log_odds(self, rows: FloatArray, *, learner: str | None = None) -> FloatArray:
-        """Log-odds [N] of a new target's records from their features [N, F], by the best learner or a named one."""
+    def log_odds(
+        self, rows: FloatArray, *, learner: str | None = None, records: NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        """Log-odds [R] of a new target's records from their features [R, F], by the best learner or a named one.
+
+        Without the positions of these records, [R], they are all records.
+        """
         name = learner or self.learner
         if name == ALL:
-            return np.asarray(np.mean([self.log_odds(rows, learner=one) for one in self.predictors], axis=0))
-        found = np.empty(len(rows))
+            each = [self.log_odds(rows, learner=one, records=records) for one in self.predictors]
+            return np.asarray(np.mean(each, axis=0))
+        found, folds = np.empty(len(rows)), self.folds if records is None else self.folds[records]
         for fold, together in enumerate(self.predictors[name]):
-            at = self.folds == fold
+            at = folds == fold
             if at.any():
                 chosen = rows[at]
                 each = Parallel(n_jobs=self.jobs, prefer="threads")(delayed(one.log_odds)(chosen) for one in together)
@@ -64,7 +73,7 @@ class CrossFit:
 
 
 def cross_fit(
-    rows: FloatArray,
+    rows: Rows,
     members: BoolArray,
     *,
     groups: NDArray[np.intp],
@@ -77,8 +86,9 @@ def cross_fit(
     """Fit every learner group by group and fold by fold, and pick the one that is best on held-out targets.
 
     Args:
-        rows: [T, N, F] features of the records of each simulated target.
-        members: [T, N] its members.
+        rows: called with the number of a simulated target and positions [R] of records, gives their features [R, F].
+            It is asked only for the rows of one fit, or for a block of rows to judge, so that all need not be kept.
+        members: [T, N] members of each simulated target.
         groups: [T] simulated targets that are held out together; two groups or more.
         folds: [N] the fold of each record; a single fold (online) is both learned from and judged.
         learners: candidates by name; the one that extrapolates least comes last.
@@ -88,50 +98,65 @@ def cross_fit(
 
     Example:
         >>> from glasshouse.attacks.stacking.learners import Linear
-        >>> rows = np.random.default_rng(0).normal(size=(4, 50, 1))
-        >>> fit = cross_fit(rows, rows[:, :, 0] > 0, groups=np.array([0, 0, 1, 1]), folds=np.zeros(50, dtype=int),
+        >>> known = np.random.default_rng(0).normal(size=(4, 50, 1))
+        >>> fit = cross_fit(lambda target, records: known[target, records], known[:, :, 0] > 0,
+        ...                 groups=np.array([0, 0, 1, 1]), folds=np.zeros(50, dtype=int),
         ...                 learners={"linear": Linear()}, seed=0)
         >>> fit.learner, bool(fit.log_odds(np.full((50, 1), 2.0)).min() > 1)
         ('linear', True)
     """
     each = np.unique(groups).tolist()
     count = int(folds.max()) + 1
-    parts = [(name, fold, group) for name in learners for fold in range(count) for group in each]
+    parts = [(fold, group) for fold in range(count) for group in each]
 
-    def fit(name: str, fold: int, group: int) -> tuple[Predictor, FloatArray]:
-        records = folds != fold if count > 1 else folds == fold
-        apart = seed_for(seed, group, fold)
-        targets, chosen = _drawn(np.flatnonzero(groups != group), np.flatnonzero(records), learners[name], apart)
-        predictor = learners[name].fit(rows[targets, chosen], members[targets, chosen], seed=apart)
-        judged = rows[np.ix_(groups == group, folds == fold)]
-        odds = predictor.log_odds(judged.reshape(-1, rows.shape[2])).reshape(judged.shape[:2])
-        if done is not None:
-            done(1)
-        return predictor, odds
+    def fit(fold: int, group: int) -> dict[str, Predictor]:
+        found = {}
+        for name, learner in learners.items():
+            records = np.flatnonzero(folds != fold if count > 1 else folds == fold)
+            apart = seed_for(seed, group, fold)
+            targets, chosen = _drawn(np.flatnonzero(groups != group), records, learner, apart)
+            given = _gathered(rows, targets, chosen, dtype=learner.dtype)
+            found[name] = learner.fit(given, members[targets, chosen], seed=apart)
+            if done is not None:
+                done(1)
+        return found
+
+    def judge(target: int, held_out: Mapping[str, FloatArray]) -> None:
+        for fold in range(count):
+            for records in np.split(at := np.flatnonzero(folds == fold), range(_BLOCK, len(at), _BLOCK)):
+                asked = rows(target, records)
+                for name, predictor in found[fold, int(groups[target])].items():
+                    held_out[name][target, records] = predictor.log_odds(asked)
 
     # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
     # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True):
-        made = list(Parallel(n_jobs=jobs, prefer="threads")(delayed(fit)(*part) for part in parts))
-    found = dict(zip(parts, made, strict=True))
-    held_out = {name: np.empty(members.shape) for name in learners}
-    for (name, fold, group), (_, odds) in found.items():
-        held_out[name][np.ix_(groups == group, folds == fold)] = odds
-    if len(learners) > 1:
-        held_out[ALL] = np.mean(list(held_out.values()), axis=0)
+        side_by_side = Parallel(n_jobs=jobs, prefer="threads")
+        found = dict(zip(parts, side_by_side(delayed(fit)(*part) for part in parts), strict=True))
+        held_out = {name: np.empty(members.shape) for name in learners}  # large: not before the rows of fits are gone
+        side_by_side(delayed(judge)(target, held_out) for target in range(len(groups)))
     loss = {name: float(log_losses(odds, members).mean()) for name, odds in held_out.items()}
+    if len(learners) > 1:
+        loss[ALL] = float(log_losses(map(_mean, *held_out.values()), members).mean())
     best = min(loss, key=loss.__getitem__)
+    if best == ALL:
+        kept, *others = held_out.values()
+        for row, rest in zip(kept, zip(*others, strict=True), strict=True):
+            row[:] = _mean(row, *rest)  # in place: they are as large as the losses
     return CrossFit(
         predictors={
-            name: tuple(tuple(found[name, fold, group][0] for group in each) for fold in range(count))
-            for name in learners
+            name: tuple(tuple(found[fold, group][name] for group in each) for fold in range(count)) for name in learners
         },
         folds=folds,
-        held_out=held_out[best],
+        held_out=next(iter(held_out.values())) if best == ALL else held_out[best],
         learner=best,
         log_loss=loss,
         jobs=jobs,
     )
+
+
+def _mean(*rows: FloatArray) -> FloatArray:
+    return np.asarray(np.mean(rows, axis=0))
 
 
 def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequence[str]) -> int:
@@ -144,15 +169,17 @@ def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequ
     return len(np.unique(groups)) * (int(folds.max()) + 1) * len(learners)
 
 
+def _gathered(rows: Rows, targets: NDArray[np.intp], records: NDArray[np.intp], *, dtype: type | None) -> FloatArray:
+    """Features [R, F] of pairs of a simulated target and a record, [R] each, sorted by target."""
+    asked, starts = np.unique(targets, return_index=True)
+    parts = zip(asked.tolist(), np.split(records, starts[1:]), strict=True)
+    return np.concatenate([rows(target, some) for target, some in parts], dtype=dtype)
+
+
 def _drawn(
     targets: NDArray[np.intp], records: NDArray[np.intp], learner: Learner, seed: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pairs of a simulated target and a record to learn from, [R] each: all, or as many as the learner needs."""
-    pairs = len(targets) * len(records)
-    if pairs > learner.examples:
-        # sorted: rows that lie together in memory are read faster
-        chosen = np.sort(generator(seed, "examples").choice(pairs, learner.examples, replace=False, shuffle=False))
-    else:
-        chosen = np.arange(pairs)
+    chosen = some_of(len(targets) * len(records), learner.examples, seed, "examples")
     at, record = np.divmod(chosen, max(len(records), 1))
     return targets[at], records[record]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from glasshouse.randomness import seed_for
 
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]
 
-_BLOCK = 16_384  # rows that are judged at once: they stay in the cache, and copies of them are small
+_BLOCK = 4_096  # rows that are handled at once: they stay in the cache, and copies of them are small
 _SUREST = 16.0  # log-odds of one in ten million; no leaf holds that many rows
 _STEPS = 50  # Newton needs about six
 _CLOSE = 1e-9  # a step that lowers the mean log loss by less is the last one
@@ -40,6 +40,10 @@ class Learner(Protocol):
     @property
     def examples(self) -> int:
         """How many rows it needs at most; more are a waste of time. The caller draws them at random."""
+
+    @property
+    def dtype(self) -> type | None:
+        """The type of rows that it does not have to copy; None for any."""
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R], on one core."""
@@ -66,6 +70,8 @@ class Boosted:
         >>> bool(found[0] < -2), bool(found[1] > 2)
         (True, True)
     """
+
+    dtype: ClassVar[type | None] = np.float64
 
     rounds: int = 75
     rate: float = 0.1
@@ -132,40 +138,54 @@ class Linear:
         True
     """
 
+    dtype: ClassVar[type | None] = None
+
     strength: float = 0.1
     tail: float = 0.0002
     examples: int = 50_000
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]; nothing here is random."""
-        low, high = np.quantile(rows, [self.tail, 1 - self.tail], axis=0)
-        inside = np.clip(rows, low, high)
-        centre, width = inside.mean(axis=0), inside.std(axis=0) + 1e-9
-        slope = _regression(_squared((inside - centre) / width), members, strength=self.strength)
+        # column by column, and in place: copies of all rows are most of the memory of a fit
+        low, high = np.transpose([np.quantile(column, [self.tail, 1 - self.tail]) for column in rows.T])
+        scaled = np.clip(rows, low, high)
+        centre, width = scaled.mean(axis=0), scaled.std(axis=0) + 1e-9
+        scaled -= centre
+        scaled /= width
+        slope = _regression(scaled, members, strength=self.strength)
         return _Line(low, high, centre, width, slope[:-1], float(slope[-1]))
 
 
-def _regression(columns: FloatArray, members: BoolArray, *, strength: float) -> FloatArray:
-    """Slopes of columns [R, D] and a constant, [D + 1], by Newton's method: few columns, many rows, few steps.
+def _regression(scaled: FloatArray, members: BoolArray, *, strength: float) -> FloatArray:
+    """Slopes of features [R, F], of their squares, and a constant, [2 F + 1], by Newton's method: it takes few steps.
 
     As scikit-learn's ``LogisticRegression``, whose solvers change the filters of warnings for all threads.
     """
-    rows = np.column_stack([columns, np.ones(len(columns))])
-    penalty = np.append(np.full(columns.shape[1], 1 / strength), _LEAST)  # none on the constant
+    penalty = np.append(np.full(2 * scaled.shape[1], 1 / strength), _LEAST)  # none on the constant
+    blocks = list(gen_batches(len(scaled), _BLOCK))
+
+    def columns(block: slice) -> FloatArray:
+        return np.column_stack([_squared(scaled[block]), np.ones(len(members[block]))])
 
     def loss(slope: FloatArray) -> float:
-        odds = rows @ slope
-        return float(np.logaddexp(0, np.where(members, -odds, odds)).sum() + (penalty * slope**2).sum() / 2)
+        total = 0.0
+        for block in blocks:
+            odds = columns(block) @ slope
+            total += np.logaddexp(0, np.where(members[block], -odds, odds)).sum()
+        return float(total + (penalty * slope**2).sum() / 2)
 
-    slope, before = np.zeros(rows.shape[1]), len(rows) * np.log(2)
+    slope, before = np.zeros(len(penalty)), len(scaled) * np.log(2)
     for _ in range(_STEPS):
-        chance = expit(rows @ slope)
-        downhill = rows.T @ (members - chance) - penalty * slope
-        bend = (rows * (chance * (1 - chance))[:, None]).T @ rows + np.diag(penalty)
-        step = cho_solve(cho_factor(bend), downhill)
+        downhill, bend = np.zeros(len(penalty)), np.zeros((len(penalty), len(penalty)))
+        for block in blocks:
+            rows = columns(block)
+            chance = expit(rows @ slope)
+            downhill += rows.T @ (members[block] - chance)
+            bend += (rows * (chance * (1 - chance))[:, None]).T @ rows
+        step = cho_solve(cho_factor(bend + np.diag(penalty)), downhill - penalty * slope)
         while (after := loss(slope + step)) > before and np.abs(step).max() > _LEAST:
             step = step / 2
-        if before - after < _CLOSE * len(rows):
+        if before - after < _CLOSE * len(scaled):
             break
         slope, before = slope + step, after
     return slope

@@ -5,6 +5,7 @@ A target that answers like none of them is called *unlike*. Its *unlikeness* is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from glasshouse.arrays import FloatArray
+from glasshouse.randomness import some_of
 
 __all__ = ["LARGEST_UNLIKENESS", "Likeness", "steadied", "unlike_warning"]
 
@@ -20,6 +22,7 @@ _WEIGHT = 0.75  # of simple attacks; values from 0.7 to 1 work equally well on t
 _FURTHEST = 1e6
 _LARGEST = 1e100  # a loss of 1e300 is finite, but its square is not
 _SHOWN = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+_MOST = 10_000  # answers of a target: enough for its quantiles, and each is copied several times
 _LEVELS = (np.arange(2000) + 0.5) / 2000
 
 
@@ -49,15 +52,23 @@ class Likeness:
     spread: FloatArray
 
     @classmethod
-    def of(cls, answers: FloatArray, weights: FloatArray | None = None) -> Likeness:
-        """From the answers [T, N] of T simulated targets, with weights [T, N]; all equal by default."""
-        parts = np.ones_like(answers) if weights is None else weights
-        figures = np.stack([_figures(row, part) for row, part in zip(answers, parts, strict=True)])
-        floor = 1e-3 * (1 + answers.std())  # equal answers are possible; a spread of 0 would make every target unlike
+    def of(cls, answers: Iterable[FloatArray], weights: Iterable[FloatArray] | None = None) -> Likeness:
+        """From the answers [T, N] of T simulated targets, with weights [T, N]; all equal by default.
+
+        Rows are looked at one after another, so that they need not all be in memory.
+        """
+        figures, pooled, weighing = [], [], []
+        for number, (row, part) in enumerate(_weighted(answers, weights)):
+            figures.append(_figures(row, part))
+            some = some_of(len(row), _MOST, 0, "answers", number)
+            pooled.append(row[some])
+            weighing.append(part[some])
+        found, together = np.stack(figures), np.concatenate(pooled)
+        floor = 1e-3 * (1 + together.std())  # equal answers are possible; a spread of 0 would make every target unlike
         return cls(
-            quantiles=_quantiles(answers.ravel(), parts.ravel(), _LEVELS),
-            centre=figures.mean(axis=0),
-            spread=np.maximum(figures.std(axis=0, ddof=1), floor),
+            quantiles=_quantiles(together, np.concatenate(weighing), _LEVELS),
+            centre=found.mean(axis=0),
+            spread=np.maximum(found.std(axis=0, ddof=1), floor),
         )
 
     def unlikeness(self, answers: FloatArray) -> float:
@@ -116,6 +127,14 @@ def _normal(values: FloatArray) -> FloatArray:
     return np.asarray(ndtri((rankdata(values) - 0.5) / len(values)))
 
 
+def _weighted(
+    answers: Iterable[FloatArray], weights: Iterable[FloatArray] | None
+) -> Iterator[tuple[FloatArray, FloatArray]]:
+    if weights is None:
+        return ((row, np.ones(len(row))) for row in answers)
+    return zip(answers, weights, strict=True)
+
+
 def _figures(answers: FloatArray, weights: FloatArray) -> FloatArray:
     """Mean, spread and some quantiles of answers [N] with weights [N]."""
     answers = np.clip(answers, -_LARGEST, _LARGEST)
@@ -127,5 +146,6 @@ def _figures(answers: FloatArray, weights: FloatArray) -> FloatArray:
 def _quantiles(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
     """Quantiles of values [N] with weights [N]; a value lies in the middle of its weight."""
     order = np.argsort(values, kind="stable")
-    upto = np.cumsum(weights[order])
-    return np.asarray(np.interp(levels, (upto - weights[order] / 2) / upto[-1], values[order]))
+    own = weights[order]
+    upto = np.cumsum(own)
+    return np.asarray(np.interp(levels, (upto - own / 2) / upto[-1], values[order]))

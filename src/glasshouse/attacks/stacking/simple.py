@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,9 +11,11 @@ from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.randomness import some_of
 
 __all__ = ["Calibrated", "clearly_finds", "log_losses", "part_of_simple", "power_at_low_rates"]
 
+_MOST = 100_000  # scores: two numbers are known well from these, and the regression makes eight copies
 _LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none
 _CLEARLY = 5.0  # standard errors
 _RATES = np.array([0.001, 0.003, 0.01, 0.03])
@@ -40,8 +43,10 @@ class Calibrated:
 
     @classmethod
     def to(cls, scores: FloatArray, members: BoolArray) -> Self:
-        """Fitted to the scores [T, N] of simulated targets, whose members [T, N] are known."""
-        fitted = LogisticRegression(C=_LOOSE, max_iter=1000).fit(_within(scores).reshape(-1, 1), members.reshape(-1))
+        """Fitted to the scores [T, N] of simulated targets, whose members [T, N] are known; to a part of very many."""
+        some = some_of(scores.size, _MOST, 0, "line")
+        given = _within(scores.reshape(-1)[some])
+        fitted = LogisticRegression(C=_LOOSE, max_iter=1000).fit(given[:, None], members.reshape(-1)[some])
         return cls(slope=max(float(fitted.coef_[0, 0]), 0.0), offset=float(fitted.intercept_[0]))
 
     def log_odds(self, scores: FloatArray) -> FloatArray:
@@ -53,14 +58,18 @@ def _within(scores: FloatArray) -> FloatArray:
     return np.clip(scores, -_SUREST, _SUREST)
 
 
-def log_losses(odds: FloatArray, members: BoolArray) -> FloatArray:
-    """Log loss of each simulated target, [T], from its log-odds and members, [T, N] each.
+def log_losses(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
+    """Log loss of each simulated target, [T], from its log-odds and members, [T, N] each, one target at a time.
 
     Example:
         >>> log_losses(np.zeros((1, 2)), np.array([[True, False]])).round(3)
         array([0.693])
     """
-    return np.asarray(np.logaddexp(0, np.where(members, -odds, odds)).mean(axis=1))
+    return np.array([_log_loss(one, who) for one, who in zip(odds, members, strict=True)])
+
+
+def _log_loss(odds: FloatArray, members: BoolArray) -> float:
+    return float(np.logaddexp(0, np.where(members, -odds, odds)).mean())
 
 
 def clearly_finds(odds: FloatArray, members: BoolArray) -> bool:
@@ -106,16 +115,20 @@ def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) 
         return 0.0
     usual, found = power_at_low_rates(simple, members), {}
     for part in (0.0, 0.5):
-        odds = (1 - part) * learned + part * simple
-        if _gain(plain, log_losses(odds, members)) > 1:
-            found[part] = power_at_low_rates(odds, members)
+        if _gain(plain, log_losses(_mixed(learned, simple, part), members)) > 1:
+            found[part] = power_at_low_rates(_mixed(learned, simple, part), members)
     if not found:
         return 1.0
     best = max(found, key=lambda part: float(found[part].mean()))
     return 1.0 if _gain(found[best], usual) < -1 else best
 
 
-def power_at_low_rates(odds: FloatArray, members: BoolArray) -> FloatArray:
+def _mixed(learned: FloatArray, simple: FloatArray, part: float) -> Iterator[FloatArray]:
+    """Log-odds [N] of one simulated target after another: all of them together are as large as the evidence."""
+    return ((1 - part) * one + part * other for one, other in zip(learned, simple, strict=True))
+
+
+def power_at_low_rates(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
     """Mean share of members that are found at false-positive rates of 0.1, 0.3, 1 and 3 %, [T], by log-odds [T, N].
 
     Example:

@@ -15,7 +15,7 @@ from scipy.special import expit
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.prior import prior_weights
-from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
+from glasshouse.attacks.stacking.fitting import CrossFit, Rows, count_fits, cross_fit
 from glasshouse.attacks.stacking.learners import Learner
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, steadied
 from glasshouse.attacks.stacking.simple import clearly_finds
@@ -195,8 +195,9 @@ def learn(
     total = sum(len(targets) + count_fits(groups, folds, list(each)) for each in rounds)
     with open_bar(total=total, label="Learning from simulated targets", unit="steps") as done:
         for number, each in enumerate(rounds):
+            rows = known.simulated(done)
             fit = cross_fit(
-                known.simulated(done),
+                _looked_up(rows),
                 pool.members[targets],
                 groups=groups,
                 folds=folds,
@@ -207,3 +208,8 @@ def learn(
             )
             known = dataclasses.replace(known, rounds=(*known.rounds, fit))
     return known
+
+
+def _looked_up(rows: FloatArray) -> Rows:
+    """Rows [T, n, F] that are all kept."""
+    return lambda target, records: rows[target, records]
