@@ -66,6 +66,8 @@ def test_parameters_of_an_estimator_stand_apart_from_the_keys(tmp_path: Path, tr
         read_audit_file(path)
     wanted = "trainer: 'max_depth' is not a key here; if the estimator takes it, write parameters: {max_depth: 3}."
     assert str(caught.value) == f"{path}: {wanted}"
+
+
 def test_trainers_of_a_regression() -> None:
     numbers = Population(TABLE.x, np.linspace(0.0, 1.0, len(TABLE)), regression=True)
     assert isinstance(built({"kind": "sklearn", "estimator": "Ridge"}, numbers), SklearnTrainer)

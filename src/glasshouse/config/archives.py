@@ -42,9 +42,7 @@ def read_archive(section: TableSection, path: Path) -> Records:
     try:
         if section.regression is None:
             check_classes(arrays["y"], say="regression: true in the section data")
-        population = Population(
-            arrays["x"], arrays["y"], ids=arrays.get("ids"), regression=bool(section.regression)
-        )
+        population = Population(arrays["x"], arrays["y"], ids=arrays.get("ids"), regression=bool(section.regression))
     except InputError as error:
         raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
     members = arrays.get("members")

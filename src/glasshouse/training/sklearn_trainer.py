@@ -98,7 +98,6 @@ class SklearnTrainer:
         width = Relabelled(model, population.classes, single).predict_proba(select(x, np.arange(1))).shape[1]
         return Relabelled(model, population.classes[order[:width]], single)
 
-
     def _regressor(self, population: Population, members: BoolArray, seed: int) -> Any:
         """A fitted clone that predicts the population's targets."""
         estimator = fresh(self.estimator)

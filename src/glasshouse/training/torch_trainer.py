@@ -15,7 +15,7 @@ from glasshouse.randomness import seed_for
 from glasshouse.training.batched import train_batched
 from glasshouse.training.batches import batch_count, batches
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
-from glasshouse.training.inputs import called, moved, reader_for, refuse_missing, rows_of
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for, refuse_missing, rows_of
 from glasshouse.training.objective import answers_for, labels_of, loss_for
 from glasshouse.training.schedules import Schedule, following
 from glasshouse.training.threads import fitting_threads
