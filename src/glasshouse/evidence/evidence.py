@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
 from glasshouse.errors import InputError, raise_faults
+from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
+from glasshouse.evidence.trace import traced_losses
 from glasshouse.population import as_ids, as_members
 
 __all__ = ["Evidence", "Kind", "Mode"]
@@ -26,12 +28,14 @@ class Evidence:
 
     Args:
         target_loss: [N] losses of the model under audit.
-        shadow_loss: [K, N] losses of the shadow models.
+        shadow_loss: [K, N] losses of the shadow models; none by default.
         shadow_members: [K, N] members of each shadow model.
         ids: [N] record ids; positions by default.
         labels: [N] columns of the true classes, for attacks that need them.
         target_logits: [N, C], for attacks that look at all classes.
         shadow_logits: [K, N, C], the same for shadow models.
+        target_trace: [T, N] losses at several moments of the target's training, if its owner recorded them.
+        public: records that are known not to have trained the target, for attacks without shadow models.
         notes: how the models' answers were handled, in sentences for a report.
 
     Example:
@@ -52,22 +56,30 @@ class Evidence:
     labels: IntArray | None
     target_logits: Floats | None
     shadow_logits: Floats | None
+    target_trace: FloatArray | None
+    public: PublicRecords | None
     notes: tuple[str, ...]
 
     def __init__(
         self,
         *,
         target_loss: ArrayLike,
-        shadow_loss: ArrayLike,
-        shadow_members: ArrayLike,
+        shadow_loss: ArrayLike | None = None,
+        shadow_members: ArrayLike | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
         labels: ArrayLike | None = None,
         target_logits: ArrayLike | None = None,
         shadow_logits: ArrayLike | None = None,
+        target_trace: ArrayLike | None = None,
+        public: PublicRecords | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         target = np.asarray(target_loss, dtype=np.float64)
-        shadows = np.asarray(shadow_loss, dtype=np.float64)
+        if (shadow_loss is None) != (shadow_members is None):
+            lacking = "shadow_loss" if shadow_loss is None else "shadow_members"
+            raise InputError(f"{lacking}: missing; give shadow_loss and shadow_members, [K, N], or neither of them.")
+        shadows = np.empty((0, target.size)) if shadow_loss is None else np.asarray(shadow_loss, dtype=np.float64)
+        shadow_members = np.zeros(shadows.shape, dtype=np.bool_) if shadow_members is None else shadow_members
         if target.ndim != 1 or not len(target):
             raise InputError(f"target_loss: shape {target.shape}; expected [N], one loss per record.")
         if shadows.ndim != 2 or shadows.shape[1] != len(target):
@@ -93,6 +105,8 @@ class Evidence:
             "labels": codes,
             "target_logits": target_outputs,
             "shadow_logits": shadow_outputs,
+            "target_trace": traced_losses(target_trace, len(target)),
+            "public": public,
             "notes": tuple(notes),
         }.items():
             object.__setattr__(self, name, value)
@@ -173,8 +187,37 @@ class Evidence:
             shadow_members=self.shadow_members[at],
             target_logits=self.target_logits if model is None or logits is None else logits[model],
             shadow_logits=None if logits is None else logits[at],
+            target_trace=self.target_trace if model is None else None,  # they are about the target alone
+            public=self.public if model is None else None,
             notes=(),
         )
+
+    def of_records(self, rows: NDArray[Any]) -> Evidence:
+        """The evidence about some of the records, by mask [N] or by position.
+
+        Example:
+            >>> Evidence(target_loss=[0.1, 2.0, 0.5]).of_records(np.array([True, False, True])).target_loss
+            array([0.1, 0.5])
+        """
+
+        def cut(values: Any, at: Any = rows) -> Any:
+            return None if values is None else values[at]
+
+        return self._part(
+            **{name: cut(getattr(self, name)) for name in ("target_loss", "ids", "labels", "target_logits")},
+            **{
+                name: cut(getattr(self, name), (slice(None), rows))
+                for name in ("shadow_loss", "shadow_members", "shadow_logits", "target_trace")
+            },
+        )
+
+    def with_public(self, public: PublicRecords) -> Evidence:
+        """The same evidence with these public records, for attacks without shadow models."""
+        return self._part(public=public)
+
+    def with_trace(self, losses: FloatArray) -> Evidence:
+        """The same evidence with losses [T, N] from the target's training."""
+        return self._part(target_trace=losses)
 
     def _part(self, **changed: Any) -> Evidence:
         """The same evidence with some arrays replaced by parts of arrays that were checked already."""

@@ -143,6 +143,8 @@ def audit(
         check_trainer(shadow_trainer, place="shadow_trainer")
     if isinstance(shadow_trainer or owner, GNNTrainer) and data.x.dtype != torch.float32:
         raise InputError(f"data.x: is {data.x.dtype}, and GNNTrainer trains in torch.float32. Pass data.x.float().")
+    if shadows < 2:
+        raise InputError(f"shadows: {shadows} is too few; attacks on a graph need shadow models. Use 8.")
     seen = data if known_graph is None else known_graph
     names = getattr(data, "ids", None) if ids is None else ids
     # a first scene without models checks nodes and ids before the long work
