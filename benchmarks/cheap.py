@@ -25,7 +25,7 @@ from glasshouse import LossTrace, Population, SklearnTrainer, TorchTrainer, audi
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.datasets import adult, cifar10
 from glasshouse.evaluation import foreseen_table
-from glasshouse.evaluation.foreseen import FEW_MODELS, Foreseen, foresee, signals
+from glasshouse.evaluation.foreseen import FEW_MODELS, Foreseen, floors, foresee, predicted, signals
 from glasshouse.evaluation.foreseen_table import Relation, Table
 from glasshouse.evaluation.simulated import rate_with_ties
 from glasshouse.randomness import seed_for
@@ -99,24 +99,35 @@ def relation(signals_: FloatArray, figure: FloatArray, families: np.ndarray, cha
     return replace(fitted(signals_, figure, chance), below=ends[0], above=ends[1])
 
 
-def holds(signals_: FloatArray, figure: FloatArray, families: np.ndarray, chance: float) -> BoolArray:
+def holds(
+    signals_: FloatArray, figure: FloatArray, families: np.ndarray, chance: float, floor: FloatArray
+) -> BoolArray:
     """[cases] whether the interval holds the figure; neither line nor interval is learned from the case's family."""
     found = np.empty(len(figure), dtype=np.bool_)
     for name in np.unique(families):
         out = families == name
         learned = relation(signals_[~out], figure[~out], families[~out], chance)
-        away = misses(learned, signals_[out], figure[out])
-        found[out] = (learned.below <= away) & (away <= learned.above)
+        for case in np.flatnonzero(out):
+            low, _, high = predicted(signals_[case], learned, float(floor[case]))
+            found[case] = low <= figure[case] <= high
     return found
+
+
+def held_of(cases: Sequence[Case], models: int) -> list[BoolArray]:
+    """[cases] whether the intervals hold the AUC, and whether they hold the TPR."""
+    asked, families = signals_of(cases, models), np.array([family(one.source) for one in cases])
+    measured = np.array([floors(one.loss, one.members, one.reference if models else None) for one in cases]).T
+    parts = zip(figures_of(cases), CHANCES, measured, strict=True)
+    return [holds(asked, figure, families, chance, floor) for figure, chance, floor in parts]
 
 
 def learned_table(cases: Sequence[Case], models: int) -> Table:
     """What is learned from the cases, for audits with this many shadow models."""
     asked, families = signals_of(cases, models), np.array([family(one.source) for one in cases])
     made = {}
-    for name, figure, chance in zip(("auc", "tpr"), figures_of(cases), CHANCES, strict=True):
-        held = round(float(holds(asked, figure, families, chance).mean()), 3)
-        made[name] = replace(relation(asked, figure, families, chance), held=held)
+    parts = zip(("auc", "tpr"), figures_of(cases), CHANCES, held_of(cases, models), strict=True)
+    for name, figure, chance, held in parts:
+        made[name] = replace(relation(asked, figure, families, chance), held=round(float(held.mean()), 3))
     return Table(
         **made,
         lowest=tuple((np.floor(100 * asked.min(axis=0)) / 100).tolist()),
@@ -128,8 +139,7 @@ def learned_table(cases: Sequence[Case], models: int) -> Table:
 
 def tested(cases: Sequence[Case], models: int) -> Iterator[str]:
     """Rows: per family of data how often the intervals held, and how wide they are."""
-    asked, families = signals_of(cases, models), np.array([family(one.source) for one in cases])
-    held = [holds(asked, one, families, chance) for one, chance in zip(figures_of(cases), CHANCES, strict=True)]
+    families, held = np.array([family(one.source) for one in cases]), held_of(cases, models)
     for name in (*np.unique(families), "all"):
         rows = families == name if name != "all" else np.ones(len(cases), dtype=np.bool_)
         inside = " | ".join(f"{int(one[rows].sum())} of {int(rows.sum())}" for one in held)
@@ -229,7 +239,7 @@ def measure(setting: Setting, tables: Mapping[int, Table], *, targets: int | Non
             trace = LossTrace(population) if isinstance(trainer, TorchTrainer) else None
             extra = {} if trace is None else {"after_epoch": trace.record}
             model = trainer(population, members, seed_for(7, "target", number), **extra)
-            given = {"model": model, "members": members, "fprs": [FPR], "seed": number, "progress": False}
+            given = {"model": model, "members": members, "fprs": [FPR], "seed": 7, "progress": False}
             figures: dict[str, tuple[float, float]] = {}
             seconds: dict[int, float] = {}
             results: dict[int, AuditResult] = {}

@@ -144,7 +144,7 @@ def audit(
         shadows=shadows,
         fraction=fraction,
         seed=seed,
-        folder=pool,
+        folder=pool if shadows else None,
         compute=compute,
     )
     made, left_out = check_attacks(

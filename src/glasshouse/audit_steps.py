@@ -114,7 +114,7 @@ def train_shadows(
         The target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
     """
     began = time.perf_counter()
-    if pool.folder is not None and len(pool):
+    if pool.folder is not None:
         pool.train(progress=progress)
     seconds = time.perf_counter() - began
     if model is None and trainer is not None:

@@ -15,7 +15,7 @@ from glasshouse.evaluation.roc import auc
 from glasshouse.evaluation.simulated import rate_with_ties
 from glasshouse.evidence import Evidence
 
-__all__ = ["FEW_MODELS", "Foreseen", "foresee", "signals"]
+__all__ = ["FEW_MODELS", "Foreseen", "floors", "foresee", "predicted", "signals"]
 
 FEW_MODELS = 2  # with fewer shadow models an audit is a quick look
 _FEWEST = 100  # members and others: with fewer, 1 % of them is less than one record
@@ -93,7 +93,10 @@ def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Tabl
     found = signals(evidence.target_loss, members, reference)
     if not _familiar(found, table):
         return None
-    area, rate = (_predicted(found, relation) for relation in (table.auc, table.tpr))
+    measured = floors(evidence.target_loss, members, reference)
+    area, rate = (
+        predicted(found, relation, floor) for relation, floor in zip((table.auc, table.tpr), measured, strict=True)
+    )
     return Foreseen(
         models=evidence.models,
         auc=float(ndtr(area[1] / np.sqrt(2))),
@@ -144,11 +147,25 @@ def _inside(share: float, members: BoolArray) -> float:
     return float(np.clip(share, half, 1 - half))
 
 
-def _predicted(found: FloatArray, relation: Relation) -> tuple[float, float, float]:
-    """The lower end, the estimate and the upper end, in units of a normal quantile."""
+def floors(loss: FloatArray, members: BoolArray, reference: FloatArray | None = None) -> tuple[float, float]:
+    """What was measured, less two standard errors, in the units of the figures: a lower end is never above it.
+
+    A model that leaks nothing looks, without shadow models, like one whose members only a reference model shows. So if
+    nothing is measured, the interval has to hold "eight find nothing" too.
+    """
+    scores = -loss if reference is None else reference - loss
+    inside, outside = int(members.sum()), int((~members).sum())
+    area = auc(scores, members) - 2 * np.sqrt((inside + outside + 1) / (12 * inside * outside))
+    share = _inside(rate_with_ties(scores, members, _FPR)[0], members)
+    rate = share - 2 * np.sqrt(2 * share * (1 - share) / min(inside, outside))
+    return float(ndtri(_inside(area, members)) * np.sqrt(2)), float(ndtri(_inside(rate, members)))
+
+
+def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[float, float, float]:
+    """The lower end, the estimate and the upper end of a figure, in units of a normal quantile."""
     middle = relation.constant + float(np.dot(relation.slopes, found))
     unit = relation.spread(middle)
-    return middle + unit * relation.below, middle, middle + unit * relation.above
+    return min(middle + unit * relation.below, floor), middle, middle + unit * relation.above
 
 
 def _familiar(found: FloatArray, table: Table) -> bool:
