@@ -11,4 +11,4 @@ target = trainer(data.population, members, seed=1, after_epoch=trace.record)
 
 result = audit(data.population, model=target, members=members, shadows=0, public=0.4, trace=trace)
 print(result.table())
-print(result.foreseen.sentence())
+print(*result.summary().notes[:2], sep="\n")  # a lower bound, and the estimate

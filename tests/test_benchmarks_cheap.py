@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from glasshouse import Population, SklearnTrainer
 from glasshouse.evaluation.foreseen_table import TABLES
 from tests.test_benchmarks import benchmark
 
 
-def made_cases(cheap: object, *, families: int = 6, targets: int = 12, noise: float = 0.2) -> list[object]:
+def made_cases(cheap: Any, *, families: int = 6, targets: int = 12, noise: float = 0.2) -> list[Any]:
     """Cases whose AUC with eight shadow models is known to be 0.3 of separation above that of the loss, plus noise."""
-    from scipy.special import ndtr
-
-    case = cheap.Case  # type: ignore[attr-defined]
     found = []
     random = np.random.default_rng(0)
     for family in range(families):
@@ -27,7 +26,7 @@ def made_cases(cheap: object, *, families: int = 6, targets: int = 12, noise: fl
             loss = np.logaddexp(0.0, -(random.normal(size=1000) + leak * members))
             better = leak + 0.3 + noise * random.normal()
             found.append(
-                case(
+                cheap.Case(
                     source=f"made{family}, one",
                     trainer="none",
                     loss=loss,

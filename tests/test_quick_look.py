@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,8 +107,8 @@ def test_public_records_serve_an_audit_with_shadow_models_too() -> None:
     population, members = people()
     trainer = SklearnTrainer(estimator=LogisticRegression(max_iter=500))
     outside = ~members & (np.arange(600) % 2 == 0)
-    options = {"members": members, "trainer": trainer, "public": outside, "groups": {"odd": np.arange(600) % 2}}
-    result = audit(population, shadows=4, attacks=["base", "public-quantile"], **options)
+    options: dict[str, Any] = {"members": members, "trainer": trainer, "groups": {"odd": np.arange(600) % 2}}
+    result = audit(population, shadows=4, attacks=["base", "public-quantile"], public=outside, **options)
     assert result.evidence.records == int((~outside).sum())
     assert result.foreseen is None
     assert result.left_out == {}
@@ -125,12 +126,17 @@ def test_the_estimate_is_withheld_where_members_differ_without_the_model() -> No
 
 def test_what_a_quick_look_cannot_do_is_refused_in_one_line() -> None:
     population, members = people()
-    model, given = fitted(population, members), {"members": members, "shadows": 0}
+    model = fitted(population, members)
+    given: dict[str, Any] = {"members": members, "shadows": 0}
     for options, message in (
         ({"attacks": ["base"]}, "attacks: base: it compares the target with shadow models, and there are none"),
         ({"attacks": ["best"]}, "attacks: best: shadows: 0 shadow models are too few"),
         ({"attacks": ["public-quantile"]}, "attacks: public-quantile: it learns from records that are known"),
-        ({"attacks": ["trace"]}, "attacks: trace: it needs losses from the training"),
+        ({"attacks": ["loss", "trace"]}, "attacks: trace: it needs losses from the training"),
+        (
+            {"attacks": ["trace"], "trace": np.ones((2, 600))},
+            "attacks: all of them know who trained the target, or its",
+        ),
         ({"attacks": ["loss"], "trace": np.ones((2, 3))}, "trace: shape"),
         ({"attacks": ["loss"], "public": members}, "public: 300 of the public records trained the target"),
         ({"shadows": -2}, "shadows: -2"),

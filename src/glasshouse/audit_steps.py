@@ -176,6 +176,10 @@ def check_attacks(
         Traceback (most recent call last):
         glasshouse.errors.InputError: attacks: lira: shadow_members: record '0' has 0 out-models and this attack ...
     """
+    if all(attack.knows_truth for attack in attacks.values()):
+        raise InputError(
+            "attacks: all of them know who trained the target, or its training, as a limit; name one that does not."
+        )
     reasons: dict[str, Sequence[str]] = {}
     for name, attack in attacks.items():
         try:

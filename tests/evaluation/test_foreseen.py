@@ -56,8 +56,8 @@ def test_it_says_that_it_is_an_estimate_and_how_often_such_intervals_held() -> N
 def test_there_is_no_estimate_with_few_records_many_models_or_unheard_of_figures() -> None:
     loss, members = made(0.5)
     assert foresee(Evidence(target_loss=loss[:150]), members[:150]) is None
-    shadows = {"shadow_loss": np.ones((2, 2000)), "shadow_members": np.ones((2, 2000), dtype=bool)}
-    assert foresee(Evidence(target_loss=loss, **shadows), members) is None
+    two = np.ones((2, 2000))
+    assert foresee(Evidence(target_loss=loss, shadow_loss=two, shadow_members=two), members) is None
     assert foresee(Evidence(target_loss=loss), ~made(9.0)[1]) is not None  # no leak at all is familiar
     strange = dataclasses.replace(TABLES[0], lowest=(2.0, 2.0, 2.0))
     assert foresee(Evidence(target_loss=loss), members, tables={0: strange}) is None

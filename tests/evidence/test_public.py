@@ -28,6 +28,8 @@ def test_a_mask_is_taken_as_it_is() -> None:
     ("public", "message"),
     [
         (1.5, "is not a share"),
+        ("test", "'test' is not a share"),
+        (True, "True is not a share"),
         (np.arange(200) >= 90, "10 of the public records trained the target"),
         (np.arange(200) >= 190, "10 of 100 non-members are public"),
         (~MEMBERS, "others to be judged"),

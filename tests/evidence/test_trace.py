@@ -31,12 +31,12 @@ def test_a_traced_training_gives_the_same_model_to_the_last_bit() -> None:
 
 def test_a_plain_loop_goes_on_in_training_mode() -> None:
     model, trace = nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.5)), LossTrace(people())
-    model.train()
-    trace.record(model)
-    assert model.training
-    model.eval()
-    trace.record(model)
-    assert not model.training
+    modes = []
+    for mode in (True, False):
+        model.train(mode)
+        trace.record(model)
+        modes.append(model.training)
+    assert modes == [True, False]
     assert len(trace) == 2
 
 

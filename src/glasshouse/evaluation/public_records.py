@@ -21,6 +21,7 @@ def with_public_records(evidence: Evidence, population: Population, public: Bool
         seed: of the projections of wide features.
 
     Example:
+        >>> import numpy as np
         >>> population = Population(np.arange(6.0).reshape(6, 1), [0, 1, 0, 1, 0, 1])
         >>> evidence = Evidence(target_loss=np.ones(6), labels=population.y)
         >>> cut = with_public_records(evidence, population, np.arange(6) < 2, seed=0)

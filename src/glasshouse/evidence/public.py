@@ -65,9 +65,10 @@ def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int) -> B
         return np.zeros(len(members), dtype=np.bool_)
     others = np.flatnonzero(~members)
     if np.ndim(public) == 0:
-        share = float(np.asarray(public, dtype=np.float64))
+        given = np.asarray(public)
+        share = float(given) if given.dtype.kind in "fi" else 0.0
         if not 0 < share < 1:
-            raise InputError(f"public: {share:g} is not a share; give a number between 0 and 1, or a mask, [N].")
+            raise InputError(f"public: {public!r} is not a share; give a number between 0 and 1, or a mask, [N].")
         mask = np.zeros(len(members), dtype=np.bool_)
         mask[generator(seed, "public").permutation(others)[: round(share * len(others))]] = True
     else:

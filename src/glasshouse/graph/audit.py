@@ -214,8 +214,6 @@ def _fitting(attacks: dict[str, Attack[Any]], scene: Scene) -> tuple[dict[str, A
     if len(senseless) == len(attacks):
         raise InputError(f"attacks: {senseless[0]} is {_NO_TOGGLES}. Name others, such as base, lira or best.")
     kept = {name: attack for name, attack in attacks.items() if name not in senseless}
-    if all(attack.knows_truth for attack in kept.values()):
-        raise InputError("attacks: all of them know who trained the target, as a limit; name one that does not.")
     return kept, dict.fromkeys(senseless, _NO_TOGGLES)
 
 
