@@ -43,7 +43,7 @@ def made_cases(cheap: Any, *, families: int = 6, targets: int = 12, noise: float
 
 
 def test_the_relation_is_found_again_and_its_interval_holds_nine_times_in_ten() -> None:
-    cheap = benchmark("cheap")
+    cheap = benchmark("cheap_learning")
     table = cheap.learned_table(made_cases(cheap), 0)
     assert table.auc.held > 0.85  # the lower end is never above what was measured, so more than 0.9 may be held
     # 0.2 of noise and that of a loss's AUC over 1000 records: a width of 2 * 1.64 * 0.2 and a little more
@@ -54,7 +54,7 @@ def test_the_relation_is_found_again_and_its_interval_holds_nine_times_in_ten() 
 
 
 def test_a_family_that_follows_another_relation_is_seen_as_not_held() -> None:
-    cheap = benchmark("cheap")
+    cheap = benchmark("cheap_learning")
     cases = made_cases(cheap, noise=0.05)
     odd = [cheap.Case(**{**vars(one), "auc": 0.5, "tpr": 0.01}) if "made0" in one.source else one for one in cases]
     families = np.array([cheap.family(one.source) for one in odd])
