@@ -7,7 +7,7 @@ from glasshouse.compute import LocalProcesses, RayCluster, ThisProcess
 from glasshouse.datasets import digits
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
-from glasshouse.evidence import Evidence, QueryOptions, read_evidence, write_evidence
+from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
 from glasshouse.label_only import LabelOnly
 from glasshouse.population import Population, complementary_halves, random_subsets
 from glasshouse.result import AuditResult
@@ -23,6 +23,7 @@ __all__ = [
     "InputError",
     "LabelOnly",
     "LocalProcesses",
+    "LossTrace",
     "Population",
     "PrivacyClaim",
     "PrivateTrainer",

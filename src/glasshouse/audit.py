@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
@@ -16,6 +17,7 @@ from glasshouse.audit_steps import (
     check_attacks,
     checked_members,
     checked_rates,
+    default_attacks,
     library_versions,
     prior_text,
     settings_of,
@@ -26,8 +28,11 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
+from glasshouse.evaluation.public_records import with_public_records
 from glasshouse.evaluation.thresholds import Policy
-from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
+from glasshouse.evidence import Evidence, LossTrace, Mode, QueryOptions, collect
+from glasshouse.evidence.public import public_mask
+from glasshouse.evidence.trace import traced_losses
 from glasshouse.pool import ShadowPool
 from glasshouse.population import Population, as_members, check_members_fit, check_population
 from glasshouse.queries import check_model
@@ -65,6 +70,8 @@ def audit(
     about: str = "",
     progress: bool | None = None,
     query: QueryOptions | None = None,
+    public: ArrayLike | None = None,
+    trace: LossTrace | ArrayLike | None = None,
 ) -> AuditResult:
     """Train shadow models, attack the target, and measure which of its training records can be found from outside.
 
@@ -76,13 +83,14 @@ def audit(
         members: [N] which records trained the target, or their ids as text; used for evaluation alone, no attack sees
             it. Without a model, a random half by default.
         trainer: ``(population, members, seed) -> model``, as the target was trained; or an estimator, which stands for
-            ``SklearnTrainer(estimator=…)``.
+            ``SklearnTrainer(estimator=…)``. Not needed for a given model and no shadow models.
         shadow_trainer: how the attacker trains, if it does not know how the owner did: another architecture or
             optimizer (the paper's mismatched adversary).
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
             simulated targets and reports why. By default the paper's attacks and the strongest one, ``"stacked"``;
             what cannot use the pool is then left out, and the report says why.
-        shadows: how many shadow models, in complementary pairs.
+        shadows: how many shadow models, in complementary pairs. 0 trains none and 1 a single reference model: a quick
+            look with weaker attacks, and an estimate of what eight would find.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve.
         prior: λ, the share of members that the attacker expects: one number, or one per record.
@@ -98,6 +106,10 @@ def audit(
         about: a sentence about the data, shown beside the figures.
         progress: whether to show bars; by default on a terminal only.
         query: batch size, device and temperature of queries; `LabelOnly` for models that give labels alone.
+        public: [N] records that an attacker knows not to have trained the target, such as a published test set; or a
+            share of the non-members to set aside as such. Attacks without shadow models learn from them; they are not
+            judged.
+        trace: losses from the training of the target, a `LossTrace` or [T, N], for the attack ``"trace"``.
 
     Example:
         >>> import numpy as np
@@ -111,12 +123,13 @@ def audit(
         array([0.7])
     """
     check_population(population)
-    if trainer is None:
+    if trainer is None and (shadows or model is None):
         raise InputError(
             "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "
-            "TorchTrainer(…), or a function (population, members, seed) -> model."
+            "TorchTrainer(…), or a function (population, members, seed) -> model; or shadows=0 to train none."
         )
-    trainer = as_trainer(trainer)
+    if trainer is not None:
+        trainer = as_trainer(trainer)
     if shadow_trainer is not None:
         shadow_trainer = as_trainer(shadow_trainer, place="shadow_trainer")
     for one in (trainer, shadow_trainer):
@@ -126,20 +139,31 @@ def audit(
     check_members_fit(population.x, mask, given=members)
     if model is not None:
         check_model(model, population, how=query)
-    wanted = checked_rates(fprs, mask)
-    columns = as_groups(groups, len(population))
-    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
+    outside = public_mask(public, mask, seed=seed)
+    judged = np.flatnonzero(~outside)
+    wanted = checked_rates(fprs, mask[judged])
+    columns = {name: values[judged] for name, values in as_groups(groups, len(population)).items()}
+    if public is not None and np.ndim(prior):
+        prior = np.asarray(prior)[judged]
+    moments = traced_losses(trace, len(population))
+    chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows)
+    made = chosen_attacks(chosen, mode=mode, prior=prior, seed=seed, fprs=wanted)
     plan = ShadowPool.plan(
         population,
-        shadow_trainer or trainer,
+        shadow_trainer or trainer or _nobody,
         shadows=shadows,
         fraction=fraction,
         seed=seed,
-        folder=pool,
+        folder=pool if shadows else None,
         compute=compute,
     )
     made, left_out = check_attacks(
-        made, plan.members, named=attacks is not DEFAULT_ATTACKS, regression=population.regression
+        made,
+        plan.members[:, judged],
+        named=attacks is not DEFAULT_ATTACKS,
+        regression=population.regression,
+        public=public is not None,
+        trace=trace is not None,
     )
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
@@ -149,6 +173,10 @@ def audit(
     evidence, answers = collect(
         target, plan, how=dataclasses.replace(query or QueryOptions(), keep_logits=keep), progress=progress
     )
+    if moments is not None:
+        evidence = evidence.with_trace(moments)
+    if public is not None:
+        evidence = with_public_records(evidence, population, outside, seed=seed)
     shared = shared_records(population.digests(), mask)
     context = Context(
         title=title,
@@ -167,18 +195,22 @@ def audit(
     return audit_view(
         evidence,
         made,
-        members=mask,
-        labels=population.labels,
+        members=mask[judged],
+        labels=population.labels[judged],
         fprs=wanted,
         context=context,
         claim=claim,
         policy=policy,
         progress=progress,
         left_out=left_out,
-        known=Known(x=population.features, labels=population.y),
+        known=Known(x=population.features, labels=population.y, audited=None if public is None else judged),
         prior=prior,
         groups=columns,
     )
+
+
+def _nobody(population: Any, members: Any, /, seed: int) -> Any:
+    raise AssertionError("a pool without models trains none")
 
 
 def audit_evidence(
@@ -224,10 +256,16 @@ def audit_evidence(
     """
     mask = None if members is None else as_members(members, (evidence.records,), place="members", ids=evidence.ids)
     # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
-    counted = evidence.shadow_members[0] if mask is None else mask
-    wanted = checked_rates(fprs, counted)
+    counted = evidence.shadow_members[0] if mask is None and evidence.models else mask
+    wanted = () if counted is None else checked_rates(fprs, counted)
     columns = as_groups(groups, evidence.records)
-    made = chosen_attacks(attacks, mode=mode, prior=prior, seed=seed, fprs=wanted)
+    chosen = default_attacks(attacks, DEFAULT_ATTACKS, evidence.models)
+    made = chosen_attacks(chosen, mode=mode, prior=prior, seed=seed, fprs=wanted)
+    left_out: dict[str, str] = {}
+    if evidence.models < 2:
+        have = {"public": evidence.public is not None, "trace": evidence.target_trace is not None}
+        named = attacks is not DEFAULT_ATTACKS
+        made, left_out = check_attacks(made, evidence.shadow_members, named=named, **have)
     shared = Finding() if mask is None else shared_losses(evidence, mask)
     context = Context(
         title=title,
@@ -249,6 +287,7 @@ def audit_evidence(
         claim=claim,
         policy=policy,
         progress=progress,
+        left_out=left_out,
         prior=prior,
         groups=columns,
     )

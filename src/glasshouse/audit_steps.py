@@ -27,6 +27,7 @@ from glasshouse.evaluation import (
     run_attack,
     unlike_target,
 )
+from glasshouse.evaluation.foreseen import FEW_MODELS, foresee
 from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
 from glasshouse.evaluation.thresholds import Policy
@@ -42,16 +43,31 @@ from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer
 
 __all__ = [
+    "CHEAP_ATTACKS",
+    "REFERENCE_ATTACKS",
     "audit_view",
     "check_attacks",
     "checked_members",
     "checked_rates",
+    "default_attacks",
     "library_versions",
     "prior_text",
     "settings_of",
     "train_shadows",
 ]
 
+CHEAP_ATTACKS = ("loss", "class-loss", "modified-entropy", "hinge", "public-quantile", "trace")  # need no shadow model
+REFERENCE_ATTACKS = (*CHEAP_ATTACKS, "calibration", "base", "rmia")  # one reference model is enough
+
+_NO_PUBLIC = (
+    "it learns from records that are known not to have trained the target: pass public=mask, or public=0.3 to set some "
+    "of the non-members aside."
+)
+_NO_TRACE = "it needs losses from the training of the target: record them with glasshouse.LossTrace, and pass trace=."
+_NO_ESTIMATE = (
+    "What eight shadow models would find is not estimated: there are too few records, the figures lie outside of the "
+    "problems that the estimate was learned from, or members differ from the others without the model."
+)
 _LOG = logging.getLogger("glasshouse")
 
 
@@ -77,7 +93,7 @@ def checked_members(
 
 def train_shadows(
     pool: ShadowPool,
-    trainer: Trainer,
+    trainer: Trainer | None,
     *,
     population: Any,
     model: Any,
@@ -103,18 +119,23 @@ def train_shadows(
     if pool.folder is not None:
         pool.train(progress=progress)
     seconds = time.perf_counter() - began
-    if model is None:
+    if model is None and trainer is not None:
         note_work("The target was being trained.")
         model = trainer(population, members, seed_for(seed, "target"))
     return model, seconds
 
 
 def settings_of(
-    trainer: Trainer, shadow_trainer: Trainer | None, *, prior: float | ArrayLike, fraction: float, policy: Policy
+    trainer: Trainer | None,
+    shadow_trainer: Trainer | None,
+    *,
+    prior: float | ArrayLike,
+    fraction: float,
+    policy: Policy,
 ) -> dict[str, Any]:
     """What a report shows about how an audit was run."""
     return {
-        "trainer": described(trainer),
+        "trainer": "none: the model was given" if trainer is None else described(trainer),
         "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
         "prior": prior_text(prior),
         "training share": fraction,
@@ -133,7 +154,13 @@ def prior_text(prior: float | ArrayLike) -> Any:
 
 
 def check_attacks(
-    attacks: Mapping[str, Attack[Any]], members: BoolArray, *, named: bool = True, regression: bool = False
+    attacks: Mapping[str, Attack[Any]],
+    members: BoolArray,
+    *,
+    named: bool = True,
+    regression: bool = False,
+    public: bool = False,
+    trace: bool = False,
 ) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
     """The attacks that can use a pool, before its models are trained, and why the others cannot.
 
@@ -144,6 +171,8 @@ def check_attacks(
         members: [K, N] which records will train which shadow model.
         named: whether the user named them; those of the default list are left out instead, unless none is left.
         regression: whether models predict real numbers.
+        public: whether some records are known to be outside.
+        trace: whether losses were recorded while the target was trained.
 
     Example:
         >>> from glasshouse.attacks.choices import chosen_attacks
@@ -151,18 +180,36 @@ def check_attacks(
         Traceback (most recent call last):
         glasshouse.errors.InputError: attacks: lira: shadow_members: record '0' has 0 out-models and this attack ...
     """
+    if all(attack.knows_truth for attack in attacks.values()):
+        raise InputError(
+            "attacks: all of them know who trained the target, or its training, as a limit; name one that does not."
+        )
     reasons: dict[str, Sequence[str]] = {}
     for name, attack in attacks.items():
         try:
             attack.check(members)
             if regression and attack.needs_classes:
                 raise InputError(f"it cannot attack a regression: {attack.needs_classes}. Leave it out.")
+            raise_faults([_NO_PUBLIC] if attack.needs_public and not public else [])
+            raise_faults([_NO_TRACE] if attack.needs_trace and not trace else [])
         except InputError as error:
             reasons[name] = error.faults
     if named or len(reasons) == len(attacks):
         raise_faults([f"attacks: {name}: {fault}" for name, faults in reasons.items() for fault in faults])
     kept = {name: attack for name, attack in attacks.items() if name not in reasons}
     return kept, {name: " ".join(faults) for name, faults in reasons.items()}
+
+
+def default_attacks(attacks: Any, usual: Sequence[str], models: int) -> Any:
+    """The attacks of an audit: those that were named, or the usual ones, or with one or no shadow model the cheap ones.
+
+    Example:
+        >>> default_attacks(usual := ("base", "lira"), usual, 8), default_attacks(usual, usual, 0)[0]
+        (('base', 'lira'), 'loss')
+    """
+    if attacks is not usual or models >= 2:
+        return attacks
+    return REFERENCE_ATTACKS if models else CHEAP_ATTACKS
 
 
 def audit_view(
@@ -229,13 +276,15 @@ def audit_view(
             failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
-    found = privacy = drawn = None
+    found = privacy = drawn = foreseen = None
     if members is not None:
         drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
         doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
         blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
         context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
+        random = not doubts and (drawn is None or not drawn.found)
+        foreseen = foresee(evidence, members) if random else None
         found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         privacy = judge_claim(
@@ -247,6 +296,10 @@ def audit_view(
             leak=found.test.leak,
             withheld="" if drawn is None else drawn.withheld,
         )
+    if evidence.models < FEW_MODELS:
+        why = () if members is None or foreseen is not None else (_NO_ESTIMATE,)
+        said = (foreseen.sentence(),) if foreseen is not None else why
+        context = dataclasses.replace(context, notes=(_cheap_note(evidence.models), *said, *context.notes))
     return AuditResult(
         evidence=evidence,
         outcomes=outcomes,
@@ -261,6 +314,16 @@ def audit_view(
         left_out={**(left_out or {}), **failed},
         drawn=drawn,
         unlike=unlike,
+        foreseen=foreseen,
+    )
+
+
+def _cheap_note(models: int) -> str:
+    """What an audit with one or no shadow model does not say."""
+    had = "One reference model was" if models else "No shadow models were"
+    return (
+        f"{had} trained: the figures are a lower bound, and attacks with more shadow models may find far more. There "
+        f"are no simulated targets, and so no thresholds, decisions or probabilities."
     )
 
 

@@ -18,7 +18,15 @@ from rich.console import Console
 from glasshouse.attacks import attack_names
 from glasshouse.audit import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.compute import chosen_compute
-from glasshouse.config import AuditFile, data_names, read_audit_file, read_policy, run_audit_file, with_attacks
+from glasshouse.config import (
+    AuditFile,
+    data_names,
+    read_audit_file,
+    read_policy,
+    run_audit_file,
+    with_attacks,
+    with_shadows,
+)
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
@@ -70,6 +78,9 @@ def audit(
     attacks: Annotated[
         list[str] | None, typer.Option("--attack", "-a", help="An attack instead of the file's; repeat for more.")
     ] = None,
+    shadows: Annotated[
+        int | None, typer.Option(help="How many shadow models, instead of the file's; 0 is a quick look at records.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
@@ -86,6 +97,7 @@ def audit(
     given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
     config = with_attacks(config, attacks) if attacks else config
+    config = config if shadows is None else with_shadows(config, shadows)
     compute = chosen_compute(workers=workers, cluster=cluster)
     with _interruptible(out):
         try:

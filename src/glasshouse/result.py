@@ -15,6 +15,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
 from glasshouse.evaluation.accusations import accusations_of
 from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL
+from glasshouse.evaluation.foreseen import Foreseen
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
 from glasshouse.report.folder import manifest
@@ -46,6 +47,7 @@ class AuditResult:
         drawn: whether members can be told from others without the target; None if that could not be tested.
         unlike: what a reader must know if the target is unlike the shadow models; empty if it is like them.
         groups: columns [N] that divide the records, by name, as the user gave them.
+        foreseen: with one or no shadow model, an estimate of what eight would find; None otherwise.
     """
 
     evidence: Evidence
@@ -61,6 +63,7 @@ class AuditResult:
     drawn: Drawn | None = None
     unlike: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    foreseen: Foreseen | None = None
 
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
@@ -143,6 +146,7 @@ class AuditResult:
             left_out=self.left_out,
             drawn=self.drawn,
             columns=self._columns(),
+            foreseen=self.foreseen,
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:

@@ -18,7 +18,6 @@ def columns(**changed: list[str]) -> dict[str, np.ndarray]:
     ("changed", "message"),
     [
         ({"model": ["s", "s2"]}, "no row is named 'target'"),
-        ({"model": ["target"], "id": ["a"], "member": ["1"], "loss": ["1"]}, "all rows are the target's"),
         ({"member": []}, "the column 'member' is missing"),
         ({"loss": []}, "no column named loss"),
         ({"loss": [], "logit_0": ["1", "1"], "logit_2": ["1", "1"]}, "have a gap"),

@@ -12,7 +12,6 @@ import pandas
 import polars
 import pytest
 import torch
-from glasshouse.config.data_files import read_population
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -23,6 +22,8 @@ from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 import datasets
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer, audit, mlp
 from glasshouse.config import AuditFile, run_audit_file
+from glasshouse.config.tables.records import read_records
+from glasshouse.config.tables.section import TableSection
 
 RANDOM = np.random.default_rng(0)
 COUNT = 120
@@ -75,9 +76,12 @@ DOORS: dict[str, Callable[[Path], Population]] = {
     "tensors": lambda folder: Population(
         TensorDataset(torch.from_numpy(X), torch.from_numpy((Y == "low").astype(np.int64))), ids=IDS
     ),
-    "csv file": lambda folder: read_population(
-        csv_file(folder), label="income", id_column="person", member="trained_on"
-    )[0],
+    "csv file": lambda folder: (
+        read_records(
+            TableSection(name="file", path=str(csv_file(folder)), label="income", id="person", members="trained_on"),
+            folder,
+        ).population
+    ),
     "two parts": lambda folder: (
         Population.from_parts(
             Population(FRAME[:50], "income", ids="person"), Population(FRAME[50:], "income", ids="person")

@@ -71,10 +71,11 @@ class Attack(abc.ABC, Generic[V]):
 
     ``Attack`` looks at `Evidence`, ``Attack[Scene]`` at a graph. What it learns is kept in fields that end in ``_``:
     `tuned` fills them, and files and reports do not show them. Class attributes describe what it needs and gives:
-    ``kind`` (what it looks at), ``needs_logits`` (all classes, not the loss alone), ``posterior`` (its score is a
-    probability of membership), ``candidate`` (``"best"`` tries it), ``needs_classes`` (why it cannot attack a
-    regression) and ``version`` (raised when its scores change, so that stored scores of an earlier version are not
-    used).
+    ``kind`` (what it looks at), ``needs_logits`` (all classes, not the loss alone), ``needs_public`` (records known to
+    be outside), ``needs_trace`` (losses from the target's training), ``least_models`` (shadow models that it needs, 0
+    if it looks at the target alone), ``posterior`` (its score is a probability of membership), ``candidate``
+    (``"best"`` tries it), ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
+    change, so that stored scores of an earlier version are not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -87,6 +88,9 @@ class Attack(abc.ABC, Generic[V]):
     kind: ClassVar[Kind] = "records"
     version: ClassVar[int] = 1
     needs_logits: ClassVar[bool] = False
+    needs_public: ClassVar[bool] = False
+    needs_trace: ClassVar[bool] = False
+    least_models: ClassVar[int] = 1
     posterior: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     needs_classes: ClassVar[str] = ""  # why a regression, which has no classes, cannot be attacked; empty if it can
@@ -98,7 +102,7 @@ class Attack(abc.ABC, Generic[V]):
 
     @property
     def knows_truth(self) -> bool:
-        """Whether it is given the target's members: a limit for comparison, never reported as the strongest attack."""
+        """Whether it is given what no attacker has, such as the members: a limit, never the strongest attack."""
         return False
 
     @property
@@ -126,8 +130,24 @@ class Attack(abc.ABC, Generic[V]):
         Args:
             members: [K, N] members of each shadow model that will be trained.
         """
-        if self.kind == "records" and not self.needs_logits:
+        self.check_models(len(members))
+        if self.kind == "records" and not (self.needs_logits or self.needs_public or self.needs_trace):
             rehearse(self, members)
+
+    def check_models(self, models: int) -> None:
+        """Refuse fewer shadow models than it needs at least.
+
+        Example:
+            >>> from glasshouse.attacks import create
+            >>> create("base").check_models(0)
+            Traceback (most recent call last):
+            glasshouse.errors.InputError: it compares the target with shadow models, and there are none. Train 8 ...
+        """
+        if models < self.least_models:
+            raise InputError(
+                "it compares the target with shadow models, and there are none. Train 8 (shadows=8), or name attacks "
+                "that need none, such as loss."
+            )
 
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target: thresholds and picks are made from them.

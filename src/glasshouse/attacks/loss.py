@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks.attack import Attack
@@ -23,6 +24,8 @@ class LossThreshold(Attack):
         >>> LossThreshold().score(evidence)
         array([-0.1, -2. ])
     """
+
+    least_models: ClassVar[int] = 0
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Negative losses, [N]."""

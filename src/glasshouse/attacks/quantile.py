@@ -18,7 +18,7 @@ from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
 from glasshouse.randomness import generator
 
-__all__ = ["QuantileFit", "QuantileRegression", "quantile_line"]
+__all__ = ["QuantileFit", "QuantileRegression", "quantile_line", "usual_range"]
 
 _LEVELS = (0.5, 0.75, 0.9, 0.95, 0.99)
 _EXAMPLES = 20_000  # answers to learn from, at most; more change a line with a dozen numbers little
@@ -104,8 +104,8 @@ class QuantileRegression(Attack):
         if len(usual) > _EXAMPLES:
             drawn = generator(self.seed, "examples").permutation(len(usual))[:_EXAMPLES]
             usual, margins, records = usual[drawn], margins[drawn], records[drawn]
-        low, high = _usual_range(usual)
-        margins = np.clip(margins, *_usual_range(margins))
+        low, high = usual_range(usual)
+        margins = np.clip(margins, *usual_range(margins))
         signals = _signals(np.clip(usual, low, high), evidence, classes + 2, records)
         lines = np.stack([quantile_line(signals, margins, level) for level in _LEVELS])
         return dataclasses.replace(self, fit_=QuantileFit(lines=lines, low=low, high=high))
@@ -152,7 +152,13 @@ def quantile_line(signals: FloatArray, answers: FloatArray, level: float) -> Flo
     return np.asarray(coefficients)
 
 
-def _usual_range(values: FloatArray) -> tuple[float, float]:
+def usual_range(values: FloatArray) -> tuple[float, float]:
+    """The quartiles of values, widened so far that only losses such as 1e300 lie beyond.
+
+    Example:
+        >>> usual_range(np.array([0.0, 1.0, 2.0]))
+        (-19.5, 21.5)
+    """
     first, third = np.quantile(values, [0.25, 0.75])
     return float(first - _FAR * (1 + third - first)), float(third + _FAR * (1 + third - first))
 

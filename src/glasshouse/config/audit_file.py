@@ -23,7 +23,7 @@ from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.result import AuditResult
 
-__all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks"]
+__all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks", "with_shadows"]
 
 _LOG = logging.getLogger("glasshouse")
 
@@ -79,11 +79,12 @@ class AuditFile(Strict):
     claim: ClaimSection | None = None
     seed: Annotated[int, Field(ge=0)] = 0
     pool: str | None = None
+    public: Share | None = None
 
     @field_validator("shadows")
     @classmethod
     def _in_pairs(cls, shadows: int) -> int:
-        if shadows < 2 or shadows % 2:
+        if shadows < 0 or (shadows % 2 and shadows != 1):
             near = max(2, shadows - shadows % 2)
             raise ValueError(
                 f"{shadows} is {'odd' if shadows % 2 else 'too few'}; models are trained in complementary pairs. "
@@ -95,6 +96,9 @@ class AuditFile(Strict):
     def _one_kind(self) -> Self:
         if self.graph is not None and (both := sorted(self.model_fields_set & {"data", "trainer", "target"})):
             raise ValueError(f"{both[0]}: cannot be used together with graph. Leave one of them out.")
+        if self.is_graph and (self.shadows < 2 or self.public is not None):
+            name = "public" if self.public is not None else "shadows"
+            raise ValueError(f"{name}: an audit without shadow models is for records; a graph needs 2 or more.")
         return self
 
     @property
@@ -126,6 +130,25 @@ def with_attacks(config: AuditFile, names: Sequence[str]) -> AuditFile:
                 faults.append(f'--attack: "{name}" needs a graph, and this audit is of records. Leave it out.')
     raise_faults(faults)
     return config.model_copy(update={"attacks": list(names)})
+
+
+def with_shadows(config: AuditFile, shadows: int) -> AuditFile:
+    """The same audit with this many shadow models in place of the file's; all is checked again.
+
+    Example:
+        >>> with_shadows(AuditFile(), 4).shadows
+        4
+        >>> with_shadows(AuditFile(), 5)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
+    """
+    try:
+        changed = AuditFile._in_pairs(shadows)
+    except ValueError as error:
+        raise InputError(f"--shadows: {error}") from error
+    if config.is_graph and changed < 2:
+        raise InputError("--shadows: an audit without shadow models is for records; a graph needs 2 or more.")
+    return config.model_copy(update={"shadows": changed})
 
 
 def run_audit_file(
@@ -164,7 +187,7 @@ def run_audit_file(
     advice = config.trainer.advice(data.population)
     for line in advice:
         _LOG.warning("%s", line)
-    common["groups"] = data.groups or None
+    common |= {"groups": data.groups or None, "public": config.public}
     result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
     context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))
     return dataclasses.replace(result, context=context)

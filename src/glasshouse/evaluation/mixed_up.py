@@ -78,7 +78,7 @@ def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
         'The target gives its members a mean confidence of 14 %'
     """
     inside = evidence.shadow_members
-    if not inside.any(axis=1).all():
+    if not len(inside) or not inside.any(axis=1).all():
         return ()
     sure, theirs = np.exp(-evidence.target_loss), np.exp(-evidence.shadow_loss)  # [N], [K, N] confidences
     own = float(sure[members].mean())

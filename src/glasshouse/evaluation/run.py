@@ -101,7 +101,8 @@ def run_attack(
         try:
             simulated = trials.simulated(attack)
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
-            note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs else note
+            simulable = len(view.shadow_members) >= 2  # without a pool, one sentence for all attacks says so
+            note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs and simulable else note
     expected = _prior_of(attack, view, prior)
     others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
     options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": others}

@@ -3,13 +3,17 @@
 from glasshouse.evidence.collect import collect
 from glasshouse.evidence.evidence import Evidence, Kind, Mode
 from glasshouse.evidence.files import EvidenceFile, read_evidence, write_evidence
+from glasshouse.evidence.public import PublicRecords
+from glasshouse.evidence.trace import LossTrace
 from glasshouse.queries import QueryOptions, accuracy, query
 
 __all__ = [
     "Evidence",
     "EvidenceFile",
     "Kind",
+    "LossTrace",
     "Mode",
+    "PublicRecords",
     "QueryOptions",
     "accuracy",
     "collect",

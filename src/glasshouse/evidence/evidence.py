@@ -11,11 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
 from glasshouse.errors import InputError, raise_faults
+from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
+from glasshouse.evidence.trace import traced_losses
 from glasshouse.numerics import loss_to_margin
 from glasshouse.population import as_ids, as_members
 
 __all__ = ["Evidence", "Kind", "Mode"]
+
+_BY_MODEL = ("shadow_loss", "shadow_members", "shadow_logits", "shadow_residual", "target_trace")  # records come second
 
 Mode = Literal["online", "offline"]
 Kind = Literal["records", "graph", "any"]  # what an attack looks at
@@ -27,7 +31,7 @@ class Evidence:
 
     Args:
         target_loss: [N] losses of the model under audit.
-        shadow_loss: [K, N] losses of the shadow models.
+        shadow_loss: [K, N] losses of the shadow models; none by default.
         shadow_members: [K, N] members of each shadow model.
         ids: [N] record ids; positions by default.
         labels: [N] columns of the true classes, for attacks that need them.
@@ -36,6 +40,8 @@ class Evidence:
         target_residual: [N] true value minus prediction, for a regression, in standard deviations of what models get
             wrong outside their members.
         shadow_residual: [K, N], the same for shadow models.
+        target_trace: [T, N] losses at several moments of the target's training, if its owner recorded them.
+        public: records that are known not to have trained the target, for attacks without shadow models.
         notes: how the models' answers were handled, in sentences for a report.
 
     Example:
@@ -58,24 +64,32 @@ class Evidence:
     shadow_logits: Floats | None
     target_residual: FloatArray | None
     shadow_residual: FloatArray | None
+    target_trace: FloatArray | None
+    public: PublicRecords | None
     notes: tuple[str, ...]
 
     def __init__(
         self,
         *,
         target_loss: ArrayLike,
-        shadow_loss: ArrayLike,
-        shadow_members: ArrayLike,
+        shadow_loss: ArrayLike | None = None,
+        shadow_members: ArrayLike | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
         labels: ArrayLike | None = None,
         target_logits: ArrayLike | None = None,
         shadow_logits: ArrayLike | None = None,
         target_residual: ArrayLike | None = None,
         shadow_residual: ArrayLike | None = None,
+        target_trace: ArrayLike | None = None,
+        public: PublicRecords | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         target = np.asarray(target_loss, dtype=np.float64)
-        shadows = np.asarray(shadow_loss, dtype=np.float64)
+        if (shadow_loss is None) != (shadow_members is None):
+            lacking = "shadow_loss" if shadow_loss is None else "shadow_members"
+            raise InputError(f"{lacking}: missing; give shadow_loss and shadow_members, [K, N], or neither of them.")
+        shadows = np.empty((0, target.size)) if shadow_loss is None else np.asarray(shadow_loss, dtype=np.float64)
+        shadow_members = np.zeros(shadows.shape, dtype=np.bool_) if shadow_members is None else shadow_members
         if target.ndim != 1 or not len(target):
             raise InputError(f"target_loss: shape {target.shape}; expected [N], one loss per record.")
         if shadows.ndim != 2 or shadows.shape[1] != len(target):
@@ -104,6 +118,8 @@ class Evidence:
             "shadow_logits": shadow_outputs,
             "target_residual": residuals[0],
             "shadow_residual": residuals[1],
+            "target_trace": traced_losses(target_trace, len(target)),
+            "public": public,
             "notes": tuple(notes),
         }.items():
             object.__setattr__(self, name, value)
@@ -208,7 +224,7 @@ class Evidence:
             array([2., 6.])
         """
         if records is not None:
-            return self._about(records).among(rows if rows.shape[1] == 1 else rows[:, records], model=model)
+            return self.of_records(records).among(rows if rows.shape[1] == 1 else rows[:, records], model=model)
         logits, residuals = self.shadow_logits, self.shadow_residual
         # the same rows for all records are copied row by row, which is much faster than entry by entry
         at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(self.records))
@@ -220,16 +236,30 @@ class Evidence:
             shadow_logits=None if logits is None else logits[at],
             target_residual=self.target_residual if model is None or residuals is None else residuals[model],
             shadow_residual=None if residuals is None else residuals[at],
+            target_trace=self.target_trace if model is None else None,  # they are about the target alone
+            public=self.public if model is None else None,
             notes=(),
         )
 
-    def _about(self, records: NDArray[np.intp]) -> Evidence:
-        """The same evidence about some of the records only."""
+    def of_records(self, rows: NDArray[Any]) -> Evidence:
+        """The evidence about some of the records, by mask [N] or by position.
+
+        Example:
+            >>> Evidence(target_loss=[0.1, 2.0, 0.5]).of_records(np.array([True, False, True])).target_loss
+            array([0.1, 0.5])
+        """
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         held = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         # `take` keeps the order in memory, on which the last bits of sums depend
-        return self._part(
-            **{name: value.take(records, axis=int(name.startswith("shadow"))) for name, value in held.items()}
-        )
+        return self._part(**{name: value.take(at, axis=int(name in _BY_MODEL)) for name, value in held.items()})
+
+    def with_public(self, public: PublicRecords) -> Evidence:
+        """The same evidence with these public records, for attacks without shadow models."""
+        return self._part(public=public)
+
+    def with_trace(self, losses: FloatArray) -> Evidence:
+        """The same evidence with losses [T, N] from the target's training."""
+        return self._part(target_trace=losses)
 
     def _part(self, **changed: Any) -> Evidence:
         """The same evidence with some arrays replaced by parts of arrays that were checked already."""

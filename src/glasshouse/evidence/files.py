@@ -22,6 +22,7 @@ __all__ = ["EvidenceFile", "read_evidence", "write_evidence"]
 _PICKLES = {".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".bin"}
 _KNOWN = {
     *("ids", "target_ids", "shadow_ids", "labels", "members", "shadow_members"),
+    "target_trace",
     *(f"{who}_{what}" for who in ("target", "shadow") for what in ("loss", "logits", "probabilities", "residual")),
 }
 
@@ -37,9 +38,9 @@ def read_evidence(path: Path | str) -> EvidenceFile:
     """Read evidence from ``.npz``, ``.csv`` or ``.parquet``; records are matched by id, never by position.
 
     *npz*: ``target_X`` [N, …] and ``shadow_X`` [K, N, …], X one of ``loss``, ``logits``, ``probabilities``;
-    ``shadow_members`` [K, N]; ``labels`` [N] (needed for logits and probabilities); optionally ``members`` [N] and
-    ``ids`` [N], or ``target_ids`` and ``shadow_ids`` if the two are in different orders. A regression has losses, and
-    ``target_residual`` [N] and ``shadow_residual`` [K, N] beside them.
+    ``shadow_members`` [K, N]; ``labels`` [N] (needed for logits and probabilities); optionally ``members`` [N],
+    ``target_trace`` [T, N] and ``ids`` [N], or ``target_ids`` and ``shadow_ids`` if the two are in different orders. A
+    regression has losses, and ``target_residual`` [N] and ``shadow_residual`` [K, N] beside them.
 
     *csv, parquet*: one row for each model and record: ``model`` (``target`` or any other name), ``id``, ``member``
     (may be empty for the target), ``label``, and ``loss``, or ``logit_0, logit_1, …``, or ``probability_0, …``.
@@ -93,6 +94,8 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
         arrays["labels"] = evidence.labels
     if evidence.target_residual is not None and evidence.shadow_residual is not None:
         arrays |= {"target_residual": evidence.target_residual, "shadow_residual": evidence.shadow_residual}
+    if evidence.target_trace is not None:
+        arrays["target_trace"] = evidence.target_trace
     if members is not None:
         arrays["members"] = members
     buffer = io.BytesIO()
@@ -123,13 +126,15 @@ def _read_table(path: Path) -> Arrays:
 
 def _evidence_of(arrays: Arrays) -> EvidenceFile:
     """Evidence from named arrays, with the records of the shadow models brought into the target's order by id."""
-    if "shadow_members" not in arrays:
-        raise InputError("shadow_members: missing; give the members of each shadow model, [K, N].")
     for kind in ("loss", "logits", "probabilities"):
         if f"target_{kind}" in arrays:
             break
     else:
         raise InputError("target_loss: missing; give target_loss, target_logits or target_probabilities.")
+    if not arrays.keys() & {"shadow_members", *(f"shadow_{kind}" for kind in ("loss", "logits", "probabilities"))}:
+        arrays = {**arrays, **_no_shadows(kind, arrays[f"target_{kind}"])}
+    if "shadow_members" not in arrays:
+        raise InputError("shadow_members: missing; give the members of each shadow model, [K, N].")
     if f"shadow_{kind}" not in arrays:
         raise InputError(f"shadow_{kind}: missing; the target is given as {kind}, so give the shadow models' too.")
     target, shadow = arrays[f"target_{kind}"], arrays[f"shadow_{kind}"]
@@ -154,8 +159,13 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
     given: dict[str, Any] = {"target_loss": target, "shadow_loss": shadow, **residuals}
     if not residuals:  # losses of a regression have no steps: an error of 0 is no vote
         given = outputs_to_losses(kind, target, shadow, arrays.get("labels"), ids)
-    evidence = Evidence(**given, shadow_members=shadow_members, ids=ids)
+    evidence = Evidence(**given, shadow_members=shadow_members, target_trace=arrays.get("target_trace"), ids=ids)
     return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members"))
+
+
+def _no_shadows(kind: str, target: np.ndarray) -> Arrays:
+    """What a file holds about no shadow models."""
+    return {f"shadow_{kind}": np.empty((0, *target.shape)), "shadow_members": np.empty((0, len(target)), np.bool_)}
 
 
 def _order(wanted: np.ndarray, given: np.ndarray) -> np.ndarray:

@@ -80,12 +80,17 @@ def outputs_to_losses(
         )
     return {
         "target_loss": clipped_losses(losses_from_logits(target, codes), step),
-        "shadow_loss": clipped_losses(np.stack([losses_from_logits(one, codes) for one in shadow]), step),
+        "shadow_loss": clipped_losses(_shadow_losses(shadow, codes), step),
         "labels": codes,
         "target_logits": clipped_log_probabilities(target, step),
         "shadow_logits": clipped_log_probabilities(shadow, step),
         "notes": resolution_note(step),
     }
+
+
+def _shadow_losses(shadow: NDArray[Any], codes: IntArray) -> NDArray[Any]:
+    """[K, N] losses from logits [K, N, C]; K may be 0."""
+    return np.array([losses_from_logits(one, codes) for one in shadow]).reshape(shadow.shape[:2])
 
 
 def _loss_steps(target: NDArray[Any], shadow: NDArray[Any]) -> tuple[float | None, list[float | None]]:

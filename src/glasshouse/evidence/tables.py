@@ -35,7 +35,7 @@ def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
         ...     "member": ["", "", "1", "0"], "loss": ["0.1", "0.2", "0.3", "0.4"],
         ... }
         >>> arrays = tidy_arrays({name: np.array(values) for name, values in columns.items()}, Path("x.csv"))
-        >>> arrays["shadow_loss"], arrays["shadow_ids"]
+        >>> arrays["shadow_loss"], arrays["ids"]
         (array([[0.4, 0.3]]), array(['a', 'b'], dtype='<U1'))
     """
     kind, names = _output_columns(columns, path)
@@ -48,21 +48,16 @@ def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
     if "target" not in rows_of:
         raise InputError(f"{path}: model: no row is named 'target'; give the target's rows this name.")
     target = rows_of.pop("target")
-    if not rows_of:
-        raise InputError(f"{path}: model: all rows are the target's; give the shadow models' rows too.")
     ids = columns["id"]
     order = {name: _in_order(ids[rows], ids[target], rows, name, path) for name, rows in rows_of.items()}
     member = as_flags(columns["member"], place=f"{path}: member")
-    unknown = np.concatenate([rows[member[rows] < 0] for rows in order.values()])
+    unknown = np.array([row for rows in order.values() for row in rows[member[rows] < 0]], dtype=np.int64)
     if len(unknown):
         raise InputError(f"{path}: member: empty for record {str(ids[unknown[0]])!r} of a shadow model; write 1 or 0.")
-    arrays: Arrays = {
-        f"target_{kind}": outputs[target],
-        f"shadow_{kind}": np.stack([outputs[rows] for rows in order.values()]),
-        "shadow_members": np.stack([member[rows] == 1 for rows in order.values()]),
-        "target_ids": ids[target],
-        "shadow_ids": ids[target],  # the rows of every model are now in the target's order
-    }
+    arrays: Arrays = {f"target_{kind}": outputs[target], "ids": ids[target]}
+    if order:  # the rows of every model are now in the target's order
+        arrays[f"shadow_{kind}"] = np.stack([outputs[rows] for rows in order.values()])
+        arrays["shadow_members"] = np.stack([member[rows] == 1 for rows in order.values()])
     if (member[target] >= 0).all():
         arrays["members"] = member[target] == 1
     if "label" in columns:

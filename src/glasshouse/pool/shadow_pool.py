@@ -84,9 +84,12 @@ class ShadowPool:
         folder: Path | str | None = None,
         compute: Compute | None = None,
     ) -> ShadowPool:
-        """A pool by the paper's Algorithm 1; by independent draws if ``fraction`` is not one half."""
+        """A pool by the paper's Algorithm 1; by independent draws if ``fraction`` is not one half.
+
+        One model has no complement, so it is an independent draw; a pool of none is empty.
+        """
         count = len(as_population(population))
-        if fraction == 0.5:
+        if fraction == 0.5 and shadows not in (0, 1):
             members = complementary_halves(count, models=shadows, seed=seed)
         else:
             members = random_subsets(count, models=shadows, fraction=fraction, seed=seed, stream="shadow subset")
@@ -105,6 +108,8 @@ class ShadowPool:
 
     def __iter__(self) -> Iterator[Any]:
         """One model after another: read from the folder if there is one, else trained now."""
+        if not len(self):
+            return
         if self.folder is None and isinstance(self.compute, ThisProcess):
             note_work("Shadow models were being trained; without a pool they are not kept.")
             for group in self._groups():

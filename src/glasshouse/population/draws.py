@@ -53,6 +53,8 @@ def random_subsets(count: int, *, models: int, fraction: float, seed: int, strea
         >>> random_subsets(100, models=2, fraction=0.35, seed=0).sum(axis=1)
         array([35, 35])
     """
+    if models < 0:
+        raise InputError(f"shadows: {models} is below 0.")
     size = share_size(fraction, count)
     members = np.zeros((models, count), dtype=np.bool_)
     for model in range(models):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from glasshouse.evaluation import Drawn, PrivacyVerdict
+from glasshouse.evaluation.foreseen import Foreseen
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.evaluation.power import Power
 from glasshouse.report.context import Context
@@ -50,6 +51,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
         "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
         "power": None if summary.power is None else _dumped(Power, summary.power),
+        "estimate": None if summary.foreseen is None else _dumped(Foreseen, summary.foreseen),
     }
 
 
@@ -106,6 +108,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
         groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
         power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
+        foreseen=_adapter(Foreseen | None).validate_python(metrics.get("estimate")),  # runs of before have none
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
+from glasshouse.evaluation.foreseen import Foreseen
 from glasshouse.evaluation.groups import GroupLeak, group_leaks
 from glasshouse.evaluation.power import Power, audit_power
 from glasshouse.report.context import Context
@@ -45,6 +46,7 @@ class Summary:
         drawn: whether members can be told from others without the target; None if that could not be tested.
         groups: the leak of the strongest attack per group of records; empty if the members are not known.
         power: which leak this audit could have shown; None if the members are not known.
+        foreseen: an estimate of what eight shadow models would find; None if there were two or more.
     """
 
     context: Context
@@ -63,6 +65,7 @@ class Summary:
     drawn: Drawn | None = None
     groups: tuple[GroupLeak, ...] = ()
     power: Power | None = None
+    foreseen: Foreseen | None = None
 
     @property
     def unreached(self) -> bool:
@@ -88,6 +91,7 @@ def summarise(
     left_out: Mapping[str, str] | None = None,
     drawn: Drawn | None = None,
     columns: Mapping[str, NDArray[Any]] | None = None,
+    foreseen: Foreseen | None = None,
 ) -> Summary:
     """Gather the numbers of a report.
 
@@ -103,6 +107,7 @@ def summarise(
         left_out: attacks that gave no outcome, each with the reason.
         drawn: whether members can be told from others without the target.
         columns: what divides the records into groups, [N] each, by name.
+        foreseen: an estimate of what eight shadow models would find.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -151,4 +156,5 @@ def summarise(
             if inside is None
             else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)))
         ),
+        foreseen=foreseen,
     )

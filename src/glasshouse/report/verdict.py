@@ -19,6 +19,7 @@ _SHOWN: dict[bool | None, str] = {
     False: "No leak is shown",
     None: "Whether the model leaks cannot be told, since members were not drawn at random",
 }
+_FEW = 2  # with fewer shadow models the attacks are weak, and the figures a lower bound
 _WAYS: dict[Way, str] = {
     "simulated": "{name}, the strongest of {tried} attacks on simulated targets, finds",
     "half": "{name}, the strongest of {tried} attacks on one half of the records, finds on the other half",
@@ -92,11 +93,13 @@ def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
 
 def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
     """Whether a leak is shown, how strong it is and how sure that is; no headline if the members are not known."""
-    attacker = f"The attacker had {context.shadows} shadow models ({context.mode})"
+    attacker = _attacker(context)
     if found is None:
         return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
     shown = _SHOWN[found.leak]
+    if found.leak is False and context.shadows < _FEW:
+        shown = "No leak is shown by attacks this weak, which does not show that the model is safe"
     who = _WAYS[found.way].format(name=found.attack, tried=found.tried)
     level = f"{100 * found.confidence:g} % interval"
     low, high = found.auc_interval
@@ -106,6 +109,14 @@ def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVer
         return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {attacker}."
     share = _share(found, found.rate, level)
     return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}{_and(privacy)}. {attacker}."
+
+
+def _attacker(context: Context) -> str:
+    """What the attacks had to compare the target with."""
+    if context.shadows >= _FEW:
+        return f"The attacker had {context.shadows} shadow models ({context.mode})"
+    had = "one reference model was" if context.shadows else "no shadow models were"
+    return f"{had.capitalize()} trained: these figures are a lower bound of what an attacker finds"
 
 
 def _and(privacy: PrivacyVerdict | None) -> str:

@@ -86,8 +86,23 @@ class TorchTrainer:
         masks = as_members(members, (len(seeds), len(population.y)), place="members")
         return train_batched(self, population, masks, seeds)
 
-    def __call__(self, population: Population, members: BoolArray, seed: int) -> nn.Module:
-        """A trained module in evaluation mode."""
+    def __call__(
+        self,
+        population: Population,
+        members: BoolArray,
+        seed: int,
+        *,
+        after_epoch: Callable[[nn.Module], object] | None = None,
+    ) -> nn.Module:
+        """A trained module in evaluation mode.
+
+        Args:
+            population: the records.
+            members: [N] which of them train it.
+            seed: of weights, batches, dropout and augmentation.
+            after_epoch: called with the module after every epoch, such as ``LossTrace(population).record``; it must
+                not draw random numbers from torch.
+        """
         device = self.place
         fast = self.mixed_precision and device.type == "cuda"
         with torch.random.fork_rng():  # weights and dropout follow our seed; the user's own random stream is unchanged
@@ -127,6 +142,8 @@ class TorchTrainer:
                             rates.step()
                     if scheduler:
                         scheduler.step()
+                    if after_epoch is not None:
+                        after_epoch(model)
                     if stopper and stopper.has_enough(model):
                         break
                 if stopper:

@@ -1,0 +1,86 @@
+"""Public records: known not to have trained the target, and what is known about all records without the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.errors import InputError
+from glasshouse.population import as_members
+from glasshouse.randomness import generator
+
+__all__ = ["PublicRecords", "public_mask"]
+
+_FEWEST = 20  # public records, and records that are left to be judged on each side
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PublicRecords:
+    """Records that an attacker knows not to have trained the target, such as a published test set.
+
+    They are the material of attacks without shadow models, and they are not judged themselves.
+
+    Args:
+        loss: [P] losses of the target on them.
+        labels: [P] columns of their classes.
+        features: [P, F] what is known about them without the target, as numbers.
+        audited: [N, F] the same about the audited records.
+
+    Example:
+        >>> column = np.zeros((2, 1))
+        >>> public = PublicRecords(loss=np.ones(2), labels=np.array([0, 1]), features=column, audited=column)
+        >>> len(public)
+        2
+    """
+
+    loss: FloatArray
+    labels: IntArray
+    features: FloatArray
+    audited: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+
+def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int) -> BoolArray:
+    """[N] which records are public: a mask, or a share of the non-members that is set aside at random.
+
+    Args:
+        public: [N] mask, a share between 0 and 1, or None for no public records.
+        members: [N] of the target: a member cannot be public.
+        seed: of the draw.
+
+    Example:
+        >>> members = np.arange(100) < 50
+        >>> int(public_mask(0.5, members, seed=0).sum())
+        25
+        >>> public_mask(members, members, seed=0)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: public: 50 of the public records trained the target (members); a public record ...
+    """
+    if public is None:
+        return np.zeros(len(members), dtype=np.bool_)
+    others = np.flatnonzero(~members)
+    if np.ndim(public) == 0:
+        given = np.asarray(public)
+        share = float(given) if given.dtype.kind in "fi" else 0.0
+        if not 0 < share < 1:
+            raise InputError(f"public: {public!r} is not a share; give a number between 0 and 1, or a mask, [N].")
+        mask = np.zeros(len(members), dtype=np.bool_)
+        mask[generator(seed, "public").permutation(others)[: round(share * len(others))]] = True
+    else:
+        mask = as_members(public, members.shape, place="public")
+        if (both := int((mask & members).sum())) > 0:
+            raise InputError(
+                f"public: {both} of the public records trained the target (members); a public record is known not to. "
+                f"Leave them out of the mask."
+            )
+    if mask.sum() < _FEWEST or len(others) - mask.sum() < _FEWEST:
+        raise InputError(
+            f"public: {int(mask.sum())} of {len(others)} non-members are public; at least {_FEWEST} are needed to "
+            f"learn from, and {_FEWEST} others to be judged."
+        )
+    return mask

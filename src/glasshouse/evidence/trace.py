@@ -1,0 +1,142 @@
+"""The loss trace: losses of a model on every record while it is trained, recorded by its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.arrays import FloatArray
+from glasshouse.errors import InputError
+from glasshouse.population import Population, select
+from glasshouse.queries import QueryOptions, query
+
+__all__ = ["LossTrace", "loss_falls", "traced_losses"]
+
+_STAGES = 32  # of a boosted model, at most; more tell little
+
+
+class LossTrace:
+    """Losses of one model on every record at several moments of its training, [T, N].
+
+    Call `record` after every epoch, from any training loop: it changes neither the weights nor the random numbers.
+    `TorchTrainer` takes it as ``after_epoch=trace.record``; a boosted scikit-learn model has its stages,
+    ``trace.record_stages(model)``.
+
+    Args:
+        population: the records, members and others.
+        how: batch size and device of the queries.
+
+    Example:
+        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
+        >>> trace = LossTrace(population)
+        >>> for weight in (0.0, 1.0, 3.0):  # a training loop
+        ...     trace.record(lambda x, weight=weight: weight * x[:, 0])
+        >>> trace.losses.shape
+        (3, 2)
+        >>> trace.falls().round(2)  # both records were learned
+        array([0.69, 0.64])
+    """
+
+    def __init__(self, population: Population, *, how: QueryOptions | None = None) -> None:
+        self.population = population
+        self.how = how
+        self._rows: list[FloatArray] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        return f"LossTrace({len(self)} moments, {len(self.population)} records)"
+
+    def record(self, model: Any) -> None:
+        """Ask the model, as it is now, about every record; a torch module is left in the mode it was in."""
+        training = getattr(model, "training", None)
+        self._rows.append(query(model, self.population, how=self.how).loss)
+        if training is True:
+            model.train()
+
+    def record_stages(self, model: Any) -> None:
+        """Record a boosted model after several of its rounds, by its ``staged_predict_proba``."""
+        stages = getattr(model, "staged_predict_proba", None)
+        if stages is None:
+            raise InputError(
+                f"trace: {type(model).__name__} has no staged_predict_proba. Call record(model) after every epoch or "
+                f"partial_fit instead."
+            )
+        # memory holds one stage: each is asked when its turn comes, and only some are kept
+        count = sum(1 for _ in stages(select(self.population.x, np.arange(1))))
+        kept = set(np.linspace(0, count - 1, min(count, _STAGES)).round().astype(int).tolist())
+        for number, probabilities in enumerate(stages(self.population.x)):
+            if number in kept:
+                self.record(_Stage(model.classes_, probabilities))
+
+    @property
+    def losses(self) -> FloatArray:
+        """[T, N]; at least two moments."""
+        if len(self._rows) < 2:
+            raise InputError(
+                f"trace: {len(self._rows)} moments were recorded; call record(model) after every epoch, two or more."
+            )
+        return np.stack(self._rows)
+
+    def falls(self) -> FloatArray:
+        """[N] how far the loss fell: mean over the first quarter of the trace minus mean over the last quarter."""
+        return loss_falls(self.losses)
+
+    def ranges(self) -> FloatArray:
+        """[N] interquartile ranges of the losses over time (LT-IQR; Pollock et al., 2024).
+
+        It orders *members*: one whose loss fell late and far is more likely to be found by attacks. It does not tell
+        members from others, since the loss of a non-member may rise as far.
+        """
+        low, high = np.quantile(self.losses, [0.25, 0.75], axis=0)
+        return np.asarray(high - low)
+
+
+def loss_falls(losses: FloatArray) -> FloatArray:
+    """[N] mean of the first quarter of the rows [T, N] minus mean of the last quarter.
+
+    Example:
+        >>> loss_falls(np.array([[3.0, 1.0], [2.0, 1.0], [0.5, 1.0], [0.5, 4.0]]))
+        array([ 2.5, -3. ])
+    """
+    quarter = max(1, len(losses) // 4)
+    return np.asarray(losses[:quarter].mean(axis=0) - losses[-quarter:].mean(axis=0))
+
+
+def traced_losses(trace: LossTrace | ArrayLike | None, records: int) -> FloatArray | None:
+    """[T, N] losses of a trace in any form; refused if they are about other records.
+
+    Example:
+        >>> traced_losses([[1.0, 2.0], [0.5, 2.0]], 3)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: trace: shape (2, 2) does not fit 3 records; expected [T, 3], one row per ...
+    """
+    if trace is None:
+        return None
+    losses = trace.losses if isinstance(trace, LossTrace) else np.asarray(trace, dtype=np.float64)
+    if losses.ndim != 2 or losses.shape[1] != records or len(losses) < 2:
+        raise InputError(
+            f"trace: shape {losses.shape} does not fit {records} records; expected [T, {records}], one row per "
+            f"recorded moment, two or more. Record the trace with the population that is audited."
+        )
+    if not np.isfinite(losses).all() or (losses < 0).any():
+        raise InputError("trace: it holds losses that are negative or not finite; check the model's answers there.")
+    return losses
+
+
+class _Stage:
+    """The answers of one stage, as a model of which only the answers are kept."""
+
+    def __init__(self, classes: Sequence[Any], probabilities: Any) -> None:
+        self.classes_ = np.asarray(classes)
+        self.probabilities = np.asarray(probabilities)
+        self.asked = 0
+
+    def predict_proba(self, x: Any) -> Any:
+        """The next rows; a query asks about all records in their order."""
+        start, self.asked = self.asked, (self.asked + x.shape[0]) % len(self.probabilities)
+        return self.probabilities[start : start + x.shape[0]]

@@ -1,0 +1,198 @@
+"""Audits with one or no shadow model: ordinary results, a lower bound, and never a verdict of safety."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from typer.testing import CliRunner
+
+from glasshouse import (
+    Evidence,
+    InputError,
+    LossTrace,
+    Population,
+    SklearnTrainer,
+    audit,
+    audit_evidence,
+    audit_targets,
+    random_subsets,
+    read_evidence,
+)
+from glasshouse.arrays import BoolArray
+from glasshouse.audit_steps import CHEAP_ATTACKS, REFERENCE_ATTACKS
+from glasshouse.cli import app
+from glasshouse.report.folder import read_run
+
+CHEAP = ["loss", "class-loss", "modified-entropy", "hinge"]
+
+
+def people(records: int = 600, *, seed: int = 0) -> tuple[Population, BoolArray]:
+    random = np.random.default_rng(seed)
+    x = random.normal(size=(records, 30))
+    population = Population(x, np.where(x[:, 0] + random.normal(size=records) > 0, "yes", "no"))
+    return population, random_subsets(records, models=1, fraction=0.5, seed=seed)[0]
+
+
+def fitted(population: Population, members: BoolArray, strength: float = 100.0) -> LogisticRegression:
+    labels = population.classes[population.y]
+    return LogisticRegression(C=strength, max_iter=500).fit(population.x[members], labels[members])
+
+
+def test_a_model_and_its_members_are_enough(tmp_path: Path) -> None:
+    """Three lines, no trainer; the run has all of its files, and can be read and shown again."""
+    population, members = people()
+    result = audit(population, model=fitted(population, members), members=members, shadows=0)
+    assert result.table()["attack"].tolist() == CHEAP
+    assert set(result.left_out) == {"public-quantile", "trace"}
+    assert not any(name.startswith(("threshold", "called")) for name in result.table())
+    assert not any(name.endswith(("_decision", "_posterior", "_fdr")) for name in result.records())
+    notes = result.summary().notes
+    assert notes[0].startswith("No shadow models were trained: the figures are a lower bound")
+    assert notes[1].startswith("Estimate, not a measurement")
+    folder = result.save(tmp_path / "run")
+    assert json.loads((folder / "metrics.json").read_text())["estimate"]["models"] == 0
+    assert read_run(folder).foreseen == result.foreseen
+    assert "lower bound" in (folder / "report.html").read_text()
+    again = audit_evidence(read_evidence(folder / "evidence.npz").evidence, members=members, attacks=["loss"])
+    assert again.table()["auc"][0] == result.table()["auc"][0]
+    assert again.foreseen == result.foreseen
+
+
+def test_a_model_that_leaks_nothing_to_weak_attacks_is_not_called_safe() -> None:
+    population, members = people(seed=3)
+    other = random_subsets(600, models=1, fraction=0.5, seed=9)[0]
+    result = audit(population, model=fitted(population, other, 0.01), members=members, shadows=0)
+    assert "which does not show that the model is safe" in result.summary().verdict
+    assert "lower bound" in result.summary().verdict
+
+
+def test_one_reference_model_brings_the_calibrated_attacks() -> None:
+    population, members = people()
+    trainer = SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=6))
+    result = audit(population, members=members, trainer=trainer, shadows=1)
+    assert result.table()["attack"].tolist() == [*CHEAP, "calibration", "base", "rmia"]
+    assert result.evidence.models == 1
+    assert not any(name.endswith("_posterior") for name in result.records())
+    assert result.summary().notes[0].startswith("One reference model was trained")
+    assert result.foreseen is not None
+    assert result.foreseen.models == 1
+
+
+def test_public_records_and_a_trace_bring_the_rest_and_are_not_judged() -> None:
+    population, members = people()
+    model = fitted(population, members)
+    trace = LossTrace(population)
+    for strength in (1e-3, 1e-2, 1.0, 100.0):
+        trace.record(fitted(population, members, strength))
+    prior = np.full(600, 0.5)
+    result = audit(population, model=model, members=members, shadows=0, public=0.4, trace=trace, prior=prior)
+    assert tuple(result.table()["attack"]) == CHEAP_ATTACKS
+    assert result.evidence.records == 600 - 120
+    assert result.members is not None
+    assert int(result.members.sum()) == 300  # only non-members were set aside
+    assert result.headline is not None
+    assert result.headline.attack != "trace"
+    assert set(result.records()["id"]) < set(population.ids)
+    same = audit(population, model=model, members=members, shadows=0, public=0.4, trace=trace.losses)
+    assert (same.records()["public-quantile_score"] == result.records()["public-quantile_score"]).all()
+
+
+def test_public_records_serve_an_audit_with_shadow_models_too() -> None:
+    population, members = people()
+    trainer = SklearnTrainer(estimator=LogisticRegression(max_iter=500))
+    outside = ~members & (np.arange(600) % 2 == 0)
+    options: dict[str, Any] = {"members": members, "trainer": trainer, "groups": {"odd": np.arange(600) % 2}}
+    result = audit(population, shadows=4, attacks=["base", "public-quantile"], public=outside, **options)
+    assert result.evidence.records == int((~outside).sum())
+    assert result.foreseen is None
+    assert result.left_out == {}
+
+
+def test_the_estimate_is_withheld_where_members_differ_without_the_model() -> None:
+    random = np.random.default_rng(0)
+    members = np.arange(600) < 300
+    x = random.normal(size=(600, 3)) + 3.0 * members[:, None]
+    population = Population(x, random.integers(2, size=600))
+    result = audit(population, model=fitted(population, members), members=members, shadows=0)
+    assert result.foreseen is None
+    assert "is not estimated" in result.summary().notes[1]
+
+
+def test_what_a_quick_look_cannot_do_is_refused_in_one_line() -> None:
+    population, members = people()
+    model = fitted(population, members)
+    given: dict[str, Any] = {"members": members, "shadows": 0}
+    for options, message in (
+        ({"attacks": ["base"]}, "attacks: base: it compares the target with shadow models, and there are none"),
+        ({"attacks": ["best"]}, "attacks: best: shadows: 0 shadow models are too few"),
+        ({"attacks": ["public-quantile"]}, "attacks: public-quantile: it learns from records that are known"),
+        ({"attacks": ["loss", "trace"]}, "attacks: trace: it needs losses from the training"),
+        (
+            {"attacks": ["trace"], "trace": np.ones((2, 600))},
+            "attacks: all of them know who trained the target, or its",
+        ),
+        ({"attacks": ["loss"], "trace": np.ones((2, 3))}, "trace: shape"),
+        ({"attacks": ["loss"], "public": members}, "public: 300 of the public records trained the target"),
+        ({"shadows": -2}, "shadows: -2"),
+        ({"shadows": 3}, "3 is not a positive even number"),
+    ):
+        trainer = SklearnTrainer(estimator=LogisticRegression())
+        with pytest.raises(InputError, match=message):
+            audit(population, model=model, trainer=trainer, **{**given, **options})
+    with pytest.raises(InputError, match=r"or shadows=0 to train none"):
+        audit(population, model=model, members=members)
+    with pytest.raises(InputError, match="trainer: missing"):
+        audit(population, members=members, shadows=0)
+
+
+def test_losses_alone_are_enough_with_and_without_members(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    members = np.arange(400) < 200
+    loss = random.exponential(np.where(members, 0.4, 1.0))
+    result = audit_evidence(Evidence(target_loss=loss, labels=np.arange(400) % 2), members=members)
+    assert result.table()["attack"].tolist() == ["loss", "class-loss"]
+    unknown = audit_evidence(Evidence(target_loss=loss))
+    assert unknown.foreseen is None
+    assert unknown.summary().notes[0].startswith("No shadow models were trained")
+    rows = ["model,id,member,loss", *(f"target,{n},{int(members[n])},{loss[n]}" for n in range(400))]
+    path = tmp_path / "losses.csv"
+    path.write_text("\n".join(rows))
+    done = CliRunner().invoke(app, ["score", str(path)])
+    assert done.exit_code == 0, done.output
+    assert "Estimate, not a measurement" in " ".join(done.output.split())
+
+
+def test_the_command_line_and_audit_files_take_zero_for_records_alone(tmp_path: Path) -> None:
+    file = tmp_path / "audit.yaml"
+    file.write_text("data: {name: digits}\ntrainer: {kind: mlp, epochs: 2}\npublic: 0.3\n")
+    done = CliRunner().invoke(app, ["audit", str(file), "--shadows", "0", "--out", str(tmp_path / "run"), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.output)
+    assert list(found["attacks"]) == [*CHEAP, "public-quantile"]
+    assert found["shadows"] == 0
+    file.write_text("shadows: 0\n")  # the embedded graph
+    for command in (["audit", str(file)], ["audit", "--shadows", "0"]):
+        refused = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "other")])
+        assert isinstance(refused.exception, InputError)
+        assert "a graph needs 2 or more" in str(refused.exception)
+
+
+def test_several_targets_share_no_pool_where_there_is_none() -> None:
+    population, _ = people(300)
+    trainer = SklearnTrainer(estimator=LogisticRegression(max_iter=500))
+    found = audit_targets(population, trainer=trainer, targets=2, shadows=0)
+    assert found.table()["attack"].tolist() == CHEAP
+
+
+def test_the_lists_name_every_attack_that_needs_no_more() -> None:
+    from glasshouse.attacks.registry import attack_names, find_attack
+
+    alone = {name for name in attack_names(graph=False) if find_attack(name).least_models == 0}
+    assert alone == set(CHEAP_ATTACKS)
+    assert set(REFERENCE_ATTACKS) - alone == {"calibration", "base", "rmia"}
