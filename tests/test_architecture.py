@@ -21,6 +21,7 @@ ROOMS = [
     ["losses", "model_outputs", "resolution"],
     ["population"],
     ["training", "compute"],
+    ["asking"],
     ["queries"],
     ["predictions", "label_only"],
     ["pool"],

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.asking import module_asker
 from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import ends_in_sigmoid, unwrapped
 from glasshouse.numerics import logits_from_probabilities
 from glasshouse.population import Population, select
-from glasshouse.queries import Answers, QueryOptions, module_asker
+from glasshouse.queries import Answers, QueryOptions
 from glasshouse.randomness import generator, seed_for
 from glasshouse.training.inputs import tensor_of
 from glasshouse.training.task import check_task
@@ -142,7 +143,10 @@ def predicted_labels(
             "out the pool."
         )
     if isinstance(model, nn.Module):
-        answer, border = module_asker(model, population, how or QueryOptions()), 0.5 if ends_in_sigmoid(model) else 0.0
+        answer, border = (
+            module_asker(model, population, device=None if how is None else how.device),
+            0.5 if ends_in_sigmoid(model) else 0.0,
+        )
 
         def ask(x: Any) -> Any:
             given = unwrapped(answer(x))

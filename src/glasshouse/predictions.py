@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from torch import nn
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.asking import module_asker
 from glasshouse.errors import InputError
 from glasshouse.model_outputs import array_of, unwrapped
 from glasshouse.population import Population, first_of, select
-from glasshouse.queries import QueryOptions, module_asker
+from glasshouse.queries import QueryOptions
 from glasshouse.training.habits import habits_of, parts_of
 from glasshouse.training.relabelled import single_precision
 from glasshouse.training.task import check_task
@@ -137,7 +138,7 @@ def _columns(answer: Any, records: int) -> FloatArray:
 
 def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
     if isinstance(model, nn.Module):
-        return module_asker(model, population, how)
+        return module_asker(model, population, device=how.device)
     if hasattr(model, "predict"):
         check_task(model, population, place="model")
         if any(habits_of(part).single for _, part in parts_of(model)):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import nn
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.asking import LABELS_ADVICE, asker
 from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
@@ -21,18 +21,13 @@ from glasshouse.model_outputs import (
     ends_in_sigmoid,
     looks_like_probabilities,
     looks_like_probability_column,
-    refusing,
     unwrapped,
 )
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
-from glasshouse.population import Population, Records, row_batches, select
+from glasshouse.population import Population, row_batches, select
 from glasshouse.resolution import StepFinder
-from glasshouse.training.batches import failure_line
-from glasshouse.training.habits import habits_of, parts_of
-from glasshouse.training.inputs import called, first_tensor, moved, reader_for
-from glasshouse.training.relabelled import single_precision
 
-__all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "module_asker", "population_logits", "query"]
+__all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
 
 Kind = Literal["logits", "probabilities"]
 Read = TypeVar("Read")
@@ -49,10 +44,6 @@ _COLUMN_NOTE = (
 _SHARES_NOTE = (
     "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
     "probabilities, answer with those of all classes, since an audit of some of them is not exact."
-)
-_LABELS_ADVICE = (
-    "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly()), without a "
-    "pool folder if models are functions."
 )
 _UNSURE_NOTE = (
     "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
@@ -191,7 +182,8 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
         glasshouse.errors.InputError: model: it failed on records of shape [2]: mat1 and mat2 shapes cannot be ...
     """
     if getattr(model, "population_logits", None) is None:
-        _asker(model, population, how or QueryOptions())(select(population.x, np.arange(min(2, len(population)))))
+        ask = asker(model, population, device=None if how is None else how.device)
+        ask(select(population.x, np.arange(min(2, len(population)))))
 
 
 class _NotProbabilitiesError(Exception):
@@ -243,7 +235,7 @@ class _Source:
         # set for a model of which only the answers were kept
         self.kept: NDArray[Any] | None = getattr(model, "population_logits", None)
         self.estimator = self.kept is None and not isinstance(model, nn.Module) and hasattr(model, "predict_proba")
-        self.ask = _asker(model, population, how) if self.kept is None else _nothing_to_ask
+        self.ask = asker(model, population, device=how.device) if self.kept is None else _nothing_to_ask
 
     def __iter__(self) -> Iterator[Batch]:
         classes = len(self.population.classes)
@@ -289,7 +281,7 @@ class _Source:
         if np.isin(column, (0, 1)).all() and 0 < np.count_nonzero(column) < len(column):
             raise InputError(
                 f"model: it answered every record with exactly 0 or 1, which look like class numbers. Give logits, or "
-                f"probabilities of both classes, [N, 2]. {_LABELS_ADVICE}"
+                f"probabilities of both classes, [N, 2]. {LABELS_ADVICE}"
             )
         inside = bool(column.any() and ((column >= 0) & (column <= 1)).all())
         if inside and (self.sigmoid or looks_like_probability_column(column, labels)):
@@ -303,95 +295,8 @@ class _Source:
         return np.stack([np.zeros(len(wide)), wide], axis=1)
 
 
-def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
-    """A function that queries a model of this kind about a batch of records; what fails in the model is refused."""
-    return refusing(_plain_asker(model, population, how), type(model).__name__)
-
-
-def _plain_asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
-    if isinstance(model, type):
-        raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
-    if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
-        return population.x.asker(model, device=how.device)
-    if isinstance(model, nn.Module):
-        return module_asker(model, population, how)
-    if hasattr(model, "predict_proba"):
-        columns: IntArray | None = None
-        single = any(habits_of(part).single for _, part in parts_of(model))
-
-        def ask_estimator(x: Any) -> FloatArray:
-            nonlocal columns
-            known = np.asarray(model.predict_proba(single_precision(x) if single else x))
-            if columns is None:  # an estimator that is not fitted has said so by now
-                columns = _columns(model, population)
-            if known.shape != (len(known), len(columns)):
-                raise InputError(
-                    f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
-                    f"per class in classes_."
-                )
-            everyone = np.zeros((len(known), len(population.classes)), dtype=known.dtype)
-            everyone[:, columns] = known
-            return everyone
-
-        return ask_estimator
-    if callable(model):
-        return model  # type: ignore[no-any-return]
-    name = type(model).__name__
-    if hasattr(model, "fit"):
-        raise InputError(
-            f"model: {name} has no predict_proba: it is not fitted yet, or it gives no probabilities. Fit it on the "
-            f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
-            f"CalibratedClassifierCV. {_LABELS_ADVICE}"
-        )
-    raise InputError(
-        f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
-        f"x -> logits."
-    )
-
-
-def module_asker(model: nn.Module, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
-    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
-
-    Example:
-        >>> population = Population(np.zeros((2, 3)), [0, 1])
-        >>> module_asker(nn.Identity(), population, QueryOptions())(population.x).shape
-        torch.Size([2, 3])
-    """
-    weights = next(model.parameters(), None)
-    device = torch.device(how.device or (weights.device if weights is not None else "cpu"))
-    model = model.to(device).eval()
-    read = reader_for(model, population.x)
-
-    def ask(x: Any) -> Any:
-        inputs = moved(read(x), device)
-        try:
-            with torch.inference_mode():
-                return called(model, inputs)
-        except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            if isinstance(error, torch.OutOfMemoryError):
-                raise
-            raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
-
-    return ask
-
-
 def _nothing_to_ask(x: Any) -> Any:
     raise AssertionError("a model whose answers were kept is not queried")
-
-
-def _columns(model: Any, population: Population) -> IntArray:
-    """The population's column of each class of the estimator; a class that it never saw has probability 0."""
-    if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
-        return np.arange(len(population.classes))
-    known = np.asarray(model.classes_)
-    outside = ~np.isin(known, population.classes)
-    if outside.any():
-        raise InputError(
-            f"model: it knows the class {known[outside].tolist()[0]!r}, which is not among the population's classes "
-            f"{population.classes.tolist()}. Give the population all classes, Population(x, y, classes=...), or the "
-            f"labels that the model was fitted to."
-        )
-    return np.searchsorted(population.classes, known).astype(np.int64)
 
 
 def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[Any]:
@@ -400,7 +305,7 @@ def _checked_shape(answer: NDArray[Any], records: int, classes: int) -> NDArray[
     if answer.size == records and np.isin(answer, np.arange(classes)).all():
         raise InputError(
             f"model: it answered with class numbers; an audit needs logits or probabilities, [{records}, {classes}]. "
-            f"{_LABELS_ADVICE}"
+            f"{LABELS_ADVICE}"
         )
     real = " If it predicts real numbers, say Population(x, y, regression=True)." if answer.size == records else ""
     raise InputError(

@@ -8,6 +8,7 @@ import sys
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,12 +61,11 @@ def only(result: AuditResult, limit: Limit, **more: object) -> list[Finding]:
 def test_the_chosen_end_of_the_interval_decides(leaky: AuditResult, end: str, figure: str, attack: str) -> None:
     """A limit just below the end fails, one just above it passes; with the figures read off the result itself."""
     summary = leaky.summary()
-    if attack == "headline":
-        assert summary.headline is not None
-        source, rate = summary.headline, summary.headline.rate
-    else:
-        source = next(one.metrics for one in summary.attacks if one.name == "base")  # type: ignore[assignment]
-        rate = source.rate_at(0.01)  # type: ignore[union-attr]
+    base = next(one.metrics for one in summary.attacks if one.name == "base")
+    assert summary.headline is not None
+    assert base is not None
+    source: Any = summary.headline if attack == "headline" else base
+    rate = summary.headline.rate if attack == "headline" else base.rate_at(0.01)
     assert rate is not None
     at = rate.wanted if figure == "tpr" else None
     value, interval = (rate.tpr, rate.tpr_interval) if figure == "tpr" else (source.auc, source.auc_interval)
@@ -162,7 +162,7 @@ def test_a_limit_that_makes_no_sense_is_refused() -> None:
 def test_junit_is_xml_whatever_the_names_hold() -> None:
     findings = [
         Finding(rule="a<b>&\x00\x1b", status=status, reason='"\ud800]]>') for status in ("passed", "failed", "unknown")
-    ]  # type: ignore[arg-type]
+    ]
     suite = ET.fromstring(junit_xml(Verdict(findings=findings), name="run"))  # noqa: S314 (our own text)
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert [len(case) for case in suite] == [0, 1, 1]

@@ -31,10 +31,14 @@ def test_labels_are_what_a_users_own_program_would_have(cells: list[str], wanted
         (
             [f"{number / 7:.4f}" for number in range(1000)],
             ".",
-            "1000 different numbers in 1000 records look like a regr",
+            "1000 different numbers in 1000 records look like the targets of a regr",
         ),
-        ([f"{number / 7:.4f}".replace(".", ",") for number in range(100)] * 50, ",", "look like a regression"),
-        ([str(number) for number in range(500)] * 2, ".", "look like a regression"),
+        (
+            [f"{number / 7:.4f}".replace(".", ",") for number in range(100)] * 50,
+            ",",
+            "look like the targets of a regression",
+        ),
+        ([str(number) for number in range(500)] * 2, ".", "look like the targets of a regression"),
         ([f"person {number}" for number in range(50)], ".", "50 different labels in 50 records are not classes"),
     ],
 )

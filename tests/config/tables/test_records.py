@@ -130,3 +130,14 @@ def test_parquet_and_csv_give_the_same_records(tmp_path: Path) -> None:
     assert one.population.fingerprint() == two.population.fingerprint()
     assert one.population.x.shape == (4, 9)
     assert one.notes == two.notes
+
+
+def test_a_table_of_a_regression_must_say_so(tmp_path: Path) -> None:
+    table = "age,label\n" + "".join(f"{n},{n / 7:.3f}\n" for n in range(40))
+    with pytest.raises(InputError, match="look like the targets of a regression. Say regression: true in the section"):
+        records(tmp_path, table)
+    population = records(tmp_path, table, regression=True).population
+    assert population.regression
+    assert population.y[:3].tolist() == [0.0, 0.143, 0.286]
+    with pytest.raises(InputError, match="'low' is not a number, and a regression predicts numbers"):
+        records(tmp_path, "age,label\n1,low\n2,high\n", regression=True)

@@ -1,0 +1,124 @@
+"""Ask a model of any kind about a batch of records: a torch module, an estimator or a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.errors import InputError
+from glasshouse.model_outputs import refusing
+from glasshouse.population import Population, Records
+from glasshouse.training.batches import failure_line
+from glasshouse.training.habits import habits_of, parts_of
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for
+from glasshouse.training.relabelled import single_precision
+
+__all__ = ["LABELS_ADVICE", "asker", "module_asker"]
+
+LABELS_ADVICE = (
+    "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly()), without a "
+    "pool folder if models are functions."
+)
+
+
+def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
+    """A function that queries a model of this kind about a batch of records; what fails in the model is refused.
+
+    Args:
+        model: a torch module, an estimator with ``predict_proba``, or a callable.
+        population: the records, which show how a module takes them, and the classes.
+        device: where a module runs; by default where its weights are.
+
+    Example:
+        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
+        >>> asker(lambda x: 2 * x, population)(population.x).tolist()
+        [[4.0], [-2.0]]
+    """
+    return refusing(_plain_asker(model, population, device), type(model).__name__)
+
+
+def _plain_asker(model: Any, population: Population, device: str | None) -> Callable[[Any], Any]:
+    if isinstance(model, type):
+        raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
+    if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
+        return population.x.asker(model, device=device)
+    if isinstance(model, nn.Module):
+        return module_asker(model, population, device=device)
+    if hasattr(model, "predict_proba"):
+        columns: IntArray | None = None
+        single = any(habits_of(part).single for _, part in parts_of(model))
+
+        def ask_estimator(x: Any) -> FloatArray:
+            nonlocal columns
+            known = np.asarray(model.predict_proba(single_precision(x) if single else x))
+            if columns is None:  # an estimator that is not fitted has said so by now
+                columns = _columns(model, population)
+            if known.shape != (len(known), len(columns)):
+                raise InputError(
+                    f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
+                    f"per class in classes_."
+                )
+            everyone = np.zeros((len(known), len(population.classes)), dtype=known.dtype)
+            everyone[:, columns] = known
+            return everyone
+
+        return ask_estimator
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    name = type(model).__name__
+    if hasattr(model, "fit"):
+        raise InputError(
+            f"model: {name} has no predict_proba: it is not fitted yet, or it gives no probabilities. Fit it on the "
+            f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
+            f"CalibratedClassifierCV. {LABELS_ADVICE}"
+        )
+    raise InputError(
+        f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
+        f"x -> logits."
+    )
+
+
+def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
+    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
+
+    Example:
+        >>> population = Population(np.zeros((2, 3)), [0, 1])
+        >>> module_asker(nn.Identity(), population)(population.x).shape
+        torch.Size([2, 3])
+    """
+    weights = next(model.parameters(), None)
+    place = torch.device(device or (weights.device if weights is not None else "cpu"))
+    model = model.to(place).eval()
+    read = reader_for(model, population.x)
+
+    def ask(x: Any) -> Any:
+        inputs = moved(read(x), place)
+        try:
+            with torch.inference_mode():
+                return called(model, inputs)
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
+
+    return ask
+
+
+def _columns(model: Any, population: Population) -> IntArray:
+    """The population's column of each class of the estimator; a class that it never saw has probability 0."""
+    if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
+        return np.arange(len(population.classes))
+    known = np.asarray(model.classes_)
+    outside = ~np.isin(known, population.classes)
+    if outside.any():
+        raise InputError(
+            f"model: it knows the class {known[outside].tolist()[0]!r}, which is not among the population's classes "
+            f"{population.classes.tolist()}. Give the population all classes, Population(x, y, classes=...), or the "
+            f"labels that the model was fitted to."
+        )
+    return np.searchsorted(population.classes, known).astype(np.int64)
