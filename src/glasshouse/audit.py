@@ -33,8 +33,10 @@ from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, LossTrace, Mode, QueryOptions, collect
 from glasshouse.evidence.public import public_mask
 from glasshouse.evidence.trace import traced_losses
+from glasshouse.label_only import predicted_labels
 from glasshouse.pool import ShadowPool
-from glasshouse.population import Population, as_members, check_members_fit, check_population
+from glasshouse.population import Population, as_members, check_members_fit, check_population, select
+from glasshouse.predictions import predict
 from glasshouse.queries import check_model
 from glasshouse.report import Context
 from glasshouse.result import AuditResult
@@ -138,7 +140,7 @@ def audit(
     mask = checked_members(model, members, len(population), seed=seed, ids=population.ids)
     check_members_fit(population.x, mask, given=members)
     if model is not None:
-        check_model(model, population, how=query)
+        _check_target(model, population, query)
     outside = public_mask(public, mask, seed=seed)
     judged = np.flatnonzero(~outside)
     wanted = checked_rates(fprs, mask[judged])
@@ -207,6 +209,16 @@ def audit(
         prior=prior,
         groups=columns,
     )
+
+
+def _check_target(model: Any, population: Population, query: QueryOptions | None) -> None:
+    """Ask the given model about two records in the way of the audit, before the long work."""
+    if query is not None and query.labels_only:
+        predicted_labels(model, population, how=query)(select(population.x, np.arange(min(2, len(population)))))
+    elif population.regression:
+        predict(model, population, how=query)
+    else:
+        check_model(model, population, how=query)
 
 
 def _nobody(population: Any, members: Any, /, seed: int) -> Any:
