@@ -164,7 +164,7 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     "names without LabelOnly": (lambda: query(sign, POPULATION), r"instead of numbers.*query=LabelOnly\(\)"),
     "an estimator without probabilities": (
         lambda: query(LinearSVC().fit(X, Y), POPULATION),
-        r"LinearSVC cannot be queried.*query=LabelOnly\(\)",
+        r"LinearSVC has no predict_proba.*query=LabelOnly\(\)",
     ),
     "labels that the population does not have": (
         lambda: audit(POPULATION, trainer=numbers, query=LabelOnly(votes=2), attacks=["base"], shadows=4),

@@ -100,7 +100,7 @@ def test_an_estimator_may_stand_for_its_trainer() -> None:
     with pytest.raises(InputError, match=r"estimator: is the class LogisticRegression; give LogisticRegression\(…\)"):
         as_trainer(LogisticRegression)
     with pytest.raises(InputError, match="estimator: LinearSVC has no predict_proba"):
-        as_trainer(LinearSVC())
+        audit(population, trainer=LinearSVC(), **options)
 
 
 def test_a_stack_without_a_final_estimator_has_probabilities_once_it_is_fitted() -> None:

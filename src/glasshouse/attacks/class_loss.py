@@ -33,6 +33,7 @@ class ClassLoss(Attack):
     """
 
     least_models: ClassVar[int] = 0
+    needs_classes: ClassVar[str] = "it compares records of one class"
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Margins above the median of the class, [N]."""

@@ -36,6 +36,7 @@ class ModifiedEntropy(Attack):
 
     needs_logits: ClassVar[bool] = True
     least_models: ClassVar[int] = 0
+    needs_classes: ClassVar[str] = "it looks at all classes"
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Negative modified entropies, [N]."""
@@ -69,6 +70,7 @@ class Hinge(Attack):
 
     needs_logits: ClassVar[bool] = True
     least_models: ClassVar[int] = 0
+    needs_classes: ClassVar[str] = "it looks at all classes"
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Differences of logits, [N]."""

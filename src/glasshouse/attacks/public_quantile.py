@@ -52,6 +52,7 @@ class PublicQuantile(Attack):
     """
 
     needs_public: ClassVar[bool] = True
+    needs_classes: ClassVar[str] = "it learns class by class"
     least_models: ClassVar[int] = 0
 
     seed: int = 0

@@ -86,6 +86,8 @@ def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Tabl
         >>> foresee(Evidence(target_loss=[0.1, 2.0]), np.array([True, False])) is None  # too few records
         True
     """
+    if evidence.regression:  # the relation was learned from classifiers
+        return None
     if evidence.models >= FEW_MODELS or min(int(members.sum()), int((~members).sum())) < _FEWEST:
         return None
     table = tables[evidence.models]

@@ -28,7 +28,7 @@ def with_public_records(evidence: Evidence, population: Population, public: Bool
         >>> cut.records, len(cut.public)
         (4, 2)
     """
-    columns = few_columns(population.x, generator(seed, "public features"))
+    columns = few_columns(population.features, generator(seed, "public features"))
     return evidence.of_records(~public).with_public(
         PublicRecords(
             loss=evidence.target_loss[public],

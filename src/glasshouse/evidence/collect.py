@@ -92,7 +92,7 @@ def _collect_predictions(
         )
     evidence = regression_evidence(
         target=asked[0].mean,
-        shadows=np.stack([one.mean for one in asked[1:]]),
+        shadows=np.array([one.mean for one in asked[1:]]).reshape(-1, len(population)),
         members=pool.members,
         targets=asked[0].targets,
         log_variances=np.stack(variances) if variances else None,

@@ -106,12 +106,15 @@ def regression_evidence(
                [-1.,  0.]]))
     """
     own, theirs = targets - target, targets - shadows
-    spread = max(outside_spread(theirs, members), _SMALLEST_SPREAD * float(targets.std()))
+    # without shadow models any scale will do: the attacks that are left only order the target's own losses
+    usual = outside_spread(theirs, members) if len(theirs) else float(np.sqrt((own**2).mean()))
+    spread = max(usual, _SMALLEST_SPREAD * float(targets.std()))
     residual = np.concatenate([own[None], theirs])
     loss = gaussian_losses(residual, spread=spread, log_variance=log_variances)
+    whose = "the shadow models' error on records that they did not train on" if len(theirs) else "the model's own error"
     told = (
         f"The model predicts real numbers: the loss is a Gaussian's negative log-likelihood with one standard "
-        f"deviation for all models, {spread:.4g}, the shadow models' error on records that they did not train on."
+        f"deviation for all models, {spread:.4g}, {whose}."
         if log_variances is None
         else "The models predict a mean and a variance: the loss is the Gaussian's negative log-likelihood."
     )

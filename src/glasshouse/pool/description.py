@@ -65,8 +65,14 @@ def differences(before: Any, now: Any, path: str = "trainer") -> list[tuple[str,
     if _text(before) == _text(now):
         return []
     if isinstance(before, dict) and isinstance(now, dict):
-        names = sorted(before.keys() | now.keys())
-        return [one for name in names for one in differences(before.get(name), now.get(name), f"{path}.{name}")]
+        found = []
+        for name in sorted(before.keys() | now.keys()):
+            old, new = before.get(name), now.get(name)
+            if (name in before) != (name in now):  # also where the one value is None
+                found.append((f"{path}.{name}", old, new))
+            else:
+                found += differences(old, new, f"{path}.{name}")
+        return found
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         pairs = enumerate(zip(before, now, strict=True))
         return [one for index, (old, new) in pairs for one in differences(old, new, f"{path}[{index}]")]

@@ -41,7 +41,10 @@ def check_task(estimator: Any, population: Population, *, place: str = "estimato
 targets say Population(x, y, regression=True).
     """
     name, kind = type(estimator).__name__, estimator_kind(estimator)
-    if population.regression and (kind == "classifier" or hasattr(estimator, "predict_proba")):
+    # skorch's regressor has a predict_proba too
+    if population.regression and (
+        kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
+    ):
         raise InputError(
             f"{place}: {name} is a classifier, but the population is a regression. Give a regressor, or leave out "
             f"regression=True."
