@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_a_loss_of_1e300_gives_finite_scores_in_a_sensible_order(name: str, mode
     evidence, members = gaussian_evidence(records=150, models=6, shift=3.0, seed=1)
     target, shadows = evidence.target_loss.copy(), evidence.shadow_loss.copy()
     target[0], shadows[2, 1] = 1e300, 1e300
-    pool = {"shadow_members": evidence.shadow_members, "labels": np.zeros(150, dtype=int)}
+    pool: dict[str, Any] = {"shadow_members": evidence.shadow_members, "labels": np.zeros(150, dtype=int)}
     absurd = Evidence(target_loss=target, shadow_loss=shadows, **pool)
     attack = create(name, shared={"mode": mode, "boosted": Boosted(rounds=5, fits=1)})
     with warnings.catch_warnings():
