@@ -33,3 +33,15 @@ def test_without_members_it_shows_whom_it_would_call() -> None:
     text = printed(members=None)
     assert "called at 1.0 %" in text
     assert "AUC" not in text
+
+
+def test_a_long_reason_does_not_push_the_attacks_out_of_their_table() -> None:
+    """In a cell of the table, it once left no room for the column of names."""
+    evidence, members = gaussian_evidence(records=400, models=8, shift=2.0, seed=0)
+    alone = Evidence(target_loss=evidence.target_loss, labels=members.astype(int))
+    console = Console(width=100, record=True, file=open("/dev/null", "w"))  # noqa: SIM115, PTH123
+    print_summary(audit_evidence(alone, members=members).summary(), console)
+    console.file.close()
+    lines = console.export_text().splitlines()
+    assert any(line.startswith("class-loss ") and "0." in line for line in lines)
+    assert any(line.startswith("public-quantile was left out: ") for line in lines)

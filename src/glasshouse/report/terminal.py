@@ -48,6 +48,8 @@ def print_summary(summary: Summary, console: Console) -> None:
         console.print(f"• {escape(summary.drawn.sentence())}", highlight=False)
     console.print()
     console.print(_attacks(summary))
+    for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others
+        console.print(f"{escape(name)} was left out: {escape(reason)}", highlight=False)
     console.print()
     console.print(_records(summary))
     console.print()
@@ -86,8 +88,6 @@ def _attacks(summary: Summary) -> RichTable:
         called = {threshold.wanted: str(threshold.called) for threshold in row.thresholds}
         cells += [called.get(fpr, "–") for fpr in summary.fprs]
         table.add_row(*map(escape, cells))
-    for name, reason in summary.left_out.items():
-        table.add_row(escape(name), escape(reason))
     return table
 
 
