@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.foreseen_table import LEVEL, TABLES, Relation, Table
+from glasshouse.evaluation.foreseen_table import FRESH, LEVEL, TABLES, Relation, Table
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import auc
 from glasshouse.evaluation.simulated import rate_with_ties
@@ -69,8 +69,8 @@ class Foreseen:
             f"{self.auc_interval.high:.2f}) and find about {100 * self.tpr:.1f} % of the members at 1 % false "
             f"positives ({100 * low:.1f} % to {100 * high:.1f} %). It is made from {from_what}, by a relation learned "
             f"from {self.targets} targets of {self.sources} sources of data; on sources that were left out, such "
-            f"intervals held {100 * self.auc_held:.0f} % and {100 * self.tpr_held:.0f} % of the time. Train "
-            f"eight to know."
+            f"intervals held {100 * self.auc_held:.0f} % and {100 * self.tpr_held:.0f} % of the time, and on tables "
+            f"that came later {100 * FRESH.auc:.0f} % and {100 * FRESH.tpr:.0f} %. Train eight to know."
         )
 
 

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["LEVEL", "TABLES", "Relation", "Table"]
+__all__ = ["FRESH", "LEVEL", "TABLES", "Fresh", "Relation", "Table"]
 
 LEVEL = 0.9  # of the prediction intervals
+
+
+class Fresh(NamedTuple):
+    """How often the intervals held on tables that came after everything was settled (benchmarks/cheap_fresh.md)."""
+
+    auc: float
+    tpr: float
+
+
+FRESH = Fresh(auc=45 / 48, tpr=36 / 48)
 
 
 @dataclass(frozen=True, kw_only=True)
