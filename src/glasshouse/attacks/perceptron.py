@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, xlogy
 from sklearn.utils import check_random_state, gen_batches, shuffle
-from threadpoolctl import threadpool_limits
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.thread_counts import thread_counts
 
 __all__ = ["Perceptron", "train_perceptron"]
 
@@ -85,7 +85,9 @@ def train_perceptron(
     network = Perceptron(parameters.weights, parameters.biases)
     steps = _Adam(parameters.all)
     order, lowest, waited = np.arange(len(x)), np.inf, 0
-    with threadpool_limits(1):  # its layers are too small for several threads, which would mostly wait for each other
+    with thread_counts().limit(
+        limits=1
+    ):  # its layers are too small for several threads, which would mostly wait for each other
         for _ in range(epochs):
             order = shuffle(order, random_state=random)
             loss = _one_pass(network, parameters, steps, x[order], labels[order, None].astype(np.float64), batch)

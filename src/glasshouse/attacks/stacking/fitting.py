@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.attacks.stacking.simple import log_losses
+from glasshouse.attacks.thread_counts import thread_counts
 from glasshouse.randomness import seed_for, some_of
 
 __all__ = ["ALL", "CrossFit", "Rows", "count_fits", "cross_fit"]
@@ -130,7 +130,7 @@ def cross_fit(
 
     # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
     # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True):
+    with thread_counts().limit(limits=1, user_api="blas"), warnings.catch_warnings(record=True):
         side_by_side = Parallel(n_jobs=jobs, prefer="threads")
         found = dict(zip(parts, side_by_side(delayed(fit)(*part) for part in parts), strict=True))
         held_out = {name: np.empty(members.shape) for name in learners}  # large: not before the rows of fits are gone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
@@ -13,9 +12,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import gen_batches
-from threadpoolctl import ThreadpoolController
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.thread_counts import thread_counts
 from glasshouse.randomness import seed_for
 
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]
@@ -100,14 +99,8 @@ class Boosted:
             random_state=seed % 2**32,
         )
         # one thread: several add up in an order that changes from run to run, and so do the last bits
-        with _thread_counts().limit(limits=1, user_api="openmp"):
+        with thread_counts().limit(limits=1, user_api="openmp"):
             return made.fit(rows, members)
-
-
-@functools.cache
-def _thread_counts() -> ThreadpoolController:
-    """The libraries whose threads are counted, found once: looking for them takes longer than judging a few rows."""
-    return ThreadpoolController()
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ class _Trees:
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
         found = np.empty(len(rows))
-        with _thread_counts().limit(limits=1, user_api="openmp"):
+        with thread_counts().limit(limits=1, user_api="openmp"):
             for block in gen_batches(len(rows), _BLOCK):  # scikit-learn makes a copy in double precision
                 odds = [one.decision_function(rows[block]) for one in self.fitted]
                 found[block] = np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0)
