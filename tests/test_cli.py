@@ -187,7 +187,7 @@ def test_the_listed_data_sets_are_those_that_files_accept(tmp_path: Path) -> Non
 def test_without_the_graph_extra_the_listings_say_what_is_missing(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse.cli.find_spec", lambda _: None)
+    monkeypatch.setattr("glasshouse.cli.lists.find_spec", lambda _: None)
     done = CliRunner().invoke(app, [command])
     assert done.exit_code == 0
     assert "pip install 'glasshouse[graph]'" in done.output
@@ -204,8 +204,10 @@ def test_reproduce_finds_the_experiments_of_a_source_tree(monkeypatch: pytest.Mo
 def test_reproduce_without_the_experiments_says_how_to_get_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse.cli.__file__", str(tmp_path / "lib" / "glasshouse" / "cli.py"))
-    monkeypatch.setattr("glasshouse.cli.find_spec", lambda name: None)
+    monkeypatch.setattr(
+        "glasshouse.cli.reproduce.__file__", str(tmp_path / "lib" / "glasshouse" / "cli" / "reproduce.py")
+    )
+    monkeypatch.setattr("glasshouse.cli.reproduce.find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"not part of the installed package.*pip install \./experiments"):
         CliRunner().invoke(app, ["reproduce", "table-1"], catch_exceptions=False)
 

@@ -103,7 +103,7 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr("glasshouse.graph.load_graph", load)
     monkeypatch.setattr(
-        "glasshouse.cli.chosen_compute",
+        "glasshouse.cli.audit.chosen_compute",
         lambda *, workers, cluster: ThisProcess() if cluster else chosen_compute(workers=workers),
     )
     presets: Registry[Preset] = Registry("a preset")

@@ -1,0 +1,6 @@
+"""The command line: one file per command, each registered with ``app``."""
+
+from glasshouse.cli.app import app
+from glasshouse.cli.entry import main
+
+__all__ = ["app", "main"]

@@ -1,0 +1,5 @@
+"""``python -m glasshouse.cli``."""
+
+from glasshouse.cli import main
+
+main()

@@ -1,0 +1,74 @@
+"""``glasshouse audit``: train shadow models, attack the target, write a report."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glasshouse.cli.app import app
+from glasshouse.cli.options import Json, Overwrite, Quiet
+from glasshouse.cli.steps import checked, finish, interruptible
+from glasshouse.compute import chosen_compute
+from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
+from glasshouse.errors import InputError
+from glasshouse.store import check_free
+
+__all__ = ["audit"]
+
+_NEXT = """
+Next, audit a real one. Write one of these into audit.yaml and run: glasshouse audit audit.yaml
+  graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
+  data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
+
+
+@app.command()
+def audit(
+    file: Annotated[Path | None, typer.Argument(help="AUDIT.yaml; without one, the embedded default.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the run: report, figures, records.")] = Path("runs/audit"),
+    attacks: Annotated[
+        list[str] | None, typer.Option("--attack", "-a", help="An attack instead of the file's; repeat for more.")
+    ] = None,
+    shadows: Annotated[
+        int | None, typer.Option(help="How many shadow models, instead of the file's; 0 is a quick look at records.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
+    pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train shadow models, attack the target, and write a report."""
+    started = time.perf_counter()
+    config = checked(
+        lambda: AuditFile() if file is None else read_audit_file(file), lambda: check_free(out, overwrite=overwrite)
+    )
+    given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
+    config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
+    config = with_attacks(config, attacks) if attacks else config
+    config = config if shadows is None else with_shadows(config, shadows)
+    compute = chosen_compute(workers=workers, cluster=cluster)
+    with interruptible(out):
+        try:
+            result = run_audit_file(
+                config,
+                folder=file.parent if file else Path.cwd(),
+                compute=compute,
+                progress=False if quiet or as_json else None,
+            )
+        except InputError as error:
+            raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
+    finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
+    if file is None and not as_json:
+        typer.echo(_NEXT)
+
+
+def _placed(fault: str, file: Path) -> str:
+    """A fault under the name of the audit file, unless it already names a file."""
+    return (
+        fault if fault.startswith(str(file)) or ": " not in fault or "/" in fault.split(":")[0] else f"{file}: {fault}"
+    )

@@ -1,0 +1,27 @@
+"""``glasshouse report``: the page of an earlier run, rendered again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glasshouse.cli.app import app
+from glasshouse.cli.steps import checked
+from glasshouse.report import read_run, render_html
+from glasshouse.store import check_page, write_file
+
+__all__ = ["report"]
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
+    out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder by default.")] = None,
+) -> None:
+    """Render the report of an earlier run again."""
+    page = out or run / "report.html"
+    summary = checked(lambda: read_run(run), lambda: check_page(page))
+    place = write_file(page, render_html(summary))
+    typer.echo(f"Report: {place.resolve()}")

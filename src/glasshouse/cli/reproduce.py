@@ -1,0 +1,53 @@
+"""``glasshouse reproduce``: the paper's experiments."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from glasshouse.cli.app import app
+from glasshouse.cli.options import Quiet
+from glasshouse.errors import InputError
+
+__all__ = ["reproduce"]
+
+_NO_EXPERIMENTS = (
+    "reproduce: the paper's experiments are not part of the installed package. "
+    "In a source tree of Glasshouse, run: pip install ./experiments"
+)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str, typer.Argument(help="An experiment, or all; a wrong name lists them.")],
+    preset: Annotated[str, typer.Option(help="quick or paper.")] = "quick",
+    dataset: Annotated[list[str] | None, typer.Option(help="A data set; repeat for more.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
+    pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    quiet: Quiet = False,
+) -> None:
+    """Run an experiment of the paper, and print our figures beside those of the paper."""
+    _find_experiments()
+    import glasshouse_experiments as experiments
+
+    options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
+    options["progress"] = False if quiet else None
+    found = experiments.reproduce_all(**options) if name == "all" else [(name, experiments.reproduce(name, **options))]
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    for title, table in found:
+        experiments.show(table, title=f"{title}, preset {preset}", console=console)
+
+
+def _find_experiments() -> None:
+    """Make the package of the paper's experiments importable; the one beside ``src`` in a source tree comes first."""
+    beside = Path(__file__).resolve().parents[3] / "experiments"
+    if (beside / "glasshouse_experiments").is_dir():
+        sys.path.insert(0, str(beside))
+    elif find_spec("glasshouse_experiments") is None:
+        raise InputError(_NO_EXPERIMENTS)
