@@ -17,10 +17,13 @@ def test_both_recipes_find_members_and_the_steps_add_up() -> None:
     given = [(scene, truth_of(scene))]
     before = dataclasses.replace(stacked.BEFORE, samples=(2, 2), boosted=Boosted(rounds=10, leaves=15, fits=2))
     now = dataclasses.replace(stacked.NOW, samples=(2, 2), boosted=Boosted(rounds=10, leaves=15))
+    both = []
     for attack, old in ((before, True), (now, False)):
         found = stacked.measure(attack, given, before=old)
-        assert found["auc"] > 60
+        both.append(found)
+        assert found["auc"].mean() > 60
         assert all(found[step] > 0 for step in ("learning", "asking", "kin"))
         steps = sum(found[step] for step in ("learning", "asking", "kin", "rest"))
         assert steps == pytest.approx(found["seconds"])
         assert stacked.line("made up", "now", found).count("|") == stacked.HEAD.splitlines()[-1].count("|")
+    assert stacked.difference("made up", *both).count("|") == stacked.HEAD.splitlines()[-1].count("|")
