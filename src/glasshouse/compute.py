@@ -91,7 +91,7 @@ class LocalProcesses:
                 if attempt == _TRIES - 1:
                     raise InputError(
                         f"compute: workers died {_TRIES} times with {len(left)} tasks left, perhaps for lack of "
-                        f"memory. Use fewer workers; what was trained is kept."
+                        f"memory. Use fewer workers."
                     ) from None
                 continue
             except Exception as error:

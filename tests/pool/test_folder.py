@@ -150,7 +150,7 @@ def test_a_full_disk_is_one_clear_line_and_what_was_there_stays_whole(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("glasshouse.store.os.fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InputError, match="cannot be written: No space left on device"):
         pool(tmp_path, shadows=4).train()
     monkeypatch.undo()

@@ -22,6 +22,7 @@ from glasshouse.config.trainers import TrainerSection
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.result import AuditResult
+from glasshouse.visible import visible
 
 __all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks", "with_shadows"]
 
@@ -186,7 +187,7 @@ def run_audit_file(
     trainer = config.trainer.build(data.population, folder)
     advice = config.trainer.advice(data.population)
     for line in advice:
-        _LOG.warning("%s", line)
+        _LOG.warning("%s", visible(line))
     common |= {"groups": data.groups or None, "public": config.public}
     result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
     context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))

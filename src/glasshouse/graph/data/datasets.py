@@ -25,6 +25,7 @@ from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.population import as_ids
 from glasshouse.registry import did_you_mean
+from glasshouse.visible import visible
 
 __all__ = ["graph_names", "load_graph"]
 
@@ -214,7 +215,7 @@ def _from_file(path: Path) -> Data:
     )
     tensors = {name: torch.from_numpy(_native(array)) for name, array in numbers.items()}
     data = _standard(str(path), **tensors)
-    data.about = f"{path.name} ({len(data.x)} nodes, {data.num_edges} edges)."
+    data.about = f"{visible(path.name)} ({len(data.x)} nodes, {data.num_edges} edges)."
     if "ids" in fields:
         data.ids = as_ids(fields["ids"], len(data.x), place=f"{path}: ids").tolist()
     return data
