@@ -11,7 +11,7 @@ import typer
 from glasshouse.cli.app import app
 from glasshouse.cli.options import Json, Overwrite, Quiet, Shared
 from glasshouse.cli.steps import checked, finish, interruptible
-from glasshouse.compute import chosen_compute
+from glasshouse.compute import RayCluster, chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
 from glasshouse.errors import InputError
 from glasshouse.store import check_free
@@ -53,6 +53,8 @@ def audit(
     config = with_attacks(config, attacks) if attacks else config
     config = config if shadows is None else with_shadows(config, shadows)
     compute = chosen_compute(workers=workers, cluster=cluster)
+    if isinstance(compute, RayCluster):
+        compute.check()
     with interruptible(out):
         try:
             result = run_audit_file(
