@@ -136,7 +136,7 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_first_model_is_trai
     own_audit(tmp_path, limit=100)
     (tmp_path / "file").write_text("")
     for out in ("file/run", "/proc/run"):
-        done = glasshouse("audit", "audit.yaml", "--out", out, folder=tmp_path)
+        done = glasshouse("audit", "audit.yaml", "--trust-code", "--out", out, folder=tmp_path)
         assert done.returncode == 2
         assert done.stderr.startswith(f"{out}: cannot be written")
         assert done.stderr.endswith("1 problem, nothing was run.\n")
@@ -148,7 +148,7 @@ def test_a_pool_that_cannot_be_kept_is_refused_before_the_first_model_is_trained
 ) -> None:
     own_audit(tmp_path, limit=100)
     (tmp_path / "file").write_text("")
-    done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "file", folder=tmp_path)
+    done = glasshouse("audit", "audit.yaml", "--trust-code", "--out", "run", "--pool", "file", folder=tmp_path)
     assert done.returncode == 2
     assert "file: a pool cannot be kept there" in done.stderr
     assert done.stderr.endswith("1 problem, nothing was run.\n")
@@ -157,13 +157,13 @@ def test_a_pool_that_cannot_be_kept_is_refused_before_the_first_model_is_trained
 
 def test_nothing_was_run_is_said_only_where_nothing_was(glasshouse: Command, tmp_path: Path) -> None:
     own_audit(tmp_path, limit=3)
-    done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
+    done = glasshouse("audit", "audit.yaml", "--trust-code", "--out", "run", folder=tmp_path)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
         "1 problem; the run was stopped. The target was being trained. Shadow models were being trained; without a "
         "pool they are not kept."
     )
-    done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "pool", folder=tmp_path)
+    done = glasshouse("audit", "audit.yaml", "--trust-code", "--out", "run", "--pool", "pool", folder=tmp_path)
     assert done.returncode == 2
     assert "nothing was run" not in done.stderr
     assert done.stderr.splitlines()[-1] == (
@@ -177,7 +177,7 @@ def test_a_user_who_stops_the_run_reads_one_line_and_finds_nothing_half_written(
 ) -> None:
     (tmp_path / "own.py").write_text(OWN.format(limit=3).replace("raise InputError(", "raise KeyboardInterrupt("))
     (tmp_path / "audit.yaml").write_text(FILE)
-    done = glasshouse("audit", "audit.yaml", "--out", "run", "--pool", "pool", folder=tmp_path)
+    done = glasshouse("audit", "audit.yaml", "--trust-code", "--out", "run", "--pool", "pool", folder=tmp_path)
     assert done.returncode == 130
     assert done.stderr == (
         f"Stopped. Nothing was written to run. Shadow models that were trained are kept in {tmp_path / 'pool'}.\n"

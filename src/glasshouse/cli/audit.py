@@ -38,6 +38,9 @@ def audit(
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
+    trust_code: Annotated[
+        bool, typer.Option("--trust-code", help="Run the code that the file names: factories, and loaders with pickle.")
+    ] = False,
     overwrite: Overwrite = False,
     shared: Shared = False,
     as_json: Json = False,
@@ -62,6 +65,7 @@ def audit(
                 folder=file.parent if file else Path.cwd(),
                 compute=compute,
                 progress=False if quiet or as_json else None,
+                trust_code=trust_code,
             )
         except InputError as error:
             raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
