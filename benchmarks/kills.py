@@ -38,6 +38,12 @@ attacks: [base, lira, stacked]
 shadows: 16
 pool: pool
 """
+ABOUT = """\
+Each command was killed (SIGKILL) at a random moment of the part of its work that the row names, and then run again to
+its end. *Earlier* and *new*: after the kill, the place held what it held before (or nothing, as before), or the
+complete new result. *Lost*: neither. *Changed*: the bytes after the next run differ from those of a run that was never
+disturbed. *Left*: files that the next run did not remove.
+"""
 VOLATILE = {"run.json", "report.html"}  # they hold dates and seconds; read_run checks them
 
 
@@ -240,11 +246,7 @@ def report(counts: dict[str, Count], seconds: float) -> str:
         [
             "# Kills at random moments",
             "",
-            "Each command was killed (SIGKILL) at a random moment of the part of its work that the row names, and then",
-            "run again to its end. *Earlier* and *new*: after the kill, the place held what it held before (or nothing, as",
-            "before), or the complete new result. *Lost*: neither. *Changed*: the bytes after the next run differ from",
-            "those of a run that was never disturbed. *Left*: files that the next run did not remove.",
-            "",
+            ABOUT,
             f"Python {platform.python_version()}, {platform.system()}, {seconds:.0f} s; python benchmarks/kills.py.",
             "",
             "| killed while | kills | earlier | new | lost | changed | left |",
