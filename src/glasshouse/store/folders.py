@@ -15,7 +15,7 @@ from glasshouse.store.leftovers import locked, remove_folder, set_aside, unfinis
 from glasshouse.store.listing import strange_file
 from glasshouse.store.modes import folder_mode, make_folders
 from glasshouse.store.places import check_free, is_free, real_place
-from glasshouse.store.writing import said_clearly
+from glasshouse.store.writing import NOTHING_LEFT, said_clearly
 
 __all__ = ["new_folder"]
 
@@ -46,13 +46,18 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
     check_free(path, overwrite=overwrite)
     path = real_place(path)
     earlier = not is_free(path)
-    with said_clearly(path, kept="The earlier run there is unchanged." if earlier else "Nothing was left behind."):
+    kept = "The earlier run there is unchanged." if earlier else NOTHING_LEFT
+    with said_clearly(path, kept=kept):
         make_folders(path.parent)
         with unfinished_folder(path) as building:
             try:
                 yield building
                 building.chmod(folder_mode())
                 replaced = _put(building, path, overwrite=overwrite)
+            except InputError as error:  # of a file in the folder: say it under the name that the file would have
+                remove_folder(building)
+                faults = [fault.replace(str(building), str(path)) for fault in error.faults]
+                raise InputError(*(fault.replace(NOTHING_LEFT, kept) for fault in faults)) from error
             except BaseException:
                 remove_folder(building)
                 raise

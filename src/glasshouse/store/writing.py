@@ -11,7 +11,9 @@ from glasshouse.errors import InputError
 from glasshouse.store.leftovers import unfinished_file
 from glasshouse.store.modes import file_mode, make_folders
 
-__all__ = ["said_clearly", "write_file"]
+__all__ = ["NOTHING_LEFT", "said_clearly", "write_file"]
+
+NOTHING_LEFT = "Nothing was left behind."
 
 
 def write_file(path: Path | str, content: bytes | str) -> Path:
@@ -41,7 +43,7 @@ def write_file(path: Path | str, content: bytes | str) -> Path:
 
 
 @contextlib.contextmanager
-def said_clearly(path: Path, *, kept: str = "Nothing was left behind.") -> Iterator[None]:
+def said_clearly(path: Path, *, kept: str = NOTHING_LEFT) -> Iterator[None]:
     """Make the system's error while a place is written one line, with what became of the place."""
     try:
         yield
