@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
+import io
 import json
+import os
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 from glasshouse import write_evidence
 from glasshouse.cli import main
+from glasshouse.report import read_run_with_records
 from tests.strategies import gaussian_evidence
 
 
@@ -135,10 +142,18 @@ def test_an_out_that_cannot_be_written_is_refused_before_the_first_model_is_trai
 ) -> None:
     own_audit(tmp_path, limit=100)
     (tmp_path / "file").write_text("")
-    for out in ("file/run", "/proc/run"):
+    (tmp_path / "link").symlink_to("nowhere")
+    places = {
+        "file/run": "cannot be written: Not a directory. Nothing was changed.",
+        "/proc/run": "cannot be written: ",
+        "link": "is a link to nowhere, which does not exist.",
+        ".": "names no folder of its own.",
+        str(tmp_path): "is the folder that you are in, or one above.",
+    }
+    for out, said in places.items():
         done = glasshouse("audit", "audit.yaml", "--trust-code", "--out", out, folder=tmp_path)
         assert done.returncode == 2
-        assert done.stderr.startswith(f"{out}: cannot be written")
+        assert done.stderr.startswith(f"{out}: {said}")
         assert done.stderr.endswith("1 problem, nothing was run.\n")
     assert not (tmp_path / "trained.txt").exists()
 
@@ -170,6 +185,86 @@ def test_nothing_was_run_is_said_only_where_nothing_was(glasshouse: Command, tmp
         f"1 problem; the run was stopped. Shadow models that were trained are kept in {tmp_path / 'pool'}."
     )
     assert len(list((tmp_path / "pool").glob("model-*.json"))) == 3
+
+
+def test_kept_is_said_only_of_models_that_are_kept(glasshouse: Command, tmp_path: Path) -> None:
+    own_audit(tmp_path, limit=0)
+    done = glasshouse("audit", "audit.yaml", "--trust-code", "--out", "run", "--pool", "pool", folder=tmp_path)
+    assert done.stderr.splitlines()[-1] == (
+        "1 problem; the run was stopped. Shadow models were being trained; none was complete, so none is kept in "
+        f"{tmp_path / 'pool'}."
+    )
+
+
+def test_code_that_an_audit_file_names_is_not_run_unasked(glasshouse: Command, tmp_path: Path) -> None:
+    own_audit(tmp_path, limit=0)
+    (tmp_path / "own.py").write_text("raise SystemExit('it was imported')")
+    done = glasshouse("audit", "audit.yaml", "--out", "run", folder=tmp_path)
+    assert done == Done(
+        2,
+        "",
+        f"audit.yaml: trainer.factory: runs code: own:make, from {tmp_path / 'own.py'}. If you trust it, say so: "
+        "--trust-code (in Python, trust_code=True).\n1 problem, nothing was run.\n",
+    )
+
+
+def test_a_cluster_that_does_not_answer_is_one_line_before_the_first_model_is_trained(
+    glasshouse: Command, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    own_audit(tmp_path, limit=100)
+    options = ("--trust-code", "--out", "run", "--cluster", "ray://127.0.0.1:1")
+    done = glasshouse("audit", "audit.yaml", *options, folder=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith("cluster: no Ray cluster answers at 'ray://127.0.0.1:1' (Connection refused).")
+    assert done.stderr.endswith("1 problem, nothing was run.\n")
+    assert not (tmp_path / "trained.txt").exists()
+
+
+def test_what_is_written_is_the_owners_alone_unless_it_is_shared(glasshouse: Command, evidence: Path) -> None:
+    folder, before = evidence.parent, os.umask(0o022)
+    (folder / "audit.yaml").write_text(
+        "data: {name: digits}\ntrainer: {kind: mlp, hidden: [4], epochs: 1}\nattacks: [base]\nshadows: 2\n"
+    )
+    try:
+        for shared, modes in ([], {0o600, 0o700}), (["--shared"], {0o644, 0o755}):
+            place = folder / f"place{len(shared)}"
+            place.mkdir()
+            commands = [
+                ["audit", "audit.yaml", "--out", place / "run", "--pool", place / "pool"],
+                ["score", evidence, "-a", "base", "--out", place / "other"],
+                ["report", place / "run", "--out", place / "page" / "page.html"],
+                ["compare", place / "other", place / "other" / ".." / "other", "--out", place / "compare.html"],
+            ]
+            for command in commands:
+                done = glasshouse(*command, *shared, folder=folder)
+                assert done.returncode == 0, done.stderr
+            assert {stat.S_IMODE(path.stat().st_mode) for path in place.rglob("*")} == modes
+    finally:
+        os.umask(before)
+
+
+def test_ids_and_names_of_files_cannot_steer_a_terminal_or_a_spreadsheet(glasshouse: Command, tmp_path: Path) -> None:
+    made, members = gaussian_evidence(records=400, models=4, shift=2.0, seed=0)
+    ids = [f"=cmd|'{i}'!A0\r\x1b[2J\x9b" for i in range(400)]
+    name = os.fsdecode(b"ev\x1b]0;owned\x07-\xff.npz")
+    write_evidence(tmp_path / name, dataclasses.replace(made, ids=np.array(ids)), members=members)
+    runs = [f"run\x1b[2J{which}" for which in "ab"]
+    for run in runs:
+        done = glasshouse("score", name, "-a", "base", "--out", run, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert not {"\x1b", "\x9b", "\r", "\x07"} & set(done.stdout + done.stderr)
+        assert r"=cmd|'" in done.stdout
+        assert r"\x1b[2J" in done.stdout
+    text = (tmp_path / runs[0] / "records.csv").read_bytes().decode()
+    assert len(list(csv.reader(io.StringIO(text, newline="")))) == 401
+    assert not any(row.startswith(("=", '"=')) for row in text.splitlines())
+    kept = read_run_with_records(tmp_path / runs[0]).records()["id"]
+    assert sorted(kept) == sorted(ids)
+    for command in (["compare", *runs], ["report", runs[0]], ["report", "no\x1b[2Jsuch"]):
+        done = glasshouse(*command, folder=tmp_path)
+        assert not {"\x1b", "\x9b", "\r", "\x07"} & set(done.stdout + done.stderr)
+        assert done.returncode == (2 if "no" in command[1][:2] else 0), done.stderr
 
 
 def test_a_user_who_stops_the_run_reads_one_line_and_finds_nothing_half_written(

@@ -200,7 +200,7 @@ class ShadowPool:
             ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
             left = sum(len(group.indices) for group in ours)
             if left:
-                note_work(f"Shadow models that were trained are kept in {self.folder}.")
+                note_work(self._kept if found else self._none_kept)
             done = (index for batch in self._saved(folder, ours) for index in batch)
             for _ in track(done, total=left, label=label, unit="models", show=progress):
                 pass
@@ -215,12 +215,21 @@ class ShadowPool:
                         "versions": _versions(),
                     }
                     folder.write(index, model, manifest)
+                    note_work(self._kept, instead_of=self._none_kept)
             yield list(batch)
 
     def _trained(self, groups: list[Group]) -> Iterator[tuple[Group, dict[int, StoredModel]]]:
         work = self.compute.run(train_and_store, (self.population, self.trainer), groups)
         for position, models in work:
             yield groups[position], dict(zip(groups[position].indices, models, strict=True))
+
+    @property
+    def _kept(self) -> str:
+        return f"Shadow models that were trained are kept in {self.folder}."
+
+    @property
+    def _none_kept(self) -> str:
+        return f"Shadow models were being trained; none was complete, so none is kept in {self.folder}."
 
     def _groups(self) -> list[Group]:
         seeds = [seed_for(self.seed, "shadow", index) for index in range(len(self))]
