@@ -223,7 +223,7 @@ def test_a_cluster_that_does_not_answer_is_one_line_before_the_first_model_is_tr
 
 def test_what_is_written_is_the_owners_alone_unless_it_is_shared(glasshouse: Command, tmp_path: Path) -> None:
     folder, before = tmp_path, os.umask(0o022)
-    (folder / "people.csv").write_text("a,label\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(60)))
+    (folder / "people.csv").write_text("a,label\n" + "".join(f"{i % 7},{i % 2}\n" for i in range(260)))
     (folder / "audit.yaml").write_text(
         "data: {name: file, path: people.csv, label: label}\ntrainer: {kind: mlp, hidden: [4], epochs: 1}\n"
         "attacks: [loss]\nshadows: 2\n"

@@ -39,7 +39,10 @@ def audit(
     workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
     trust_code: Annotated[
-        bool, typer.Option("--trust-code", help="Run the code that the file names: factories, and loaders with pickle.")
+        bool,
+        typer.Option(
+            "--trust-code/--no-trust-code", help="Run the code that the file names: factories, and loaders with pickle."
+        ),
     ] = False,
     overwrite: Overwrite = False,
     shared: Shared = False,
