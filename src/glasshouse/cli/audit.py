@@ -41,7 +41,7 @@ def audit(
     trust_code: Annotated[
         bool,
         typer.Option(
-            "--trust-code/--no-trust-code", help="Run the code that the file names: factories, and loaders with pickle."
+            "--trust-code/--no-trust-code", help="Run code that the file names: factories, graphs with pickle."
         ),
     ] = False,
     overwrite: Overwrite = False,
