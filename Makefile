@@ -4,6 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= runs/default
 
+# the build backend is pinned too: pip builds in an environment of its own, which knows constraints only from here
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+
 .PHONY: audit test docs screenshots format benchmark clean
 
 audit: $(VENV)/.installed

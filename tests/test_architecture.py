@@ -16,7 +16,7 @@ SOURCE = Path(glasshouse.__file__).parent
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
 ROOMS = [
-    ["errors", "arrays"],
+    ["errors", "arrays", "visible"],
     ["numerics", "digests", "randomness", "progress", "registry", "store", "table"],
     ["losses", "model_outputs", "resolution"],
     ["population"],

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -9,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.arrays import BoolArray
 from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
+from glasshouse.compute.answering import check_answers
 from glasshouse.pool import ShadowPool
 from glasshouse.queries import query
 from glasshouse.training import mlp
@@ -95,32 +100,97 @@ class SlowTrainer:
 
 
 @pytest.fixture
-def two_nodes() -> Iterator[tuple[Any, Any]]:
-    """A real Ray cluster of a head and one more node, on this machine."""
-    ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+def two_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any, int]]:
+    """A real Ray cluster of a head and one more node, on this machine, and the port of its client server."""
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
     from ray.cluster_utils import Cluster
 
-    os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # its workers import this file
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    head = {"num_cpus": 1, "include_dashboard": False}
+    if importlib.util.find_spec("grpc"):
+        head["ray_client_server_port"] = port
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     node = cluster.add_node(num_cpus=1)
-    root = str(Path(__file__).parents[1])
-    ray.init(
-        address=cluster.address,
-        log_to_driver=False,
-        logging_level="ERROR",
-        runtime_env={"env_vars": {"PYTHONPATH": root}},
-    )
-    yield cluster, node
-    ray.shutdown()
+    yield cluster, node, port
     cluster.shutdown()  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets, which outlive a removed node for a moment
-def test_a_pool_completes_although_a_node_is_lost(two_nodes: tuple[Any, Any], tmp_path: Path) -> None:
-    cluster, node = two_nodes
+def test_a_pool_completes_although_a_node_is_lost(two_nodes: tuple[Any, Any, int], tmp_path: Path) -> None:
+    import ray
+
+    cluster, node, port = two_nodes
+    if importlib.util.find_spec("grpc"):  # of the extra as it is installed: ray[client]
+        away = dict(RayCluster(address=f"ray://127.0.0.1:{port}").run(dies_once, (str(tmp_path / "died"),), [0, 1, 2]))
+        assert away == {0: 0, 1: 10, 2: 20}
+        assert not ray.is_initialized()
     removal = threading.Timer(2.0, lambda: cluster.remove_node(node, allow_graceful=False))
     removal.start()
-    found = trained(tmp_path / "cluster", RayCluster(), SlowTrainer(), shadows=8)
+    found = trained(tmp_path / "cluster", RayCluster(address=cluster.address), SlowTrainer(), shadows=8)
     removal.join()
+    assert not ray.is_initialized(), "the connection was left open"
     assert len(cluster.list_all_nodes()) == 1
     assert found == trained(tmp_path / "here", ThisProcess(), SlowTrainer(), shadows=8)
+
+
+@contextlib.contextmanager
+def server(answer: bytes | None) -> Iterator[str]:
+    """Something on this machine that is not Ray: it says a few bytes, or nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                line, _ = listening.accept()
+                with line:
+                    if answer is None:
+                        time.sleep(1.0)
+                    else:
+                        line.recv(1024)
+                        line.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [(None, "timed out"), (b"", "closed the connection"), (b"HTTP/1.1 400 Bad Request", "else than Ray answers")],
+)
+def test_an_address_where_something_else_answers_is_refused_in_one_line(answer: bytes | None, said: str) -> None:
+    with server(answer) as address, pytest.raises(InputError, match=f"no Ray cluster answers at .*{said}.*Start it"):
+        check_answers(f"ray://{address}", seconds=0.3)
+
+
+def test_a_closed_port_is_one_line_at_once() -> None:
+    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = time.monotonic()
+    for address in (f"ray://127.0.0.1:{port}", f"127.0.0.1:{port}"):
+        with pytest.raises(InputError, match=f"no Ray cluster answers at '{address}' .Connection refused"):
+            list(RayCluster(address=address).run(dies_once, ("",), [0]))
+    assert time.monotonic() - started < 20
+    for wrong in ("ray://", "host:port", "host:99999"):
+        with pytest.raises(InputError, match="is not an address. Use auto"):
+            RayCluster(address=wrong).check()
+
+
+def test_there_are_no_more_workers_than_tasks_and_none_is_left() -> None:
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    counts = []
+    work = LocalProcesses(workers=6).run(dies_once, ("/",), [0, 1])
+    for _ in work:
+        new = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+        counts.append(sum("LokyProcess" in " ".join(child.cmdline()) for child in new))
+    assert 1 <= max(counts) <= 2
+    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
+    assert not any("LokyProcess" in " ".join(child.cmdline()) for child in left if child.is_running())

@@ -116,12 +116,14 @@ def _shown(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], Non
 _BEGUN: dict[str, None] = {}  # in the order in which the steps began
 
 
-def note_work(step: str) -> None:
+def note_work(step: str, *, instead_of: str = "") -> None:
     """Remember that a long step of this process has begun, to report it if a fault is found later.
 
     Args:
         step: a sentence for the user, such as "An attack had been run."
+        instead_of: an earlier sentence that is no longer true.
     """
+    _BEGUN.pop(instead_of, None)
     _BEGUN[step] = None
 
 

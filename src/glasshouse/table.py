@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.errors import InputError, needs_extra
+from glasshouse.visible import cell_text, visible
 
 __all__ = ["Table"]
 
@@ -63,12 +64,19 @@ class Table(Mapping[str, NDArray[Any]]):
         return Table({name: column[:rows] for name, column in self._columns.items()})
 
     def to_csv(self) -> str:
-        """The table as CSV text; floats keep every digit."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self._columns)
-        writer.writerows(zip(*(column.tolist() for column in self._columns.values()), strict=True))
-        return text.getvalue()
+        r"""The table as CSV text; floats keep every digit.
+
+        A text that a spreadsheet would take for a formula gets a leading ``'`` (`glasshouse.visible.cell_text`).
+
+        Example:
+            >>> Table({"id": ["anna", "=1+1"]}).to_csv()
+            "id\nanna\n'=1+1\n"
+        """
+        file = _Lines()
+        writer = csv.writer(file, lineterminator="\r\n")  # so that it quotes a cell that holds either of the two
+        writer.writerow([cell_text(name) for name in self._columns])
+        writer.writerows(zip(*map(_cells, self._columns.values()), strict=True))
+        return file.getvalue()
 
     def to_parquet(self) -> bytes:
         """The table as a parquet file (extra ``tables``)."""
@@ -86,7 +94,9 @@ class Table(Mapping[str, NDArray[Any]]):
         return pandas.DataFrame(dict(self._columns))
 
     def __str__(self) -> str:
-        cells = [[name, *(_cell(value) for value in column.tolist())] for name, column in self._columns.items()]
+        cells = [
+            [visible(name), *(_cell(value) for value in column.tolist())] for name, column in self._columns.items()
+        ]
         widths = [max(map(len, column)) for column in cells]
         lines = zip(*cells, strict=True)
         return "\n".join("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines)
@@ -95,7 +105,23 @@ class Table(Mapping[str, NDArray[Any]]):
         return f"Table({self.height} rows: {', '.join(self._columns)})"
 
 
+class _Lines(io.StringIO):
+    """Text whose lines end as ours do, whatever ends the rows that are written."""
+
+    def write(self, row: str) -> int:
+        """Take one row, as `csv.writer` gives it."""
+        return super().write(row.removesuffix("\r\n") + "\n")
+
+
+def _cells(column: NDArray[Any]) -> list[Any]:
+    """The cells of a column for CSV; text is safe for spreadsheets."""
+    cells: list[Any] = column.tolist()
+    return (
+        [cell_text(cell) if isinstance(cell, str) else cell for cell in cells] if column.dtype.kind in "UO" else cells
+    )
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3f}"
-    return str(value)
+    return visible(value)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -151,7 +152,12 @@ target: {kind: python, factory: "my_audit:target"}
 attacks: [base]
 shadows: 4
 """
-    result = run_audit_file(read_audit_file(written(tmp_path, text)), folder=tmp_path)
+    with pytest.raises(InputError) as refused:
+        run_audit_file(read_audit_file(written(tmp_path, text)), folder=tmp_path)
+    assert [fault.split(".")[0] for fault in refused.value.faults] == ["data", "trainer", "target"]
+    assert f"runs code: my_audit:data, from {tmp_path / 'my_audit.py'}. If you trust it" in refused.value.faults[0]
+    assert "my_audit" not in sys.modules, "it was imported to be judged"
+    result = run_audit_file(read_audit_file(written(tmp_path, text)), folder=tmp_path, trust_code=True)
     assert result.context.train_accuracy == 1.0
     for section, message in (
         ("data", "expected a Population"),
@@ -160,7 +166,7 @@ shadows: 4
     ):
         wrong = text.replace(f"my_audit:{section}", "my_audit:nothing")
         with pytest.raises(InputError, match=message):
-            run_audit_file(read_audit_file(written(tmp_path, wrong)), folder=tmp_path)
+            run_audit_file(read_audit_file(written(tmp_path, wrong)), folder=tmp_path, trust_code=True)
     for name, message in (
         ("my_audit", "module:function"),
         ("no_such:f", "cannot be imported"),
@@ -168,4 +174,4 @@ shadows: 4
     ):
         wrong = text.replace("my_audit:data", name)
         with pytest.raises(InputError, match=message):
-            run_audit_file(read_audit_file(written(tmp_path, wrong)), folder=tmp_path)
+            run_audit_file(read_audit_file(written(tmp_path, wrong)), folder=tmp_path, trust_code=True)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -150,8 +152,33 @@ def test_a_full_disk_is_one_clear_line_and_what_was_there_stays_whole(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("glasshouse.store.os.fsync", full)
+    monkeypatch.setattr("os.fsync", full)
     with pytest.raises(InputError, match="cannot be written: No space left on device"):
         pool(tmp_path, shadows=4).train()
     monkeypatch.undo()
     assert contents(tmp_path) == before
+
+
+def test_a_complete_pool_that_cannot_be_written_is_used_and_an_incomplete_one_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "pool"
+    expected = [query(model, POPULATION).loss for model in pool(place)]
+    before = contents(place)
+
+    def read_only(path: Any, flags: int, *rest: Any, **options: Any) -> int:
+        if flags & (os.O_RDWR | os.O_WRONLY | os.O_CREAT):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return opened(path, flags, *rest, **options)
+
+    opened = os.open
+    monkeypatch.setattr(os, "open", read_only)  # root may write everywhere, so that modes would not stop this test
+    np.testing.assert_array_equal([query(model, POPULATION).loss for model in pool(place)], expected)
+    with pytest.raises(InputError, match="Read-only file system. Choose another folder. 4 of 8 models are missing"):
+        pool(place, shadows=8).train()
+    with pytest.raises(InputError, match="seed: the pool was made with 0, not 1"):
+        pool(place, seed=1).train()
+    with pytest.raises(InputError, match="a pool cannot be kept there: Read-only file system. Choose another folder.$"):
+        pool(tmp_path / "new").train()
+    monkeypatch.undo()
+    assert contents(place) == before

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Overwrite, Quiet
+from glasshouse.cli.options import Json, Overwrite, Quiet, Shared
 from glasshouse.cli.steps import checked, finish, interruptible
-from glasshouse.compute import chosen_compute
+from glasshouse.compute import RayCluster, chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
 from glasshouse.errors import InputError
 from glasshouse.store import check_free
@@ -38,7 +38,14 @@ def audit(
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
+    trust_code: Annotated[
+        bool,
+        typer.Option(
+            "--trust-code/--no-trust-code", help="Run code that the file names: factories, graphs with pickle."
+        ),
+    ] = False,
     overwrite: Overwrite = False,
+    shared: Shared = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -52,6 +59,8 @@ def audit(
     config = with_attacks(config, attacks) if attacks else config
     config = config if shadows is None else with_shadows(config, shadows)
     compute = chosen_compute(workers=workers, cluster=cluster)
+    if isinstance(compute, RayCluster):
+        compute.check()
     with interruptible(out):
         try:
             result = run_audit_file(
@@ -59,6 +68,7 @@ def audit(
                 folder=file.parent if file else Path.cwd(),
                 compute=compute,
                 progress=False if quiet or as_json else None,
+                trust_code=trust_code,
             )
         except InputError as error:
             raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json
+from glasshouse.cli.options import Json, Shared
+from glasshouse.cli.printing import say
 from glasshouse.cli.steps import checked
 from glasshouse.config import read_policy
 from glasshouse.report import read_run
@@ -32,6 +33,7 @@ def check(
     run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
     policy: Annotated[Path, typer.Option(help="The limits: a YAML file.")],
     junit: Annotated[Path | None, typer.Option(help="Write the findings as JUnit XML, for a build server.")] = None,
+    shared: Shared = False,
     as_json: Json = False,
 ) -> None:
     """Judge a run by a policy: exit code 0 if every limit is kept, 1 if one is not, 2 if the run cannot tell."""
@@ -41,8 +43,7 @@ def check(
         write_file(junit, junit_xml(verdict, name=str(run)))
     if as_json:
         findings = [dataclasses.asdict(one) for one in verdict.findings]
-        typer.echo(json.dumps({"status": verdict.status, "findings": findings}, ensure_ascii=False))
+        typer.echo(json.dumps({"status": verdict.status, "findings": findings}))
     else:
-        typer.echo("\n".join(one.line for one in verdict.findings))
-        typer.echo(f"{run}: {_CHECKED[verdict.status]}")
+        say(*(one.line for one in verdict.findings), f"{run}: {_CHECKED[verdict.status]}")
     raise typer.Exit(verdict.exit_code)

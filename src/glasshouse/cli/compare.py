@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
+from glasshouse.cli.options import Shared
+from glasshouse.cli.printing import say
 from glasshouse.cli.steps import checked
 from glasshouse.errors import InputError
 from glasshouse.report import compare as compare_runs
@@ -24,6 +26,7 @@ def compare(
     attack: Annotated[
         str | None, typer.Option("--attack", "-a", help="The attack to compare; else by simulated targets.")
     ] = None,
+    shared: Shared = False,
 ) -> None:
     """Put runs side by side: what a defence buys, what it costs, and whether that is more than chance."""
     found = checked(
@@ -31,8 +34,8 @@ def compare(
     )
     comparison = compare_runs(found, attack=attack)
     place = write_file(out, render_comparison(comparison))
-    typer.echo("\n".join([comparison.verdict, *comparison.notes]))
-    typer.echo(f"Report: {place.resolve()}")
+    say(comparison.verdict, *comparison.notes)
+    say(f"Report: {place.resolve()}")
 
 
 def _named(runs: list[Path]) -> dict[str, Path]:

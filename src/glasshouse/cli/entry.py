@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-import typer
-
 from glasshouse.cli import audit, check, compare, lists, report, reproduce, score
 from glasshouse.cli.app import app
+from glasshouse.cli.printing import say
 from glasshouse.errors import InputError
 from glasshouse.progress import work_so_far
 
@@ -21,11 +20,10 @@ def main() -> NoReturn:
     try:
         app(standalone_mode=True)
     except InputError as error:
-        for fault in error.faults:
-            typer.echo(fault, err=True)
+        say(*error.faults, err=True)
         count = len(error.faults)
         problems = f"{count} problem{'s' if count > 1 else ''}"
         stopped = "; the run was stopped. " + " ".join(work_so_far()) if work_so_far() else ", nothing was run."
-        typer.echo(problems + stopped, err=True)
+        say(problems + stopped, err=True)
         raise SystemExit(2) from None
     raise SystemExit(0)

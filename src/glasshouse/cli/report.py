@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
+from glasshouse.cli.options import Shared
+from glasshouse.cli.printing import say
 from glasshouse.cli.steps import checked
 from glasshouse.report import read_run, render_html
 from glasshouse.store import check_page, write_file
@@ -19,9 +21,10 @@ __all__ = ["report"]
 def report(
     run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
     out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder by default.")] = None,
+    shared: Shared = False,
 ) -> None:
     """Render the report of an earlier run again."""
     page = out or run / "report.html"
     summary = checked(lambda: read_run(run), lambda: check_page(page))
     place = write_file(page, render_html(summary))
-    typer.echo(f"Report: {place.resolve()}")
+    say(f"Report: {place.resolve()}")

@@ -13,6 +13,7 @@ from rich.console import Console
 from glasshouse.cli.app import app
 from glasshouse.cli.options import Quiet
 from glasshouse.errors import InputError
+from glasshouse.store import sharing
 
 __all__ = ["reproduce"]
 
@@ -38,10 +39,12 @@ def reproduce(
 
     options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
     options["progress"] = False if quiet else None
-    found = experiments.reproduce_all(**options) if name == "all" else [(name, experiments.reproduce(name, **options))]
     console = Console(width=None if sys.stdout.isatty() else 160)
-    for title, table in found:
-        experiments.show(table, title=f"{title}, preset {preset}", console=console)
+    with sharing():  # tables of public data
+        every = name == "all"
+        found = experiments.reproduce_all(**options) if every else [(name, experiments.reproduce(name, **options))]
+        for title, table in found:
+            experiments.show(table, title=f"{title}, preset {preset}", console=console)
 
 
 def _find_experiments() -> None:

@@ -10,12 +10,13 @@ import typer
 
 from glasshouse.audit import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Overwrite, Quiet
+from glasshouse.cli.options import Json, Overwrite, Quiet, Shared
 from glasshouse.cli.steps import checked, finish, interruptible
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
 from glasshouse.store import check_free
+from glasshouse.visible import visible
 
 __all__ = ["score"]
 
@@ -32,6 +33,7 @@ def score(
     out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, only the table is printed.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     overwrite: Overwrite = False,
+    shared: Shared = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -53,7 +55,7 @@ def score(
             prior=prior,
             claim=None if epsilon is None else PrivacyClaim(epsilon=epsilon, delta=delta),
             seed=seed,
-            title=f"Membership audit of {evidence.name}",
+            title=f"Membership audit of {visible(evidence.name)}",
             progress=False if quiet or as_json else None,
         )
     finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)

@@ -12,11 +12,13 @@ from typing import TypeVar
 import typer
 from rich.console import Console
 
+from glasshouse.cli.printing import say
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.progress import work_so_far
 from glasshouse.report import print_summary
 from glasshouse.report.plain import metrics_json
 from glasshouse.result import AuditResult
+from glasshouse.visible import visible
 
 __all__ = ["checked", "finish", "interruptible"]
 
@@ -30,7 +32,7 @@ def interruptible(out: Path | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         written = "" if out is None else f" Nothing was written to {out}."
-        typer.echo(" ".join([f"Stopped.{written}", *work_so_far()]), err=True)
+        say(" ".join([f"Stopped.{written}", *work_so_far()]), err=True)
         raise typer.Exit(130) from None
 
 
@@ -42,14 +44,18 @@ def finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: b
             result.save(out, overwrite=overwrite)
         except InputError as error:
             fault = error
+        except KeyboardInterrupt:
+            say(f"Stopped while saving: {out} holds what it held before, or the complete new run.", err=True)
+            raise typer.Exit(130) from None
     if as_json:
-        typer.echo(json.dumps(metrics_json(result.summary()), ensure_ascii=False))
+        typer.echo(json.dumps(metrics_json(result.summary())))
     else:
         console = Console(width=None if sys.stdout.isatty() else 140)
         print_summary(result.summary(), console)
         console.print()
         if out is not None and fault is None:
-            console.print(f"Report: {(out / 'report.html').resolve()}", highlight=False, soft_wrap=True)
+            place = visible((out / "report.html").resolve())
+            console.print(f"Report: {place}", highlight=False, soft_wrap=True, markup=False)
         console.print(f"[dim]{seconds:.1f} s in all[/dim]", highlight=False)
     if fault is not None:
         raise fault

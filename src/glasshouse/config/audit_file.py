@@ -19,9 +19,11 @@ from glasshouse.config.graph import GraphSection
 from glasshouse.config.strict import Share, Strict, read_yaml
 from glasshouse.config.targets import Target, TrainedTarget
 from glasshouse.config.trainers import TrainerSection
+from glasshouse.config.trust import check_code
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.result import AuditResult
+from glasshouse.visible import visible
 
 __all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks", "with_shadows"]
 
@@ -106,6 +108,13 @@ class AuditFile(Strict):
         """Whether a graph is audited: if the file names one, or nothing else."""
         return self.graph is not None or not self.model_fields_set & {"data", "trainer", "target"}
 
+    @property
+    def factories(self) -> dict[str, str]:
+        """The user's own functions that the file names, ``module:function``, by the section that names them."""
+        sections = {} if self.is_graph else {"data": self.data, "trainer": self.trainer, "target": self.target}
+        named = {place: getattr(section, "factory", None) for place, section in sections.items()}
+        return {place: factory for place, factory in named.items() if factory is not None}
+
 
 def read_audit_file(path: Path | str) -> AuditFile:
     """Read and check an audit file; all faults are reported at once."""
@@ -152,7 +161,12 @@ def with_shadows(config: AuditFile, shadows: int) -> AuditFile:
 
 
 def run_audit_file(
-    config: AuditFile, *, folder: Path, compute: Compute | None = None, progress: bool | None = None
+    config: AuditFile,
+    *,
+    folder: Path,
+    compute: Compute | None = None,
+    progress: bool | None = None,
+    trust_code: bool = False,
 ) -> AuditResult:
     """Run the audit that a file describes.
 
@@ -161,7 +175,11 @@ def run_audit_file(
         folder: where its paths and modules start.
         compute: where shadow models are trained; here by default.
         progress: whether to show bars; by default on a terminal only.
+        trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
+            needs this is refused.
     """
+    if not trust_code:
+        check_code(config.factories, graph=config.graph.name if config.graph else None, folder=folder)
     common: dict[str, Any] = {
         "shadows": config.shadows,
         "mode": config.mode,
@@ -186,7 +204,7 @@ def run_audit_file(
     trainer = config.trainer.build(data.population, folder)
     advice = config.trainer.advice(data.population)
     for line in advice:
-        _LOG.warning("%s", line)
+        _LOG.warning("%s", visible(line))
     common |= {"groups": data.groups or None, "public": config.public}
     result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
     context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))

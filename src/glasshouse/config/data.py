@@ -17,6 +17,7 @@ from glasshouse.config.tables.section import TableSection
 from glasshouse.datasets import Dataset, load_dataset
 from glasshouse.errors import InputError
 from glasshouse.population import Population
+from glasshouse.visible import visible
 
 __all__ = ["AdultData", "Data", "DigitsData", "FileData", "ImageData", "PythonData", "data_names"]
 
@@ -64,10 +65,11 @@ class FileData(TableSection):
         archive = self.path is not None and self.path.endswith(".npz")
         records = read_archive(self, folder / str(self.path)) if archive else read_records(self, folder)
         for warning in records.warnings:  # before the long work; the report has them too
-            _LOG.warning("%s", warning)
+            _LOG.warning("%s", visible(warning))
+        files = " and ".join(visible(Path(name).name) for name in self.files)
         data = Dataset(
             name="file",
-            about=f"{len(records.population)} records from {' and '.join(Path(name).name for name in self.files)}.",
+            about=f"{len(records.population)} records from {files}.",
             population=records.population,
             groups=records.groups,
             notes=(*records.notes, *records.warnings),

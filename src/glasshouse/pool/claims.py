@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from glasshouse.errors import InputError
+from glasshouse.store import file_mode, make_folders
 
 __all__ = ["Claims"]
 
@@ -22,8 +23,8 @@ class Claims:
 
     def __init__(self, path: Path) -> None:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            make_folders(path.parent)
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), file_mode())
         except OSError as error:
             raise InputError(
                 f"{path.parent}: a pool cannot be kept there: {error.strerror or error}. Choose another folder."

@@ -136,21 +136,29 @@ class ShadowPool:
         if self.folder is None:
             raise InputError("folder: this pool has no folder to train into.")
         identity = self._identity
-        with contextlib.closing(Claims(self.folder / ".claims")) as claims:
+        try:
+            opened = Claims(self.folder / ".claims")
+        except InputError as error:
+            return self._complete(self.folder, identity, fault=error)
+        with contextlib.closing(opened) as claims:
             with claims.claimed(_DESCRIPTION, wait=True):
                 folder = PoolFolder(self.folder, identity)
             self._check_members(folder)
             for wait in (False, True):  # first what no process is training, then what others began and may have left
                 self._train_missing(folder, claims, wait=wait, progress=progress)
-            self._tidy(folder, claims)
+        folder.tidy()
         return folder
 
-    def _tidy(self, folder: PoolFolder, claims: Claims) -> None:
-        """Remove partly written files of killed runs, if no other process is writing: all claims are ours then."""
-        with contextlib.ExitStack() as stack:
-            places = [_DESCRIPTION, *(group.indices[0] for group in self._groups())]
-            if all(stack.enter_context(claims.claimed(place, wait=False)) for place in places):
-                folder.tidy()
+    def _complete(self, path: Path, identity: Identity, *, fault: InputError) -> PoolFolder:
+        """The pool where nothing can be written, such as on a read-only disk; refused if a model is missing."""
+        if not (path / "pool.json").is_file():
+            raise fault
+        folder = PoolFolder(path, identity)
+        self._check_members(folder)
+        missing = sum(not folder.has(index) for index in range(len(self)))
+        if missing:
+            raise InputError(*(f"{line} {missing} of {len(self)} models are missing there." for line in fault.faults))
+        return folder
 
     def identity(self) -> Identity:
         """Data, trainer, seed and share, by which this pool is recognised."""
@@ -192,7 +200,7 @@ class ShadowPool:
             ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
             left = sum(len(group.indices) for group in ours)
             if left:
-                note_work(f"Shadow models that were trained are kept in {self.folder}.")
+                note_work(self._kept if found else self._none_kept)
             done = (index for batch in self._saved(folder, ours) for index in batch)
             for _ in track(done, total=left, label=label, unit="models", show=progress):
                 pass
@@ -207,12 +215,21 @@ class ShadowPool:
                         "versions": _versions(),
                     }
                     folder.write(index, model, manifest)
+                    note_work(self._kept, instead_of=self._none_kept)
             yield list(batch)
 
     def _trained(self, groups: list[Group]) -> Iterator[tuple[Group, dict[int, StoredModel]]]:
         work = self.compute.run(train_and_store, (self.population, self.trainer), groups)
         for position, models in work:
             yield groups[position], dict(zip(groups[position].indices, models, strict=True))
+
+    @property
+    def _kept(self) -> str:
+        return f"Shadow models that were trained are kept in {self.folder}."
+
+    @property
+    def _none_kept(self) -> str:
+        return f"Shadow models were being trained; none was complete, so none is kept in {self.folder}."
 
     def _groups(self) -> list[Group]:
         seeds = [seed_for(self.seed, "shadow", index) for index in range(len(self))]

@@ -11,7 +11,7 @@ from typing import Any
 from glasshouse.errors import InputError
 from glasshouse.report.plain import FORMAT, summary_from
 from glasshouse.report.summarise import Summary
-from glasshouse.store import MADE_AGAIN, digest
+from glasshouse.store import MADE_AGAIN, digest, found_run
 
 __all__ = ["manifest", "read_run", "written_at"]
 
@@ -40,7 +40,7 @@ def read_run(folder: Path | str) -> Summary:
         Traceback (most recent call last):
         glasshouse.errors.InputError: no/such/run: there is no such run folder.
     """
-    folder = Path(folder)
+    folder = found_run(folder)
     if not folder.is_dir():
         what = "is a file; give the folder of a run." if folder.exists() else "there is no such run folder."
         raise InputError(f"{folder}: {what}")
@@ -62,7 +62,7 @@ def written_at(folder: Path | str) -> datetime | None:
         Traceback (most recent call last):
         glasshouse.errors.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
     """
-    path = Path(folder) / "run.json"
+    path = found_run(folder) / "run.json"
     told = _read(path).get("written")
     try:
         found = None if told is None else datetime.fromisoformat(told)

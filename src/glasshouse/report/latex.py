@@ -5,6 +5,7 @@ from __future__ import annotations
 from glasshouse.evaluation import Interval
 from glasshouse.report.figures import RateFigure
 from glasshouse.report.summarise import Summary
+from glasshouse.visible import visible
 
 __all__ = ["latex_table"]
 
@@ -50,4 +51,4 @@ def _cell(value: float, interval: Interval, factor: float, digits: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    return "".join(_SPECIAL.get(character, character) for character in visible(text))

@@ -12,7 +12,9 @@ import numpy as np
 from glasshouse.errors import InputError
 from glasshouse.report.folder import read_run
 from glasshouse.report.summarise import Summary
+from glasshouse.store import found_run
 from glasshouse.table import Table
+from glasshouse.visible import plain_cell
 
 __all__ = ["Run", "SavedRun", "read_run_with_records"]
 
@@ -61,11 +63,11 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
         glasshouse.errors.InputError: no/such/run: there is no such run folder.
     """
     summary = read_run(folder)  # every file that the run lists is there, and unchanged
-    path = Path(folder) / "records.csv"
+    path = found_run(folder) / "records.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = csv.reader(file)
-            names = next(rows, [])
+            names = [plain_cell(name) for name in next(rows, [])]
             kept = [at for at, name in enumerate(names) if name in ("id", "member") or name.endswith("_score")]
             cells = [[row[at] for at in kept] for row in rows]
         if len(cells) != summary.records or "id" not in names:
@@ -79,7 +81,7 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
 
 def _column(name: str, cells: tuple[str, ...]) -> np.ndarray:
     if name == "id":
-        return np.array(cells, dtype=np.str_)
+        return np.array([plain_cell(cell) for cell in cells], dtype=np.str_)
     if name == "member":
         return np.array([_TRUTH[cell] for cell in cells], dtype=np.bool_)
     return np.array(cells, dtype=np.float64)

@@ -11,6 +11,7 @@ from glasshouse.report.figures import RateFigure
 from glasshouse.report.next_questions import groups_sentence, list_sentence, power_sentences, precision_sentence
 from glasshouse.report.summarise import Summary
 from glasshouse.report.words import percent
+from glasshouse.visible import visible
 
 __all__ = ["print_summary"]
 
@@ -30,11 +31,11 @@ def print_summary(summary: Summary, console: Console) -> None:
         ...
     """
     context = summary.context
-    console.print(f"[bold]{escape(context.title)}[/bold]")
+    console.print(f"[bold]{_safe(context.title)}[/bold]")
     for warning in context.warnings:
-        console.print(f"[bold red]WARNING: {escape(warning)}[/bold red]", highlight=False)
+        console.print(f"[bold red]WARNING: {_safe(warning)}[/bold red]", highlight=False)
     for note in summary.notes:
-        console.print(f"• {escape(note)}", highlight=False)
+        console.print(f"• {_safe(note)}", highlight=False)
     if context.train_accuracy is not None and context.test_accuracy is not None:
         inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
         console.print(f"• Target: accuracy {inside} on members, {outside} on others.", highlight=False)
@@ -45,25 +46,30 @@ def print_summary(summary: Summary, console: Console) -> None:
             highlight=False,
         )
     if summary.drawn is not None:
-        console.print(f"• {escape(summary.drawn.sentence())}", highlight=False)
+        console.print(f"• {_safe(summary.drawn.sentence())}", highlight=False)
     console.print()
     console.print(_attacks(summary))
     for name, reason in summary.left_out.items():  # below the table: a sentence in a cell would push out the others
-        console.print(f"{escape(name)} was left out: {escape(reason)}", highlight=False)
+        console.print(f"{_safe(name)} was left out: {_safe(reason)}", highlight=False)
     console.print()
     console.print(_records(summary))
     console.print()
-    console.print(escape(summary.verdict), highlight=False)
+    console.print(_safe(summary.verdict), highlight=False)
     if summary.privacy is not None:
-        console.print(escape(summary.privacy.sentence()), highlight=False)
+        console.print(_safe(summary.privacy.sentence()), highlight=False)
         if summary.privacy.gaussian_sentence():
-            console.print(escape(summary.privacy.gaussian_sentence()), highlight=False)
+            console.print(_safe(summary.privacy.gaussian_sentence()), highlight=False)
     best = summary.attack(summary.strongest)
     leak = summary.headline is None or summary.headline.leak is True
     answers = [precision_sentence(best), list_sentence(best, leak=leak), groups_sentence(summary.groups)]
     answers += power_sentences(summary.power)[:1] if summary.power is not None else []
     for answer in filter(None, answers):
-        console.print(escape(answer), highlight=False)
+        console.print(_safe(answer), highlight=False)
+
+
+def _safe(text: str) -> str:
+    """A text that is shown as it is: not as Rich's markup, and not as commands to the terminal."""
+    return escape(visible(text))
 
 
 def _r2(value: float | None) -> str:
@@ -87,7 +93,7 @@ def _attacks(summary: Summary) -> RichTable:
             cells += [_rate(rate) for rate in row.metrics.rates]
         called = {threshold.wanted: str(threshold.called) for threshold in row.thresholds}
         cells += [called.get(fpr, "–") for fpr in summary.fprs]
-        table.add_row(*map(escape, cells))
+        table.add_row(*map(_safe, cells))
     return table
 
 
@@ -102,9 +108,9 @@ def _records(summary: Summary) -> RichTable:
     shown = [name for name in top if name in ("id", "label", "member") or name.startswith(f"{summary.strongest}_")]
     table = RichTable(title="Records most at risk", title_justify="left", box=None, pad_edge=False)
     for name in shown:
-        table.add_column(escape(name.replace("_", " ")), no_wrap=True)
+        table.add_column(_safe(name.replace("_", " ")), no_wrap=True)
     for row in top.rows():
-        table.add_row(*[escape(f"{row[n]:.3g}" if isinstance(row[n], float) else str(row[n])) for n in shown])
+        table.add_row(*[_safe(f"{row[n]:.3g}" if isinstance(row[n], float) else str(row[n])) for n in shown])
     return table
 
 

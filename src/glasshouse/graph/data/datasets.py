@@ -25,12 +25,14 @@ from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.population import as_ids
 from glasshouse.registry import did_you_mean
+from glasshouse.visible import visible
 
-__all__ = ["graph_names", "load_graph"]
+__all__ = ["ANY_CLASS", "graph_names", "load_graph", "unpickles"]
 
 _NEEDED = ("x", "edge_index", "y")
 _NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
-_ANY_CLASS = "torch_geometric:"
+ANY_CLASS = "torch_geometric:"
+_PICKLED = ("Planetoid", "GitHub")  # classes that read their files with pickle, which can run code in them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,16 @@ def graph_names() -> list[str]:
     return ["synthetic", *_SOURCES]
 
 
+def unpickles(name: str) -> bool:
+    """Whether reading a graph by this name can run code in its files: PyTorch Geometric's class reads them with pickle.
+
+    Example:
+        >>> unpickles("cora"), unpickles("torch_geometric:Coauthor:CS"), unpickles("flickr"), unpickles("mine.npz")
+        (True, True, False, False)
+    """
+    return name.startswith(ANY_CLASS) or (name in _SOURCES and _SOURCES[name].cls in _PICKLED)
+
+
 def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> Data:
     """A graph by name or from a file; nothing is downloaded, and nothing is written beside the files.
 
@@ -107,15 +119,15 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
         data = citation_graph()
         data.about = "A synthetic citation graph from a seeded generator; its papers and words are made up."
         return data
-    if name.startswith(_ANY_CLASS):
-        cls, _, subset = name.removeprefix(_ANY_CLASS).partition(":")
+    if name.startswith(ANY_CLASS):
+        cls, _, subset = name.removeprefix(ANY_CLASS).partition(":")
         source = _Source(cls=cls, folder=cls, subset=subset or None, about=f"{cls} {subset}".strip() + ".")
     elif name in _SOURCES:
         source = _SOURCES[name]
     else:
         hint = did_you_mean(name, graph_names())
         raise InputError(
-            f'"{name}" is not a graph.{hint} Known: {", ".join(graph_names())}, {_ANY_CLASS}CLASS, or an .npz file.'
+            f'"{name}" is not a graph.{hint} Known: {", ".join(graph_names())}, {ANY_CLASS}CLASS, or an .npz file.'
         )
     loaded = _from_pyg(name, source, Path(root) if root is not None else data_root())
     data = _standard(name, **{field: getattr(loaded, field, None) for field in _NUMBERS})
@@ -146,7 +158,7 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
         except (TypeError, AssertionError) as error:
             raise InputError(
                 f"{name}: cannot be loaded like this ({str(error) or 'no such name'}). "
-                f"A class that has several graphs is loaded as {_ANY_CLASS}{source.cls}:NAME."
+                f"A class that has several graphs is loaded as {ANY_CLASS}{source.cls}:NAME."
             ) from error
         except Exception as error:
             raise InputError(f"{place}: torch_geometric cannot read these files ({error!r}).") from error
@@ -214,7 +226,7 @@ def _from_file(path: Path) -> Data:
     )
     tensors = {name: torch.from_numpy(_native(array)) for name, array in numbers.items()}
     data = _standard(str(path), **tensors)
-    data.about = f"{path.name} ({len(data.x)} nodes, {data.num_edges} edges)."
+    data.about = f"{visible(path.name)} ({len(data.x)} nodes, {data.num_edges} edges)."
     if "ids" in fields:
         data.ids = as_ids(fields["ids"], len(data.x), place=f"{path}: ids").tolist()
     return data

@@ -1,0 +1,22 @@
+"""Files and folders that are complete or absent, and that only their owner reads unless asked otherwise."""
+
+from glasshouse.store.folders import new_folder
+from glasshouse.store.leftovers import clean_leftovers
+from glasshouse.store.modes import file_mode, make_folders, sharing
+from glasshouse.store.places import MADE_AGAIN, PAGE_MARK, check_free, check_page, digest, found_run
+from glasshouse.store.writing import write_file
+
+__all__ = [
+    "MADE_AGAIN",
+    "PAGE_MARK",
+    "check_free",
+    "check_page",
+    "clean_leftovers",
+    "digest",
+    "file_mode",
+    "found_run",
+    "make_folders",
+    "new_folder",
+    "sharing",
+    "write_file",
+]

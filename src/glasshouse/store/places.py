@@ -1,0 +1,123 @@
+"""Whether a run or a page can be written to a place, judged before the long work; and where a run is found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from glasshouse.errors import InputError
+from glasshouse.store.leftovers import aside, clean_leftovers, unfinished_file, unfinished_folder
+from glasshouse.store.listing import MADE_AGAIN, digest, not_ours
+from glasshouse.store.writing import said_clearly
+
+__all__ = ["MADE_AGAIN", "PAGE_MARK", "check_free", "check_page", "digest", "found_run", "is_free", "real_place"]
+
+PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glasshouse writes
+_MARKS = (PAGE_MARK, 'classname="glasshouse.policy"')  # the second: of the findings for a build server
+_UNTOUCHED = "Nothing was changed."
+
+
+def check_free(path: Path | str, *, overwrite: bool = False) -> None:
+    """Refuse a place that `new_folder` would refuse: call it before the long work, not after.
+
+    A link to a folder is followed, and stays. With ``overwrite``, a folder is replaced only if its ``run.json`` lists
+    every file in it, unchanged. A file that is not listed, or was changed, belongs to the user, and the folder stays.
+    What killed runs left beside the place is removed.
+    """
+    path = real_place(path)
+    with said_clearly(path, kept=_UNTOUCHED):
+        clean_leftovers(path.parent)
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file; give a folder to write the run into.")
+        if path.exists():
+            _check_replaceable(path)
+        if not is_free(path):
+            if not overwrite:
+                raise InputError(
+                    f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
+                )
+            if fault := not_ours(path):
+                raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")
+        _probe(path)
+
+
+def check_page(path: Path | str) -> None:
+    """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write.
+
+    Example:
+        >>> check_page("docs")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: docs: is a folder; give a file for the page, such as docs/report.html.
+    """
+    path = Path(path)
+    with said_clearly(path, kept=_UNTOUCHED):
+        if path.is_symlink():
+            raise InputError(f"{path}: is a link, which is not followed. Give the file itself.")
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give a file for the page, such as {path / 'report.html'}.")
+        if path.exists() and path.stat().st_size and not _marked(path):
+            raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
+        clean_leftovers(path.parent)
+        if path.parent.is_dir():
+            with unfinished_file(path):
+                pass
+        else:
+            _probe(path)
+
+
+def found_run(path: Path | str) -> Path:
+    """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it.
+
+    Example:
+        >>> found_run("runs/mine").as_posix()
+        'runs/mine'
+    """
+    path = Path(path)
+    return aside(path) or path
+
+
+def is_free(path: Path) -> bool:
+    """Whether there is nothing at a place, or an empty folder."""
+    return not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir()))
+
+
+def real_place(path: Path | str) -> Path:
+    """The folder itself if the path is a link to it, so that the link stays; a link that leads nowhere is refused."""
+    path = Path(path)
+    if path.is_symlink():
+        if not path.exists():
+            raise InputError(f"{path}: is a link to {path.readlink()}, which does not exist. Remove the link.")
+        path = path.resolve()
+    if path.name in ("", ".."):
+        raise InputError(f"{path}: names no folder of its own. Give the folder a name, such as {path / 'run'}.")
+    return path
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse a folder that cannot be renamed, or that someone stands in."""
+    with contextlib.suppress(FileNotFoundError):  # of the working folder, which may be gone
+        if path.resolve() in (here := Path.cwd().resolve(), *here.parents):
+            raise InputError(f"{path}: is the folder that you are in, or one above. Give one in it: {path / 'run'}.")
+    if path.is_mount():
+        raise InputError(f"{path}: is where a disk is mounted, and cannot be replaced. Give one in it: {path / 'run'}.")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: you may not write there. Choose another folder, or change its permissions.")
+    above, known = path.parent.stat(), path.stat()
+    if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, above.st_uid, known.st_uid):
+        raise InputError(f"{path}: belongs to another user, so it cannot be replaced. Choose another folder.")
+
+
+def _marked(path: Path) -> bool:
+    with path.open("rb") as file:
+        opening = file.read(4096)
+    return any(mark.encode() in opening for mark in _MARKS)
+
+
+def _probe(path: Path) -> None:
+    """Try to make a folder where one will be made; permissions alone do not show a full or read-only disk."""
+    while not path.parent.exists():
+        path = path.parent
+    with unfinished_folder(path) as building, contextlib.suppress(FileNotFoundError):
+        building.rmdir()
