@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Overwrite, Quiet
+from glasshouse.cli.options import Json, Memory, Overwrite, Quiet
 from glasshouse.cli.steps import checked, finish, interruptible
 from glasshouse.compute import chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
@@ -39,6 +39,7 @@ def audit(
     workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
     overwrite: Overwrite = False,
+    memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -6,8 +6,22 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["Json", "Overwrite", "Quiet"]
+from glasshouse.reading import as_bytes, memory_limit
+
+__all__ = ["Json", "Memory", "Overwrite", "Quiet"]
+
+
+def _limited(context: typer.Context, given: str | None) -> str | None:
+    """The limit holds until the command ends."""
+    if given is not None:
+        context.with_resource(memory_limit(as_bytes(given, place="--memory")))
+    return given
+
 
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", callback=_limited, help="The most that one file may hold, such as 8GiB; 1GiB by default."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]

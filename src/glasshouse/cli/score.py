@@ -10,7 +10,7 @@ import typer
 
 from glasshouse.audit import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Overwrite, Quiet
+from glasshouse.cli.options import Json, Memory, Overwrite, Quiet
 from glasshouse.cli.steps import checked, finish, interruptible
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
@@ -32,6 +32,7 @@ def score(
     out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, only the table is printed.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     overwrite: Overwrite = False,
+    memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
