@@ -15,6 +15,8 @@ from glasshouse.registry import did_you_mean
 __all__ = ["Share", "Strict", "faults_of", "read_yaml"]
 
 
+_SHOWN = 50  # faults of one file
+
 Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
 
 
@@ -39,7 +41,9 @@ def read_yaml(path: Path, section: type[Section]) -> Section:
 
 def faults_of(error: pydantic.ValidationError, section: type[Strict]) -> list[str]:
     """One line per fault: where it is, what is wrong, what would be right."""
-    return [_fault(one, section) for one in error.errors()]
+    found = error.errors()
+    more = len(found) - _SHOWN
+    return [*(_fault(one, section) for one in found[:_SHOWN]), *([f"and {more} more faults."] if more > 0 else [])]
 
 
 def _fault(one: Any, section: type[Strict]) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from glasshouse.errors import InputError
 from glasshouse.population import as_ids
 from glasshouse.reading import check_memory, guarded, read_content
 from glasshouse.report.folder import read_run
@@ -67,7 +70,7 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
     path = Path(folder) / "records.csv"
     again = "Copy the complete folder, or run the audit again."
     content = read_content(path, times=3, missing=f"is missing or cannot be read. {again}")
-    with guarded(path, what="the records of a run", advice=again):
+    with guarded(path, what="the records of a run", advice=again), _placed(path):
         text = content.decode("utf-8")
         check_memory(2 * len(text) + _OF_CELL * text.count(","), place=str(path), what="its cells may take")
         rows = csv.reader(io.StringIO(text, newline=""))
@@ -80,6 +83,16 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
             raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
         columns = zip(*cells, strict=True)
         return SavedRun(summary, Table({names[at]: _column(names[at], c) for at, c in zip(kept, columns, strict=True)}))
+
+
+@contextmanager
+def _placed(path: Path) -> Iterator[None]:
+    """A fault of the ids under the name of the file."""
+    try:
+        yield
+    except InputError as error:
+        named = [fault if fault.startswith(str(path)) else f"{path}: {fault}" for fault in error.faults]
+        raise InputError(*named) from error
 
 
 def _column(name: str, cells: tuple[str, ...]) -> np.ndarray:
