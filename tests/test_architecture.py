@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
 ROOMS = [
     ["errors", "arrays", "visible"],
-    ["numerics", "digests", "randomness", "progress", "registry", "store", "table"],
+    ["numerics", "digests", "randomness", "progress", "registry", "store", "table", "reading"],
     ["losses", "model_outputs", "resolution"],
     ["population"],
     ["training", "compute"],

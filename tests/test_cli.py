@@ -128,7 +128,7 @@ def test_the_best_attack_is_picked_and_said(evidence: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["audit", "none.yaml"], "none.yaml: cannot be read"),
+        (["audit", "none.yaml"], "none.yaml: there is no such file"),
         (["audit", "bad.yaml"], "bad.yaml: shadows: 7 is odd"),
         (
             ["audit", "rates.yaml"],

@@ -129,11 +129,11 @@ def test_a_missing_audit_file_is_said_first_and_a_full_folder_with_it(glasshouse
     (tmp_path / "run" / "mine.txt").write_text("mine")
     done = glasshouse("audit", "missing.yaml", "--out", "run", folder=tmp_path)
     lines = done.stderr.splitlines()
-    assert lines[0] == "missing.yaml: cannot be read: No such file or directory."
+    assert lines[0] == "missing.yaml: there is no such file."
     assert lines[1].startswith("run: already holds something")
     assert lines[2] == "2 problems, nothing was run."
     empty = glasshouse("audit", "missing.yaml", "--out", "new", folder=tmp_path)
-    assert empty.stderr.splitlines()[0].startswith("missing.yaml: cannot be read")
+    assert empty.stderr.splitlines()[0].startswith("missing.yaml: there is no such file")
     assert len(empty.stderr.splitlines()) == 2
 
 

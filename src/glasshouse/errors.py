@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["InputError", "MissingExtraError", "first_line", "needs_extra", "raise_faults"]
+__all__ = ["InputError", "MissingExtraError", "first_line", "needs_extra", "raise_faults", "shortened"]
+
+_LONGEST = 2000  # characters of one fault
+_MOST = 100  # faults
 
 
 class InputError(ValueError):
@@ -18,8 +23,10 @@ class InputError(ValueError):
     """
 
     def __init__(self, *faults: str) -> None:
-        self.faults = faults
-        super().__init__("\n".join(faults))
+        more = len(faults) - _MOST
+        shown = [shortened(fault, most=_LONGEST, quoted=False) for fault in faults[:_MOST]]
+        self.faults = (*shown, *([f"… and {more} more faults."] if more > 0 else []))
+        super().__init__("\n".join(self.faults))
 
 
 class MissingExtraError(InputError):
@@ -68,4 +75,41 @@ def first_line(error: BaseException) -> str:
         'ValueError: no'
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {(lines or [''])[0][:200]}"
+    return f"{type(error).__name__}: {shortened((lines or [''])[0], most=200, quoted=False)}"
+
+
+def shortened(value: Any, *, most: int = 80, quoted: bool = True) -> str:
+    """A value from outside as an error quotes it: what is long is cut in the middle, and never written out first.
+
+    Args:
+        value: of any type.
+        most: characters, about.
+        quoted: whether text is shown as Python writes it, in quotes.
+
+    Example:
+        >>> shortened("ann"), shortened("x" * 100_000, most=20)
+        ("'ann'", "'xxxxxxx…xxxxxxx' (100000 characters)")
+        >>> shortened(10**6000), shortened([0] * 1000)
+        ('a whole number of 19932 bits', '[0, 0, 0, 0, 0, 0, ...]')
+    """
+    if not isinstance(value, str):
+        return shortened(_REPR.repr(value), most=most, quoted=False)
+    half = max(1, (most - 6) // 2)
+    cut = len(value) > most
+    text = f"{value[:half]}…{value[-half:]}" if cut else value
+    return (repr(text) if quoted else text) + (f" ({len(value)} characters)" if cut else "")
+
+
+class _Repr(reprlib.Repr):
+    """Python's own form of a value, without the inside of large ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother = 3, 80, 200
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to write very long ones
+        return repr(x) if x.bit_length() < 1000 else f"a whole number of {x.bit_length()} bits"
+
+
+_REPR = _Repr()

@@ -5,14 +5,18 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
 
 __all__ = ["Registry", "did_you_mean"]
 
 Thing = TypeVar("Thing")
+
+_MOST = 2000  # names that are compared
+_LONGEST = 100  # characters of one
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -22,7 +26,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         >>> did_you_mean("rmai", ["base", "rmia"])
         ' Did you mean "rmia"?'
     """
-    near = difflib.get_close_matches(name, list(known), n=1)
+    # comparing takes the product of both lengths, and what is that long is not a misspelt name
+    few = [one for one in itertools.islice(known, _MOST) if len(one) <= _LONGEST]
+    near = difflib.get_close_matches(name, few, n=1) if len(name) <= _LONGEST else []
     return f' Did you mean "{near[0]}"?' if near else ""
 
 
@@ -67,6 +73,7 @@ class Registry(Generic[Thing]):
             importlib.import_module(self._modules[name])
         if name not in self._things:
             hint = did_you_mean(name, self.names())
+            name = shortened(name, quoted=False)
             raise InputError(f'"{name}" is not {self.kind}.{hint} Known: {", ".join(self.names())}.')
         return self._things[name]
 

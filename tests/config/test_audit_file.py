@@ -76,7 +76,7 @@ claim: {delta: 0.1}
 def test_files_that_are_no_audit_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_audit_file(written(tmp_path, text))
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         read_audit_file(tmp_path / "none.yaml")
 
 

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.evidence.tables import read_columns, tidy_arrays
+from glasshouse.evidence.table_files import read_text_table
+from glasshouse.evidence.tables import tidy_arrays
 
 
-def columns(**changed: list[str]) -> dict[str, np.ndarray]:
+def columns(**changed: list[str]) -> dict[str, list[str]]:
     usual = {"model": ["target", "s"], "id": ["a", "a"], "member": ["", "1"], "loss": ["1", "2"]}
-    return {name: np.array(values) for name, values in (usual | changed).items() if values}
+    return {name: values for name, values in (usual | changed).items() if values}
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_missing_pieces_are_named(changed: dict[str, list[str]], message: str) -
 def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
     path.write_bytes(b"\xef\xbb\xbfmodel,id\n\ntarget,a\n\n")
-    assert {name: values.tolist() for name, values in read_columns(path).items()} == {"model": ["target"], "id": ["a"]}
+    assert read_text_table(path).columns == {"model": ["target"], "id": ["a"]}
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
     path.write_bytes(b"\xff\xfe\x00\x81")
     with pytest.raises(InputError, match="is not a text table"):
-        read_columns(path)
+        read_text_table(path)

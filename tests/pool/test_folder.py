@@ -136,7 +136,7 @@ def test_a_folder_that_is_no_pool_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has models but no pool.json"):
         pool(tmp_path).train()
     (tmp_path / "pool.json").write_text("[")
-    with pytest.raises(InputError, match=r"pool\.json: cannot be read"):
+    with pytest.raises(InputError, match=r"pool\.json: is damaged, or is not JSON"):
         pool(tmp_path).train()
     (tmp_path / "pool.json").write_text('{"format": 99}')
     with pytest.raises(InputError, match="from another version"):

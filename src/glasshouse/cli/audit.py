@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Overwrite, Quiet, Shared
+from glasshouse.cli.options import Json, Memory, Overwrite, Quiet, Shared
 from glasshouse.cli.steps import checked, finish, interruptible
 from glasshouse.compute import RayCluster, chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
@@ -46,6 +46,7 @@ def audit(
     ] = False,
     overwrite: Overwrite = False,
     shared: Shared = False,
+    memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Shared
+from glasshouse.cli.options import Json, Memory, Shared
 from glasshouse.cli.printing import say
 from glasshouse.cli.steps import checked
 from glasshouse.config import read_policy
+from glasshouse.reading import guarded
 from glasshouse.report import read_run
 from glasshouse.report.folder import written_at
 from glasshouse.report.policy import judge, junit_xml
@@ -34,11 +35,14 @@ def check(
     policy: Annotated[Path, typer.Option(help="The limits: a YAML file.")],
     junit: Annotated[Path | None, typer.Option(help="Write the findings as JUnit XML, for a build server.")] = None,
     shared: Shared = False,
+    memory: Memory = None,
     as_json: Json = False,
 ) -> None:
     """Judge a run by a policy: exit code 0 if every limit is kept, 1 if one is not, 2 if the run cannot tell."""
     limits = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
-    verdict = judge(read_run(run), limits, written=written_at(run))
+    summary = read_run(run)
+    with guarded(run, what="a run that can be judged"):
+        verdict = judge(summary, limits, written=written_at(run))
     if junit is not None:
         write_file(junit, junit_xml(verdict, name=str(run)))
     if as_json:

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Shared
+from glasshouse.cli.options import Memory, Shared
 from glasshouse.cli.printing import say
 from glasshouse.cli.steps import checked
 from glasshouse.errors import InputError
+from glasshouse.reading import guarded
 from glasshouse.report import compare as compare_runs
 from glasshouse.report import read_run_with_records, render_comparison
 from glasshouse.store import check_page, write_file
@@ -27,13 +28,16 @@ def compare(
         str | None, typer.Option("--attack", "-a", help="The attack to compare; else by simulated targets.")
     ] = None,
     shared: Shared = False,
+    memory: Memory = None,
 ) -> None:
     """Put runs side by side: what a defence buys, what it costs, and whether that is more than chance."""
     found = checked(
         lambda: {name: read_run_with_records(run) for name, run in _named(runs).items()}, lambda: check_page(out)
     )
-    comparison = compare_runs(found, attack=attack)
-    place = write_file(out, render_comparison(comparison))
+    with guarded("runs", what="runs that can be compared"):
+        comparison = compare_runs(found, attack=attack)
+        text = render_comparison(comparison)
+    place = write_file(out, text)
     say(comparison.verdict, *comparison.notes)
     say(f"Report: {place.resolve()}")
 

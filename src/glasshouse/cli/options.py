@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from glasshouse.reading import as_bytes, memory_limit
 from glasshouse.store import sharing
 
-__all__ = ["Json", "Overwrite", "Quiet", "Shared"]
+__all__ = ["Json", "Memory", "Overwrite", "Quiet", "Shared"]
 
 
 def _share(context: typer.Context, shared: bool) -> bool:
@@ -17,7 +18,18 @@ def _share(context: typer.Context, shared: bool) -> bool:
     return shared
 
 
+def _limited(context: typer.Context, given: str | None) -> str | None:
+    """The limit holds until the command ends."""
+    if given is not None:
+        context.with_resource(memory_limit(as_bytes(given, place="--memory")))
+    return given
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", callback=_limited, help="The most that one file may hold, such as 8GiB; 1GiB by default."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
 Shared = Annotated[
     bool,

@@ -10,7 +10,7 @@ import typer
 
 from glasshouse.audit import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Overwrite, Quiet, Shared
+from glasshouse.cli.options import Json, Memory, Overwrite, Quiet, Shared
 from glasshouse.cli.steps import checked, finish, interruptible
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
@@ -34,6 +34,7 @@ def score(
     seed: Annotated[int, typer.Option(min=0)] = 0,
     overwrite: Overwrite = False,
     shared: Shared = False,
+    memory: Memory = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:

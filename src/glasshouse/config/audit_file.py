@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -15,18 +16,20 @@ from glasshouse.attacks.registry import find_attack
 from glasshouse.audit import audit
 from glasshouse.compute import Compute
 from glasshouse.config.data import Data, DigitsData
+from glasshouse.config.demands import check_shadows
 from glasshouse.config.graph import GraphSection
 from glasshouse.config.strict import Share, Strict, read_yaml
 from glasshouse.config.targets import Target, TrainedTarget
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import check_code
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.errors import InputError, first_line, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.result import AuditResult
 from glasshouse.visible import visible
 
 __all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks", "with_shadows"]
 
+_MOST_SHADOWS = 100_000
 _LOG = logging.getLogger("glasshouse")
 
 
@@ -43,9 +46,17 @@ def _known(choice: str | dict[str, Any]) -> str | dict[str, Any]:
     name = str(parameters.pop("name", ""))
     try:
         create(name, **parameters)
-    except (InputError, TypeError) as error:
-        raise ValueError(str(error)) from error
+    except Exception as error:  # a parameter of a wrong type can fail in any way
+        raise ValueError(str(error) if isinstance(error, InputError) else first_line(error)) from error
+    _refuse_infinite(parameters)
     return choice
+
+
+def _refuse_infinite(value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a number that an attack can use.")
+    for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_infinite(inside)
 
 
 def _listed(attacks: Any) -> Any:
@@ -72,7 +83,7 @@ class AuditFile(Strict):
     trainer: TrainerSection = Field(default={"kind": "mlp"}, validate_default=True)
     target: Target = TrainedTarget()
     attacks: Annotated[list[AttackEntry], Field(min_length=1), BeforeValidator(_listed)] | None = None
-    shadows: int = 8
+    shadows: Annotated[int, Field(le=_MOST_SHADOWS)] = 8
     fraction: Share = 0.5
     mode: Literal["online", "offline"] = "online"
     fprs: list[Share] | None = None
@@ -152,6 +163,8 @@ def with_shadows(config: AuditFile, shadows: int) -> AuditFile:
         glasshouse.errors.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
     """
     try:
+        if shadows > _MOST_SHADOWS:
+            raise ValueError(f"{shadows} is too many; the most is {_MOST_SHADOWS}.")
         changed = AuditFile._in_pairs(shadows)
     except ValueError as error:
         raise InputError(f"--shadows: {error}") from error
@@ -198,8 +211,11 @@ def run_audit_file(
         from glasshouse.graph import audit as graph_audit
 
         section = config.graph or GraphSection()
-        return graph_audit(**section.arguments(folder=folder, seed=config.seed), **common)
+        arguments = section.arguments(folder=folder, seed=config.seed)
+        check_shadows(config.shadows, len(arguments["members"]))
+        return graph_audit(**arguments, **common)
     data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
+    check_shadows(config.shadows, len(data.population))
     model, members = config.target.load(data, told, folder, config.seed)
     trainer = config.trainer.build(data.population, folder)
     advice = config.trainer.advice(data.population)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from glasshouse.arrays import BoolArray
 from glasshouse.config.archives import read_archive
-from glasshouse.config.imports import imported
+from glasshouse.config.imports import called
 from glasshouse.config.strict import Strict
 from glasshouse.config.tables.records import read_records
 from glasshouse.config.tables.section import TableSection
@@ -86,7 +86,7 @@ class PythonData(Strict):
 
     def load(self, folder: Path, seed: int) -> tuple[Dataset, BoolArray | None]:
         """Whatever the function gives, checked to be a population."""
-        made = imported(self.factory, folder, "data.factory")()
+        made = called(self.factory, folder, "data.factory")
         if not isinstance(made, Population):
             raise InputError(f"data.factory: {self.factory} gave {type(made).__name__}; expected a Population.")
         return Dataset(name="python", about=f"{len(made)} records from {self.factory}.", population=made), None

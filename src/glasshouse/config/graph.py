@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from glasshouse.config.demands import check_network
 from glasshouse.config.strict import Share, Strict
 from glasshouse.errors import InputError, MissingExtraError
 from glasshouse.population import random_subsets
+from glasshouse.reading import guarded
 
 if TYPE_CHECKING:  # the section can be read and checked where the extra is not installed
     from glasshouse.graph import GNNTrainer
@@ -37,7 +39,7 @@ class NetworkSection(Strict):
 
     architecture: Annotated[str, AfterValidator(_network)] = "gcn"
     hidden: Positive = 64
-    layers: Positive = 2
+    layers: Annotated[int, Field(ge=1, le=1000)] = 2
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
     epochs: Positive = 50
     optimizer: Literal["adam", "sgd"] = "adam"
@@ -88,11 +90,16 @@ class GraphSection(Strict):
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
 
         beside = folder / self.name
-        data = load_graph(str(beside) if beside.suffix == ".npz" and beside.exists() else self.name)
+        with guarded(beside, what="a graph"):
+            data = load_graph(str(beside) if beside.suffix == ".npz" and beside.exists() else self.name)
         if self.drawn == "snowball":
             members = snowball_subset(data, fraction=self.fraction, seed=seed)
         else:
             members = random_subsets(int(data.num_nodes), models=1, fraction=self.fraction, seed=seed)[0]
+        for network in (self.network, self.attacker.network or self.network):
+            classes = int(data.y.max()) + 1
+            inside = [network.hidden] * min(network.layers, 1000)
+            check_network([int(data.x.shape[1]), *inside, classes], place="graph.network.hidden")
         known = None
         if self.attacker.missing_edges or self.attacker.imagined_edges:
             known = noisy_edges(data, drop=self.attacker.missing_edges, add=self.attacker.imagined_edges, seed=seed)

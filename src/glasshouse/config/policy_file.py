@@ -70,6 +70,6 @@ def read_policy(path: Path | str) -> Policy:
     Example:
         >>> read_policy("no/such/risk.yaml")
         Traceback (most recent call last):
-        glasshouse.errors.InputError: no/such/risk.yaml: cannot be read: No such file or directory.
+        glasshouse.errors.InputError: no/such/risk.yaml: there is no such file.
     """
     return read_yaml(Path(path), PolicyFile).build()

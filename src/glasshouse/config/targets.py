@@ -9,11 +9,11 @@ import numpy as np
 from pydantic import Field
 
 from glasshouse.arrays import BoolArray
-from glasshouse.config.imports import imported
+from glasshouse.config.imports import called
 from glasshouse.config.strict import Share, Strict
 from glasshouse.datasets import Dataset
 from glasshouse.errors import InputError
-from glasshouse.population import random_subsets
+from glasshouse.population import as_members, random_subsets
 
 __all__ = ["PythonTarget", "Target", "TrainedTarget"]
 
@@ -46,10 +46,11 @@ class PythonTarget(Strict):
                 f"target.factory: the model cannot know how Glasshouse made features of {data.remade[0]!r} and other "
                 f"columns. Give the records as the model takes them: data: {{name: python, factory: …}}, or an .npz."
             )
-        made = imported(self.factory, folder, "target.factory")()
+        made = called(self.factory, folder, "target.factory")
         if not isinstance(made, tuple) or len(made) != 2:
             raise InputError(f"target.factory: {self.factory} must give a pair (model, members).")
-        if members is not None and not np.array_equal(members, np.asarray(made[1])):
+        told = as_members(made[1], (len(data.population),), place="target.factory: members", ids=data.population.ids)
+        if members is not None and not np.array_equal(members, told):
             raise InputError(
                 f"target.factory: the members of {self.factory} are not those of the data. Leave the data's out."
             )

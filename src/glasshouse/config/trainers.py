@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,8 +14,9 @@ from sklearn.utils import all_estimators
 
 from glasshouse.config.any_trainer import AnyTrainer, EstimatorSection
 from glasshouse.config.boosting import BoostingSection
-from glasshouse.config.imports import imported
-from glasshouse.errors import InputError
+from glasshouse.config.demands import check_network
+from glasshouse.config.imports import called
+from glasshouse.errors import InputError, shortened
 from glasshouse.population import Population
 from glasshouse.registry import did_you_mean
 from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, Trainer, WideResNet, mlp
@@ -58,10 +60,10 @@ class MLPSection(_TorchSection):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """A trainer for a population's shape."""
-        width = int(np.prod(population.x.shape[1:]))
-        module = mlp(
-            width, 1 if population.regression else len(population.classes), hidden=self.hidden, dropout=self.dropout
-        )
+        width = math.prod(population.x.shape[1:])
+        classes = 1 if population.regression else len(population.classes)
+        check_network([width, *self.hidden, classes], place="trainer.hidden")
+        module = mlp(width, classes, hidden=self.hidden, dropout=self.dropout)
         common: dict[str, Any] = {"module": module, "optimizer": self.optimizer()}
         common |= {"epochs": self.epochs, "batch_size": self.batch_size}
         if self.epsilon is not None:
@@ -82,6 +84,7 @@ class WideResNetSection(_TorchSection):
             raise InputError("trainer: a wide-resnet gives classes, but the data is a regression; use kind: mlp.")
         if population.x.ndim != 4:
             raise InputError(f"trainer: a wide-resnet needs images [N, C, H, W], not {tuple(population.x.shape)}.")
+        check_network([16 * self.width, 9 * 64 * self.width * max(1, self.depth)], place="trainer.width")
         module = functools.partial(
             WideResNet,
             classes=len(population.classes),
@@ -104,12 +107,12 @@ class SklearnSection(EstimatorSection):
         known = dict(all_estimators(type_filter=kind))
         if self.estimator not in known:
             hint = did_you_mean(self.estimator, known)
-            raise InputError(f"trainer.estimator: scikit-learn has no {kind} {self.estimator!r}.{hint}")
+            raise InputError(f"trainer.estimator: scikit-learn has no {kind} {shortened(self.estimator)}.{hint}")
         try:
             estimator = known[self.estimator](**self.parameters)
             estimator._validate_params()  # scikit-learn itself looks at values only when it trains
-        except (TypeError, ValueError) as error:
-            said = str(error).rstrip(".")
+        except Exception as error:  # each estimator has errors of its own
+            said = shortened(str(error), most=300, quoted=False).rstrip(".")
             raise InputError(f"trainer.parameters: {self.estimator} refuses them: {said}.") from error
         trainer = SklearnTrainer(estimator=estimator)
         trainer.check(population)
@@ -124,7 +127,7 @@ class PythonTrainer(AnyTrainer):
 
     def build(self, population: Population, folder: Path) -> Trainer:
         """Whatever the function gives, checked to be callable."""
-        made = imported(self.factory, folder, "trainer.factory")()
+        made = called(self.factory, folder, "trainer.factory")
         if not isinstance(made, Trainer):
             raise InputError(f"trainer.factory: {self.factory} gave {type(made).__name__}; expected a trainer.")
         return made

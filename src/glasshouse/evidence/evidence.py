@@ -84,11 +84,11 @@ class Evidence:
         public: PublicRecords | None = None,
         notes: Sequence[str] = (),
     ) -> None:
-        target = np.asarray(target_loss, dtype=np.float64)
+        target = _as_numbers(target_loss, "target_loss")
         if (shadow_loss is None) != (shadow_members is None):
             lacking = "shadow_loss" if shadow_loss is None else "shadow_members"
             raise InputError(f"{lacking}: missing; give shadow_loss and shadow_members, [K, N], or neither of them.")
-        shadows = np.empty((0, target.size)) if shadow_loss is None else np.asarray(shadow_loss, dtype=np.float64)
+        shadows = np.empty((0, target.size)) if shadow_loss is None else _as_numbers(shadow_loss, "shadow_loss")
         shadow_members = np.zeros(shadows.shape, dtype=np.bool_) if shadow_members is None else shadow_members
         if target.ndim != 1 or not len(target):
             raise InputError(f"target_loss: shape {target.shape}; expected [N], one loss per record.")
@@ -100,7 +100,7 @@ class Evidence:
         names = as_ids(ids, len(target), place="ids")
         raise_faults(_loss_faults("target_loss", target[None, :], names) + _loss_faults("shadow_loss", shadows, names))
         members = as_members(shadow_members, shadows.shape, place="shadow_members")
-        codes = None if labels is None else np.asarray(labels, dtype=np.int64)
+        codes = None if labels is None else _as_codes(labels)
         if codes is not None and codes.shape != target.shape:
             raise InputError(
                 f"labels: shape {codes.shape} does not fit {len(target)} records; give one label per record."
@@ -298,10 +298,30 @@ def _loss_faults(name: str, losses: FloatArray, ids: TextArray) -> list[str]:
     return faults
 
 
+def _as_numbers(given: ArrayLike, name: str) -> FloatArray:
+    """Numbers as float64; text, dates and complex numbers are refused, of which numpy would make numbers."""
+    try:
+        values = np.asarray(given)
+    except ValueError:
+        raise InputError(f"{name}: its rows have different lengths; give one number per record.") from None
+    if values.dtype.kind not in "iufb":
+        raise InputError(f"{name}: is of type {values.dtype}; give numbers.")
+    return values.astype(np.float64, copy=False)
+
+
+def _as_codes(given: ArrayLike) -> IntArray:
+    values = _as_numbers(given, "labels")
+    if not np.isfinite(values).all() or (values != np.floor(values)).any():
+        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
+    return np.asarray(given).astype(np.int64)
+
+
 def _as_logits(logits: ArrayLike | None, shape: tuple[int, ...], name: str) -> Floats | None:
     if logits is None:
         return None
     values = np.asarray(logits)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{name}: is of type {values.dtype}; give numbers.")
     if values.shape[:-1] != shape:
         raise InputError(f"{name}: shape {values.shape} does not fit; expected [{', '.join(map(str, shape))}, C].")
     return values
@@ -314,7 +334,7 @@ def _as_residuals(
         return None, None
     if target is None or shadows is None:
         raise InputError("residuals: give target_residual and shadow_residual, or neither.")
-    own, theirs = np.asarray(target, dtype=np.float64), np.asarray(shadows, dtype=np.float64)
+    own, theirs = _as_numbers(target, "target_residual"), _as_numbers(shadows, "shadow_residual")
     for name, values, wanted in (("target_residual", own, shape[1:]), ("shadow_residual", theirs, shape)):
         if values.shape != wanted or not np.isfinite(values).all():
             raise InputError(f"{name}: expected finite numbers of shape {list(wanted)}, as the losses have.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import zipfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +12,10 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.outputs import Arrays, outputs_to_losses
-from glasshouse.evidence.tables import read_columns, tidy_arrays
+from glasshouse.evidence.table_files import read_text_table
+from glasshouse.evidence.tables import tidy_arrays
 from glasshouse.population import as_ids, as_members
+from glasshouse.reading import file_size, guarded, read_npz
 from glasshouse.store import write_file
 
 __all__ = ["EvidenceFile", "read_evidence", "write_evidence"]
@@ -54,9 +55,8 @@ def read_evidence(path: Path | str) -> EvidenceFile:
         array([0.1, 2. ])
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file.")
-    with path.open("rb") as file:
+    file_size(path)
+    with guarded(path, what="a file of evidence"), path.open("rb") as file:
         opening = file.read(4)
     if path.suffix in _PICKLES or opening[:1] == b"\x80":
         raise InputError(
@@ -67,10 +67,11 @@ def read_evidence(path: Path | str) -> EvidenceFile:
     if path.suffix not in readers:
         raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
     arrays = readers[path.suffix](path)
-    try:
-        return _evidence_of(arrays)
-    except InputError as error:
-        raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
+    with guarded(path, what="a file of evidence"):
+        try:
+            return _evidence_of(arrays)
+        except InputError as error:
+            raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
 
 
 def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray | None = None) -> Path:
@@ -104,33 +105,18 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
 
 
 def _read_npz(path: Path) -> Arrays:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            unknown = sorted(set(archive.files) - _KNOWN)
-            if unknown:
-                raise InputError(f"{path}: {unknown[0]!r} is not a known array. Known: {', '.join(sorted(_KNOWN))}.")
-            return {name: archive[name] for name in archive.files}
-    except InputError:
-        raise
-    except ValueError as error:
-        if "pickle" in str(error):
-            raise InputError(f"{path}: pickled objects are refused. Save plain numbers and strings.") from error
-        raise InputError(f"{path}: is damaged: {error}.") from error
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise InputError(f"{path}: is not a whole .npz file: {error}.") from error
+    return read_npz(path, known=_KNOWN)
 
 
 def _read_table(path: Path) -> Arrays:
-    return tidy_arrays(read_columns(path), path)
+    with guarded(path, what="a table of evidence"):
+        return tidy_arrays(read_text_table(path).columns, path)
 
 
 def _evidence_of(arrays: Arrays) -> EvidenceFile:
     """Evidence from named arrays, with the records of the shadow models brought into the target's order by id."""
-    for kind in ("loss", "logits", "probabilities"):
-        if f"target_{kind}" in arrays:
-            break
-    else:
-        raise InputError("target_loss: missing; give target_loss, target_logits or target_probabilities.")
+    kind = _kind(arrays)
+    _check_numbers(arrays)
     if not arrays.keys() & {"shadow_members", *(f"shadow_{kind}" for kind in ("loss", "logits", "probabilities"))}:
         arrays = {**arrays, **_no_shadows(kind, arrays[f"target_{kind}"])}
     if "shadow_members" not in arrays:
@@ -146,6 +132,8 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         )
     if ("target_ids" in arrays) != ("shadow_ids" in arrays):
         raise InputError("target_ids, shadow_ids: give both, or only ids if the order is the same.")
+    if "ids" in arrays and "target_ids" in arrays:
+        raise InputError("ids: cannot be used together with target_ids and shadow_ids; leave one of them out.")
     ids = as_ids(arrays.get("ids", arrays.get("target_ids")), len(target), place="ids")
     residuals: Arrays = {name: arrays[name] for name in ("target_residual", "shadow_residual") if name in arrays}
     if "shadow_ids" in arrays:
@@ -161,6 +149,24 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         given = outputs_to_losses(kind, target, shadow, arrays.get("labels"), ids)
     evidence = Evidence(**given, shadow_members=shadow_members, target_trace=arrays.get("target_trace"), ids=ids)
     return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members"))
+
+
+def _kind(arrays: Arrays) -> str:
+    """The one kind of output that a file holds."""
+    found = [kind for kind in ("loss", "logits", "probabilities") if f"target_{kind}" in arrays]
+    if not found:
+        raise InputError("target_loss: missing; give target_loss, target_logits or target_probabilities.")
+    if len(found) > 1:
+        raise InputError(f"target_{found[1]}: cannot be used together with target_{found[0]}; leave one of them out.")
+    return found[0]
+
+
+def _check_numbers(arrays: Arrays) -> None:
+    """Refuse text and truth values in place of numbers; numpy would make numbers of them."""
+    ends = ("_loss", "_logits", "_probabilities", "_residual", "_trace")
+    for name, values in arrays.items():
+        if name.endswith(ends) and values.dtype.kind not in "iuf":
+            raise InputError(f"{name}: is of type {values.dtype}; save numbers.")
 
 
 def _no_shadows(kind: str, target: np.ndarray) -> Arrays:

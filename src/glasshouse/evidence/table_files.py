@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from glasshouse.errors import InputError, needs_extra
+from glasshouse.errors import InputError, shortened
+from glasshouse.evidence.parquet_files import parquet_columns
+from glasshouse.reading import check_memory, guarded, read_content
 
 __all__ = ["TextTable", "read_text_table"]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _SAMPLE = 100  # rows that must agree on the separator
+_OF_CELL = 80  # bytes that Python needs for a cell besides its letters: the text, and its place in a row and a column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +55,19 @@ def read_text_table(path: Path, *, names: Sequence[str] | None = None, separator
         ...     read_text_table(path).columns
         {'age': ['30', '40'], 'town': ['Oslo', 'Bergen']}
     """
-    if path.suffix == ".parquet":
-        return _from_parquet(path)
+    if path.suffix.lower() == ".parquet":
+        return TextTable(columns=parquet_columns(path))
+    with guarded(path, what="a text table"):
+        return _from_text(path, names=names, separator=separator)
+
+
+def _from_text(path: Path, *, names: Sequence[str] | None, separator: str | None) -> TextTable:
     text, foreign = _decoded(path)
     if excel := re.match(r"sep=(.)\r?\n", text):  # a line that tells a spreadsheet what separates cells
         separator, text = separator or excel[1], text[excel.end() :]
     separator = separator or _separator(text, names)
+    cells = text.count(separator) + text.count("\n") + text.count("\r") + 1
+    check_memory(2 * len(text) + cells * _OF_CELL, place=str(path), what="its cells may take")
     try:
         reader = _rows(text, separator)
         rows = [(reader.line_num, row) for row in reader if any(row)]
@@ -85,7 +95,7 @@ def read_text_table(path: Path, *, names: Sequence[str] | None = None, separator
 
 def _refuse_twice(header: Sequence[str], path: Path) -> None:
     if twice := [name for name, count in Counter(header).items() if count > 1]:
-        raise InputError(f"{path}: the column {twice[0]!r} is there twice; give each column its own name.")
+        raise InputError(f"{path}: the column {shortened(twice[0])} is there twice; give each column its own name.")
 
 
 def _rows(text: str, separator: str) -> Any:
@@ -106,10 +116,7 @@ def _separator(text: str, names: Sequence[str] | None) -> str:
 
 
 def _decoded(path: Path) -> tuple[str, bool]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+    content = read_content(path, times=2)
     if b"\x00" in content:
         raise InputError(f"{path}: is not a text table: it holds zero bytes. Save it as CSV with UTF-8.")
     try:
@@ -120,21 +127,3 @@ def _decoded(path: Path) -> tuple[str, bool]:
         return content.decode("cp1252"), True
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a text table: {error}. Save it as CSV with UTF-8.") from error
-
-
-def _from_parquet(path: Path) -> TextTable:
-    with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
-        import pyarrow as arrow
-        import pyarrow.parquet
-    try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is not a whole parquet file: {error}.") from error
-    _refuse_twice(table.column_names, path)
-    if nested := [field.name for field in table.schema if arrow.types.is_nested(field.type)]:
-        raise InputError(f"{path}: the column {nested[0]!r} holds lists; a table has one value per cell.")
-    return TextTable(columns={name: list(map(_text, table[name].to_pylist())) for name in table.column_names})
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else repr(value) if isinstance(value, float) else str(value).strip()

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from glasshouse.arrays import FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError
+from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.errors import InputError, shortened
 from glasshouse.evidence.outputs import Arrays
-from glasshouse.evidence.table_files import read_text_table
+from glasshouse.population import as_ids
 
-__all__ = ["as_flags", "read_columns", "tidy_arrays"]
+__all__ = ["as_flags", "tidy_arrays"]
 
-_TRUE = {"1", "true", "yes", "1.0"}
-_FALSE = {"0", "false", "no", "0.0"}
-_UNKNOWN = {"", "none", "nan", "null"}
+_FLAGS = {
+    **dict.fromkeys(("1", "true", "yes", "1.0"), 1),
+    **dict.fromkeys(("0", "false", "no", "0.0"), 0),
+    **dict.fromkeys(("", "none", "nan", "null"), -1),
+}
+_KINDS = (
+    ("loss", re.compile("loss")),
+    ("logits", re.compile(r"logit_(\d{1,6})")),
+    ("probabilities", re.compile(r"probability_(\d{1,6})")),
+)
+
+Columns = dict[str, list[str]]  # cells by the name of the column; in an array all would be as wide as the longest
 
 
-def read_columns(path: Path) -> dict[str, TextArray]:
-    """The columns of a csv or parquet file, as strings; numbers are read where they are used."""
-    return {name: np.array(cells) for name, cells in read_text_table(path).columns.items()}
-
-
-def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
+def tidy_arrays(columns: Columns, path: Path) -> Arrays:
     """Arrays as an npz file holds them, from columns ``model, id, member, label`` and the outputs.
 
     Example:
@@ -34,7 +37,7 @@ def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
         ...     "model": ["target", "target", "s0", "s0"], "id": ["a", "b", "b", "a"],
         ...     "member": ["", "", "1", "0"], "loss": ["0.1", "0.2", "0.3", "0.4"],
         ... }
-        >>> arrays = tidy_arrays({name: np.array(values) for name, values in columns.items()}, Path("x.csv"))
+        >>> arrays = tidy_arrays(columns, Path("x.csv"))
         >>> arrays["shadow_loss"], arrays["ids"]
         (array([[0.4, 0.3]]), array(['a', 'b'], dtype='<U1'))
     """
@@ -44,79 +47,117 @@ def tidy_arrays(columns: dict[str, TextArray], path: Path) -> Arrays:
         raise InputError(f"{path}: the column {missing[0]!r} is missing; the table needs model, id, member and {kind}.")
     outputs = np.stack([_numbers(columns[name], name, path) for name in names], axis=1)
     outputs = outputs[:, 0] if kind == "loss" else outputs
-    rows_of = {name: np.flatnonzero(columns["model"] == name) for name in dict.fromkeys(columns["model"].tolist())}
+    rows_of: dict[str, list[int]] = {}
+    for row, name in enumerate(columns["model"]):
+        rows_of.setdefault(name, []).append(row)
     if "target" not in rows_of:
         raise InputError(f"{path}: model: no row is named 'target'; give the target's rows this name.")
     target = rows_of.pop("target")
     ids = columns["id"]
-    order = {name: _in_order(ids[rows], ids[target], rows, name, path) for name, rows in rows_of.items()}
+    wanted = [ids[row] for row in target]
+    names_of_records = as_ids(wanted, len(target), place=f"{path}: id")
+    order = {name: _in_order(rows, wanted, ids, name, path) for name, rows in rows_of.items()}
     member = as_flags(columns["member"], place=f"{path}: member")
-    unknown = np.array([row for rows in order.values() for row in rows[member[rows] < 0]], dtype=np.int64)
-    if len(unknown):
-        raise InputError(f"{path}: member: empty for record {str(ids[unknown[0]])!r} of a shadow model; write 1 or 0.")
-    arrays: Arrays = {f"target_{kind}": outputs[target], "ids": ids[target]}
+    _check_known(member, target, order, ids, path)
+    arrays: Arrays = {f"target_{kind}": outputs[target], "ids": names_of_records}
     if order:  # the rows of every model are now in the target's order
         arrays[f"shadow_{kind}"] = np.stack([outputs[rows] for rows in order.values()])
         arrays["shadow_members"] = np.stack([member[rows] == 1 for rows in order.values()])
     if (member[target] >= 0).all():
         arrays["members"] = member[target] == 1
     if "label" in columns:
-        labels = columns["label"][target]
-        arrays["labels"] = labels if kind == "loss" and not _numeric(labels) else _numbers(labels, "label", path)
+        labels = [columns["label"][row] for row in target]
+        _check_labels(labels, columns["label"], order, ids, path)
+        if kind != "loss" or all(map(_is_number, labels)):  # an attack on losses cannot use names
+            arrays["labels"] = _numbers(labels, "label", path)
     return arrays
 
 
-def _output_columns(columns: dict[str, Any], path: Path) -> tuple[str, list[str]]:
+def _output_columns(columns: Columns, path: Path) -> tuple[str, list[str]]:
     """The kind of output in the table, and its columns in the order of the classes."""
-    if "loss" in columns:
-        return "loss", ["loss"]
-    for kind, stem in (("logits", "logit"), ("probabilities", "probability")):
-        found = sorted((int(match[1]), name) for name in columns if (match := re.fullmatch(stem + r"_(\d+)", name)))
-        if found:
-            if [number for number, _ in found] != list(range(len(found))):
-                raise InputError(f"{path}: the columns {stem}_0, {stem}_1, … have a gap; give one per class.")
-            return kind, [name for _, name in found]
-    raise InputError(f"{path}: there is no column named loss, logit_0, … or probability_0, …; give one kind.")
+    found = {}
+    for kind, form in _KINDS:
+        matches = [match for name in columns if (match := form.fullmatch(name))]
+        if matches:
+            found[kind] = sorted((int(match[1]) if form.groups else 0, match[0]) for match in matches)
+    if not found:
+        raise InputError(f"{path}: there is no column named loss, logit_0, … or probability_0, …; give one kind.")
+    if len(found) > 1:
+        raise InputError(f"{path}: has columns of {' and of '.join(found)}; give one kind, and leave the others out.")
+    kind, numbered = next(iter(found.items()))
+    if [number for number, _ in numbered] != list(range(len(numbered))):
+        stem = numbered[0][1].partition("_")[0]
+        raise InputError(f"{path}: the columns {stem}_0, {stem}_1, … have a gap; give one per class.")
+    return kind, [name for _, name in numbered]
 
 
-def _in_order(ids: NDArray[Any], wanted: NDArray[Any], rows: NDArray[Any], model: str, path: Path) -> NDArray[Any]:
+def _in_order(rows: list[int], wanted: list[str], ids: list[str], model: str, path: Path) -> IntArray:
     """Rows of one model in the target's order of records."""
-    place = dict(zip(ids.tolist(), rows.tolist(), strict=True))
+    place = {ids[row]: row for row in rows}
     if len(place) != len(rows):
-        raise InputError(f"{path}: model {model!r} has a record twice; give one row for each model and record.")
-    lost = [name for name in wanted.tolist() if name not in place]
-    if lost or len(place) != len(set(wanted.tolist())):
-        name = lost[0] if lost else next(name for name in place if name not in set(wanted.tolist()))
-        raise InputError(f"{path}: record {name!r} is not in both the target's rows and those of model {model!r}.")
-    return np.array([place[name] for name in wanted.tolist()])
+        raise InputError(
+            f"{path}: model {shortened(model)} has a record twice; give one row for each model and record."
+        )
+    if place.keys() != (known := set(wanted)):
+        name = next((name for name in wanted if name not in place), None) or next(n for n in place if n not in known)
+        raise InputError(
+            f"{path}: record {shortened(name)} is not in both the target's rows and those of model {shortened(model)}."
+        )
+    return np.array([place[name] for name in wanted], dtype=np.int64)
 
 
-def as_flags(values: TextArray, *, place: str) -> IntArray:
+def _check_known(member: IntArray, target: list[int], order: dict[str, IntArray], ids: list[str], path: Path) -> None:
+    """Refuse an empty cell for a shadow model, and for some of the target's records but not for all."""
+    for rows in order.values():
+        if (empty := rows[member[rows] < 0]).size:
+            name = shortened(ids[empty[0]])
+            raise InputError(f"{path}: member: empty for record {name} of a shadow model; write 1 or 0.")
+    own = member[target] < 0
+    if own.any() and not own.all():
+        name = shortened(ids[target[int(np.flatnonzero(own)[0])]])
+        raise InputError(
+            f"{path}: member: empty for record {name} of the target, and not for all; write 1 or 0, or empty them all."
+        )
+
+
+def _check_labels(labels: list[str], every: list[str], order: dict[str, IntArray], ids: list[str], path: Path) -> None:
+    """Refuse a record that has one label in the target's row and another in a shadow model's."""
+    for model, rows in order.items():
+        for label, row in zip(labels, rows.tolist(), strict=True):
+            if every[row] != label and not _same_number(every[row], label):
+                raise InputError(
+                    f"{path}: label: record {shortened(ids[row])} has the label {shortened(label)} for the target and "
+                    f"{shortened(every[row])} for model {shortened(model)}; a record has one label."
+                )
+
+
+def as_flags(values: Sequence[str], *, place: str) -> IntArray:
     """1 for 1, true and yes, 0 for 0, false and no, -1 for an empty cell; [rows].
 
     Example:
-        >>> as_flags(np.array(["True", "no", ""]), place="people.csv: member")
+        >>> as_flags(["True", "no", ""], place="people.csv: member")
         array([ 1,  0, -1])
     """
-    words = np.char.lower(np.char.strip(values.astype(str)))
-    found = np.where(np.isin(words, list(_TRUE)), 1, np.where(np.isin(words, list(_FALSE)), 0, -1))
-    strange = (found < 0) & ~np.isin(words, list(_UNKNOWN))
-    if strange.any():
-        raise InputError(f"{place}: {str(values[strange][0])!r} is neither 1 nor 0.")
-    return found
+    found = [_FLAGS.get(value.strip().lower(), 2) for value in values]
+    if 2 in found:
+        raise InputError(f"{place}: {shortened(values[found.index(2)])} is neither 1 nor 0.")
+    return np.array(found, dtype=np.int64)
 
 
-def _numeric(values: TextArray) -> bool:
+def _same_number(first: str, second: str) -> bool:
+    return _is_number(first) and _is_number(second) and float(first) == float(second)
+
+
+def _is_number(cell: str) -> bool:
     try:
-        values.astype(np.float64)
+        float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # Python reads 1_000
 
 
-def _numbers(values: TextArray, name: str, path: Path) -> FloatArray:
-    try:
-        return values.astype(np.float64)
-    except ValueError:
-        wrong = next(value for value in values.tolist() if not _numeric(np.array([value])))
-        raise InputError(f"{path}: {name}: {wrong!r} is not a number.") from None
+def _numbers(cells: Sequence[str], name: str, path: Path) -> FloatArray:
+    for cell in cells:
+        if not _is_number(cell):
+            raise InputError(f"{path}: {name}: {shortened(cell)} is not a number.")
+    return np.array([float(cell) for cell in cells], dtype=np.float64)

@@ -12,6 +12,7 @@ from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.pool.description import differences, digest_of
 from glasshouse.pool.storing import StoredModel, ending
+from glasshouse.reading import read_content, read_json
 from glasshouse.store import clean_leftovers, write_file
 
 __all__ = ["Identity", "PoolFolder"]
@@ -62,7 +63,7 @@ class PoolFolder:
         self.identity = identity
         description = self.path / "pool.json"
         if description.exists():
-            self._check(_read_json(description))
+            self._check(read_json(description))
         elif self.path.exists() and any(self.path.glob("model-*")):
             raise InputError(f"{self.path}: has models but no pool.json; it is not a pool, or damaged. Choose another.")
         else:
@@ -96,11 +97,10 @@ class PoolFolder:
     def read(self, index: int) -> tuple[str, bytes]:
         """Kind and content of a model, its checksum checked."""
         manifest = self.manifest(index)
-        try:
-            kind, wanted = str(manifest["kind"]), str(manifest["sha256"])
-            content = self._file(index, kind).read_bytes()
-        except (KeyError, OSError) as error:
-            raise InputError(f"{self._manifest(index)}: {error} is missing; train it again.") from error
+        if lost := {"kind", "sha256"} - manifest.keys():
+            raise InputError(f"{self._manifest(index)}: {min(lost)} is missing; train it again.")
+        kind, wanted = str(manifest["kind"]), str(manifest["sha256"])
+        content = read_content(self._file(index, kind), times=0)  # as large as the models that the trainer makes
         if hashlib.sha256(content).hexdigest() != wanted:
             raise InputError(f"{self._file(index, kind)}: does not have its checksum; train it again.")
         return kind, content
@@ -108,9 +108,7 @@ class PoolFolder:
     def manifest(self, index: int) -> dict[str, Any]:
         """The manifest of a model, checked to belong to this pool."""
         path = self._manifest(index)
-        if not path.exists():
-            raise InputError(f"{path}: does not exist.")
-        found = _read_json(path)
+        found = read_json(path, missing="does not exist.")
         if found.pop("manifest_sha256", None) != digest_of(found):
             raise InputError(f"{path}: does not have its checksum; train the model again.")
         for name, value in self.identity.as_json().items():
@@ -163,13 +161,3 @@ def _short(value: Any) -> str:
 
 def _json(value: Any) -> str:
     return json.dumps(value, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}.") from error
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: does not hold what a pool writes there.")
-    return found

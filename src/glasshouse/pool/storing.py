@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 from typing import Any, NamedTuple
 
+import numpy as np
 import safetensors.numpy
+from numpy.typing import NDArray
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
+from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError
 from glasshouse.pool.answers import KeptAnswers
+from glasshouse.pool.compiled import check_trees
 from glasshouse.pool.trusted import strange_names
 from glasshouse.population import AnyPopulation
 from glasshouse.predictions import population_predictions
 from glasshouse.queries import population_logits
+from glasshouse.reading import guarded
 
 __all__ = ["StoredModel", "ending", "restored", "stored"]
 
@@ -76,11 +82,19 @@ def restored(kind: str, content: bytes, trainer: Any, population: AnyPopulation)
             f'is of kind "{kind}", but models of this trainer are of kind {fitting}. It was not read: the pool was '
             f"changed. {_AGAIN}"
         )
-    if kind == "torch":
-        return trainer.restore(population.training_data, load_tensors(content))
-    if kind == "sklearn":
-        return _from_skops(content)
-    return KeptAnswers(safetensors.numpy.load(content)["logits"])
+    with guarded(f"the {ending(kind)} file", what=f"a stored model of kind {kind}", advice=_AGAIN):
+        if kind == "torch":
+            return trainer.restore(population.training_data, load_tensors(content))
+        if kind == "sklearn":
+            return _from_skops(content)
+        return KeptAnswers(_answers(safetensors.numpy.load(content)["logits"], len(population)))
+
+
+def _answers(logits: NDArray[Any], records: int) -> FloatArray:
+    """Kept answers [N, C], checked to be numbers about this population."""
+    if logits.dtype.kind != "f" or logits.ndim != 2 or len(logits) != records or not (logits < np.inf).all():
+        raise InputError(f"does not hold answers about {records} records. {_AGAIN}")
+    return logits.astype(np.float64, copy=False)
 
 
 def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -111,15 +125,24 @@ def _from_skops(content: bytes) -> Any:
     import skops.io
 
     try:
-        strange, doubted = strange_names(content), skops.io.get_untrusted_types(data=content)
+        strange = strange_names(content)
         if not strange:
-            return skops.io.loads(content, trusted=doubted)
-    except Exception as error:  # a changed file can fail in any way; none of these is a fault in our code
-        raise InputError(f"cannot be read: {type(error).__name__}: {error}. {_AGAIN}") from error
+            _check_inside(content)
+    except InputError as error:
+        raise InputError(*[f"{fault} {_AGAIN}" for fault in error.faults]) from error
+    if not strange:
+        doubted = skops.io.get_untrusted_types(data=content)
+        return skops.io.loads(content, trusted=doubted)
     loader, name = strange[0].split(" ", 1)
     raise InputError(
         f"names {name} ({loader}), which no stored estimator needs. It was not read: the file was changed. {_AGAIN}"
     )
+
+
+def _check_inside(content: bytes) -> None:
+    """Look at what compiled code would follow without looking; skops itself calls trees untrusted for this reason."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        check_trees(json.loads(archive.read("schema.json")), archive)
 
 
 def _kinds(trainer: Any, population: AnyPopulation) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -82,7 +83,8 @@ class _Names(NamedTuple):
 
     def check(self, name: Any, what: str) -> None:
         if name not in self.names:
-            near = difflib.get_close_matches(str(name), [str(one) for one in self.names], n=1)
+            few = [str(one) for one in self.names[:2000] if len(str(one)) <= 100]
+            near = difflib.get_close_matches(str(name)[:100], few, n=1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             shown = ", ".join(str(one) for one in self.names[:20]) + (", …" if len(self.names) > 20 else "")
             raise InputError(f"population: {what}: there is no column {name!r}.{meant} Columns: {shown}.")
@@ -119,7 +121,8 @@ def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
     """Refuse a frame with two columns of one name, with the labels among the features, or labels in another order."""
     names = list(frame.columns)
     if len(set(names)) < len(names):
-        name = next(name for name in names if names.count(name) > 1)
+        counts = Counter(names)
+        name = next(name for name in names if counts[name] > 1)
         raise InputError(f"population: two columns of the data frame are named {name!r}; give each its own name.")
     for what, given in (("labels", y), ("ids", ids)):
         name = getattr(given, "name", None)

@@ -36,6 +36,8 @@ def stacked(values: Any, *, place: str) -> Any:
             f"{place}: {type(values).__name__} does not hold records. Give an array, a tensor, a list of texts, a data "
             f"frame, a dict of arrays or a dataset; a file is read first, as with pandas.read_csv."
         )
+    if getattr(getattr(values, "dtype", None), "kind", "f") in "VMmcS":
+        raise InputError(f"{place}: records are of type {values.dtype}; give numbers or texts.")
     if not len(values.shape) or not values.shape[0]:
         raise InputError(f"{place}: there are no records.")
     return values

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
+from glasshouse.reading import guarded, read_json
+from glasshouse.report.checking import check_summary
 from glasshouse.report.plain import FORMAT, summary_from
 from glasshouse.report.summarise import Summary
 from glasshouse.store import MADE_AGAIN, digest, found_run
 
 __all__ = ["manifest", "read_run", "written_at"]
 
+_LONGEST_NAME = 100
 _AGAIN = "Copy the complete folder, or run the audit again."
 
 
@@ -41,17 +43,24 @@ def read_run(folder: Path | str) -> Summary:
         glasshouse.errors.InputError: no/such/run: there is no such run folder.
     """
     folder = found_run(folder)
-    if not folder.is_dir():
-        what = "is a file; give the folder of a run." if folder.exists() else "there is no such run folder."
-        raise InputError(f"{folder}: {what}")
+    with guarded(folder, what="the folder of a run"):
+        if not folder.is_dir():
+            what = "is a file; give the folder of a run." if folder.exists() else "there is no such run folder."
+            raise InputError(f"{folder}: {what}")
     run = _read(folder / "run.json")
     _check_files(folder, run.get("files"))
     metrics = _read(folder / "metrics.json")
-    try:
-        return summary_from(metrics, run)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        reason = f"{error} is missing" if isinstance(error, KeyError) else _first_line(error)
-        raise InputError(f"{folder / 'metrics.json'}: is damaged: {reason}. {_AGAIN}") from error
+    with guarded(folder / "metrics.json", what="a run's figures", advice=_AGAIN):
+        try:
+            summary = summary_from(metrics, run)
+            check_summary(summary)
+        except KeyError as error:
+            raise InputError(f"{folder / 'metrics.json'}: is damaged: {error} is missing. {_AGAIN}") from error
+        except InputError as error:
+            raise InputError(
+                *[f"{folder / 'metrics.json'}: is damaged: {one} {_AGAIN}" for one in error.faults]
+            ) from None
+    return summary
 
 
 def written_at(folder: Path | str) -> datetime | None:
@@ -64,27 +73,20 @@ def written_at(folder: Path | str) -> datetime | None:
     """
     path = found_run(folder) / "run.json"
     told = _read(path).get("written")
-    try:
+    with guarded(f"{path}: written", what="a date", advice=_AGAIN):
         found = None if told is None else datetime.fromisoformat(told)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{path}: is damaged: written is not a date. {_AGAIN}") from error
-    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+        return None if found is None else (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _read(path: Path) -> Mapping[str, Any]:
     """A JSON file of this format."""
-    if not path.is_file():
-        raise InputError(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
-    try:
-        found = json.loads(path.read_bytes())
-    except (ValueError, RecursionError, OSError) as error:
-        raise InputError(f"{path}: is damaged: {_first_line(error)}. {_AGAIN}") from error
-    if not isinstance(found, dict) or "format" not in found:
+    found = read_json(path, advice=_AGAIN, missing=f"is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
+    if "format" not in found:
         raise InputError(f"{path}: is damaged: it does not name its format. {_AGAIN}")
     if found["format"] != FORMAT:
         raise InputError(
-            f"{path}: has format {str(found['format'])[:20]}, but this version reads format {FORMAT}. Run the audit "
-            f"again, or use the version of Glasshouse that wrote it."
+            f"{path}: has format {shortened(found['format'], most=20)}, but this version reads format {FORMAT}. Run "
+            f"the audit again, or use the version of Glasshouse that wrote it."
         )
     return found
 
@@ -96,17 +98,13 @@ def _check_files(folder: Path, files: object) -> None:
     faults = []
     for name, known in files.items():
         path = folder / name
-        if Path(name).name != name:
-            faults.append(f"{folder / 'run.json'}: is damaged: it lists {name[:80]!r}, which is not a file of a run.")
+        if Path(name).name != name or len(name) > _LONGEST_NAME:
+            faults.append(
+                f"{folder / 'run.json'}: is damaged: it lists {shortened(name)}, which is not a file of a run."
+            )
         elif not path.is_file():
             faults.append(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
         elif not isinstance(known, dict) or known.get("sha256") != digest(path):
             faults.append(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
     if faults:
         raise InputError(*faults)
-
-
-def _first_line(error: Exception) -> str:
-    """The text of an error, on one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return ": ".join(lines[:3])[:200].rstrip(".")

@@ -71,7 +71,7 @@ def run_json(summary: Summary) -> dict[str, Any]:
 
 
 def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
-    """The summary again; raises `KeyError`, `TypeError` or `ValueError` if something is missing or wrong.
+    """The summary again; fails in some way if something is missing or wrong, so call it behind a door.
 
     Example:
         >>> summary_from({}, {})

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from glasshouse.errors import InputError
+from glasshouse.population import as_ids
+from glasshouse.reading import check_memory, guarded, read_content
 from glasshouse.report.folder import read_run
 from glasshouse.report.summarise import Summary
 from glasshouse.store import found_run
@@ -18,6 +23,7 @@ from glasshouse.visible import plain_cell
 
 __all__ = ["Run", "SavedRun", "read_run_with_records"]
 
+_OF_CELL = 80  # bytes that Python needs for a cell besides its letters
 _TRUTH = {"True": True, "False": False}
 
 
@@ -64,24 +70,39 @@ def read_run_with_records(folder: Path | str) -> SavedRun:
     """
     summary = read_run(folder)  # every file that the run lists is there, and unchanged
     path = found_run(folder) / "records.csv"
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = csv.reader(file)
-            names = [plain_cell(name) for name in next(rows, [])]
-            kept = [at for at, name in enumerate(names) if name in ("id", "member") or name.endswith("_score")]
-            cells = [[row[at] for at in kept] for row in rows]
+    again = "Copy the complete folder, or run the audit again."
+    content = read_content(path, times=3, missing=f"is missing or cannot be read. {again}")
+    with guarded(path, what="the records of a run", advice=again), _placed(path):
+        text = content.decode("utf-8")
+        check_memory(2 * len(text) + _OF_CELL * text.count(","), place=str(path), what="its cells may take")
+        rows = csv.reader(io.StringIO(text, newline=""))
+        names = [plain_cell(name) for name in next(rows, [])]
+        if len(set(names)) < len(names):
+            raise ValueError("a column is there twice")
+        kept = [at for at, name in enumerate(names) if name in ("id", "member") or name.endswith("_score")]
+        cells = [[row[at] for at in kept] for row in rows]
         if len(cells) != summary.records or "id" not in names:
             raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
         columns = zip(*cells, strict=True)
         return SavedRun(summary, Table({names[at]: _column(names[at], c) for at, c in zip(kept, columns, strict=True)}))
-    except (OSError, ValueError, IndexError, KeyError, csv.Error) as error:
-        what = f"{path}: is missing or cannot be read: {str(error).rstrip('.')}"
-        raise InputError(f"{what}. Copy the complete folder, or run the audit again.") from error
+
+
+@contextmanager
+def _placed(path: Path) -> Iterator[None]:
+    """A fault of the ids under the name of the file."""
+    try:
+        yield
+    except InputError as error:
+        named = [fault if fault.startswith(str(path)) else f"{path}: {fault}" for fault in error.faults]
+        raise InputError(*named) from error
 
 
 def _column(name: str, cells: tuple[str, ...]) -> np.ndarray:
     if name == "id":
-        return np.array([plain_cell(cell) for cell in cells], dtype=np.str_)
+        return as_ids([plain_cell(cell) for cell in cells], len(cells), place="id")
     if name == "member":
         return np.array([_TRUTH[cell] for cell in cells], dtype=np.bool_)
-    return np.array(cells, dtype=np.float64)
+    scores = np.array([float(cell) for cell in cells], dtype=np.float64)
+    if np.isnan(scores).any():
+        raise ValueError(f"{name} holds NaN")
+    return scores

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from glasshouse import InputError
 from glasshouse.config.tables.columns import Column, read_column
 from glasshouse.config.tables.encoding import encode
+from glasshouse.reading import memory_limit
 
 
 def by_hand(column: Column, most: int) -> list[list[float]]:
@@ -93,9 +94,11 @@ def test_numbers_are_standardised_where_wanted_and_a_constant_does_no_harm() -> 
     assert found.x.tolist() == [[-1, 0, 1], [1, 0, 0]]
 
 
-def test_tables_without_features_or_with_far_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_without_features_or_with_far_too_many_are_refused() -> None:
     with pytest.raises(InputError, match="no column of features"):
         encode([Column(name="a", kind="empty", cells=[""])], most=10, standardise=False, place="d.csv")
-    monkeypatch.setattr("glasshouse.config.tables.encoding._MOST_BYTES", 10)
-    with pytest.raises(InputError, match="as features the table has 2 columns, too many"):
+    with (
+        memory_limit(10),
+        pytest.raises(InputError, match="the table has 2 features .* take 32 bytes"),
+    ):
         encode([text("a", ["x", "y"])], most=10, standardise=False, place="d.csv")

@@ -198,7 +198,7 @@ def test_whole_numbers_of_any_kind_will_do(kind: str, tmp_path: Path) -> None:
         ({"x": np.array([[1.0], [np.nan], [1.0]])}, "x: node 1 has a NaN"),
         ({"x": np.array([[1.0], [1.0], [1e300]])}, "x: node 2 has a NaN or infinite feature"),
         ({"x": np.array([["a"], ["b"], ["c"]])}, "x: is of type <U1"),
-        ({"x": np.array([[{}], [1], [2]], dtype=object)}, "x: holds Python objects"),
+        ({"x": np.array([[{}], [1], [2]], dtype=object)}, "x: holds pickled objects"),
         ({"y": np.array([0, 1])}, r"y: has shape \(2,\)"),
         ({"y": np.array([0.0, 0.5, 1.0])}, "y: some labels are not whole numbers"),
         ({"y": np.array([0.0, np.inf, 1.0])}, "y: some labels are not whole numbers"),
@@ -228,14 +228,14 @@ def test_several_faults_of_a_file_are_said_at_once(tmp_path: Path) -> None:
 def test_a_file_that_is_no_npz_is_refused(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "graph.npz"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is not an npz file"):
+    with pytest.raises(InputError, match="is not a complete archive|is one array and not an archive"):
         load_graph(path)
 
 
 def test_a_lone_array_or_no_file_at_all_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "graph.npz").open("wb") as file:
         np.save(file, EDGES)
-    with pytest.raises(InputError, match="is not an npz file"):
+    with pytest.raises(InputError, match="is not a complete archive|is one array and not an archive"):
         load_graph(tmp_path / "graph.npz")
     with pytest.raises(InputError, match="no such file"):
         load_graph(tmp_path / "other.npz")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
 
 __all__ = ["EMPTY", "MARKS", "TRUTHS", "Decimal", "as_number", "date_reader", "decimal_signs", "is_number"]
 
@@ -91,8 +91,8 @@ def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float]
     dotted = all(match[2] == "." for match in known)  # with points the day comes first everywhere
     if not dotted and first <= 12 and second <= 12:
         raise InputError(
-            f"{place}: {min(cells)!r} does not tell the day from the month. Write dates as 2021-03-28, or leave the "
-            f"column out."
+            f"{place}: {shortened(min(cells))} does not tell the day from the month. Write dates as 2021-03-28, or "
+            f"leave the column out."
         )
     order = (4, 3, 1) if dotted or first > 12 else (4, 1, 3)
     return lambda cell: _days(cell, _YEAR_LAST, order, place)
@@ -108,7 +108,7 @@ def _days(cell: str, form: re.Pattern[str], order: tuple[int, int, int], place: 
         zone = datetime.timezone(_offset(clock[3]))
         moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=zone)
     except (ValueError, OverflowError) as error:
-        raise InputError(f"{place}: {cell!r} is not a date: {error}.") from None
+        raise InputError(f"{place}: {shortened(cell)} is not a date: {error}.") from None
     return (moment - _EPOCH) / datetime.timedelta(days=1)
 
 

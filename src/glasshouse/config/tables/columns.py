@@ -20,7 +20,8 @@ from glasshouse.config.tables.cells import (
     decimal_signs,
     is_number,
 )
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
+from glasshouse.population.labels import short_texts
 
 __all__ = ["Column", "file_decimal", "read_column"]
 
@@ -46,7 +47,9 @@ class Column:
         """[N] the values by which a report divides the records: numbers, or text."""
         if self.kind == "number" and self.values is not None:
             return self.values
-        return np.array(["missing" if cell.lower() in EMPTY else cell for cell in self.cells])
+        return short_texts(
+            ["missing" if cell.lower() in EMPTY else cell for cell in self.cells], place=self.name, what="group"
+        )
 
     @property
     def remade(self) -> bool:
@@ -126,8 +129,8 @@ def read_column(
         words = present.keys() - numbers.keys()
         row, cell = next((row, cell) for row, cell in enumerate(cells, start=1) if cell in words)
         raise InputError(
-            f"{place}: {name}: row {row}: {cell!r} is not a number, but most cells of the column are. Write a number, "
-            f"empty the cell, or list the column under data.categories or data.leave_out."
+            f"{place}: {name}: row {row}: {shortened(cell)} is not a number, but most cells of the column are. "
+            f"Write a number, empty the cell, or list the column under data.categories or data.leave_out."
         )
     return Column(name=name, kind="text", cells=cells)
 

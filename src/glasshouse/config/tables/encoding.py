@@ -15,10 +15,11 @@ from sklearn.preprocessing import OneHotEncoder
 from glasshouse.arrays import FloatArray
 from glasshouse.config.tables.columns import Column
 from glasshouse.errors import InputError
+from glasshouse.reading import check_memory
 
-__all__ = ["Encoded", "encode"]
+__all__ = ["LARGEST", "Encoded", "encode"]
 
-_MOST_BYTES = 8 * 2**30
+LARGEST = 1e38  # of a feature: models work in float32, where more is infinite
 _NAMED = 12  # columns that a note lists by name
 
 
@@ -67,11 +68,14 @@ def encode(columns: Sequence[Column], *, most: int, standardise: bool, place: st
     if not used:
         raise InputError(f"{place}: has no column of features.")
     width = sum(_width(column, most) for column in used)
-    if width * len(used[0].cells) * 8 > _MOST_BYTES:
-        raise InputError(
-            f"{place}: as features the table has {width} columns, too many for this many records. Leave columns out "
-            f"(data.leave_out), or give a text column fewer values (data.max_categories)."
-        )
+    check_memory(
+        width * len(used[0].cells) * 8,
+        place=place,
+        what=f"the table has {width} features (data.leave_out and data.max_categories make them fewer), which take",
+    )
+    for column in used:
+        if column.values is not None and np.nanmax(np.abs(column.values)) > LARGEST:
+            raise InputError(f"{place}: {column.name}: a number is above {LARGEST:g}, too large for a model.")
     parts = [_texts(column, most) if column.kind == "text" else _numbers(column, standardise) for column in used]
     names = tuple(name for _, block in parts for name in block)
     return Encoded(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.config.tables.cells import Decimal, as_number, is_number
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
+from glasshouse.population.labels import short_texts
 
 __all__ = ["NO_LABEL", "as_labels", "as_targets"]
 
@@ -30,7 +31,7 @@ def as_targets(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any
     """
     wrong = [cell for cell in cells if not is_number(cell, decimal)]
     if wrong:
-        raise InputError(f"{place}: {wrong[0]!r} is not a number, and a regression predicts numbers.")
+        raise InputError(f"{place}: {shortened(wrong[0])} is not a number, and a regression predicts numbers.")
     return np.array([as_number(cell, decimal) for cell in cells])
 
 
@@ -72,4 +73,4 @@ def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]
     words = {cell: cell.lower() for cell in different}
     if set(words.values()) <= {"true", "false"}:
         return np.array([words[cell] == "true" for cell in cells])
-    return np.array(cells)
+    return short_texts(cells, place=place, what="label")

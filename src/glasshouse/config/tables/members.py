@@ -10,10 +10,11 @@ import numpy as np
 from glasshouse.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.config.tables.section import TableSection
 from glasshouse.config.tables.text import Rows
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
 from glasshouse.evidence.table_files import read_text_table
 from glasshouse.evidence.tables import as_flags
 from glasshouse.population import first_of
+from glasshouse.reading import guarded, read_content
 
 __all__ = ["is_column", "read_members", "refuse_telling"]
 
@@ -41,7 +42,7 @@ def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path
         return None
     if is_column(section.members, rows):
         cells = [_SPLITS.get(cell.lower(), cell) for cell in rows.columns[section.members]]
-        flags = as_flags(np.array(cells), place=f"{rows.place}: {section.members}")
+        flags = as_flags(cells, place=f"{rows.place}: {section.members}")
         if len(empty := np.flatnonzero(flags < 0)):
             rows.refuse(section.members, empty.tolist(), "the cell is empty. Write 1 or 0, or leave the row out.")
         return np.asarray(flags == 1)
@@ -86,7 +87,8 @@ def refuse_telling(x: FloatArray, names: Sequence[str], members: BoolArray, plac
 def _listed_ids(path: Path, id_column: str) -> list[str]:
     """The ids in a file: one per line, or the column of the ids."""
     if path.suffix == ".txt":
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        with guarded(path, what="a list of ids in UTF-8, one per line"):
+            lines = read_content(path, times=20).decode("utf-8-sig").splitlines()
         found = [line.strip() for line in lines if line.strip()]
         return found[1:] if found[:1] == [id_column] else found
     columns = read_text_table(path).columns
@@ -99,5 +101,6 @@ def _among(ids: TextArray, listed: list[str], path: Path) -> BoolArray:
     known = set(ids.tolist())
     if strange := [name for name in listed if name not in known]:
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-        raise InputError(f"{path}: the id {strange[0]!r}{more}: no record of the table has it.")
-    return np.isin(ids, listed)
+        raise InputError(f"{path}: the id {shortened(strange[0])}{more}: no record of the table has it.")
+    chosen = set(listed)
+    return np.array([name in chosen for name in ids.tolist()], dtype=np.bool_)

@@ -86,7 +86,7 @@ def read_records(section: TableSection, folder: Path) -> Records:
     }
     encoded = encode([columns[name] for name in features], most=most, standardise=section.standardise, place=rows.place)
     labels = _labels(rows, section, decimal=decimal)
-    ids = None if section.id is None else np.array(rows.columns[section.id])
+    ids = None if section.id is None else rows.columns[section.id]
     try:
         population = Population(encoded.x, labels, ids=ids, regression=bool(section.regression))
     except InputError as error:

@@ -9,8 +9,9 @@ from typing import NoReturn
 
 from glasshouse.config.tables.cells import is_number
 from glasshouse.config.tables.section import TableSection
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
 from glasshouse.evidence.table_files import read_text_table
+from glasshouse.reading import file_size
 from glasshouse.registry import did_you_mean
 
 __all__ = ["Rows", "read_rows"]
@@ -62,15 +63,14 @@ class Rows:
             elif any(is_number(name, ".") for name in self.columns):
                 advice = " If the first line is a record, name the columns: data.columns."
             columns = ", ".join(self.columns)
-            raise InputError(f"{self.place}: has no column {lost[0]!r}.{hint} Columns: {columns}.{advice}")
+            raise InputError(f"{self.place}: has no column {shortened(lost[0])}.{hint} Columns: {columns}.{advice}")
 
 
 def read_rows(section: TableSection, folder: Path) -> Rows:
     """The rows of the files that a section names, one file below the other."""
     paths = tuple(folder / name for name in section.files)
     for path in paths:
-        if not path.is_file():
-            raise InputError(f"{path}: there is no such file.")
+        file_size(path)
         if path.suffix.lower() not in (*_TEXT, ".parquet"):
             raise InputError(
                 f"{path}: records are read from .npz, .parquet or text tables ({', '.join(_TEXT)}). Save it as CSV."

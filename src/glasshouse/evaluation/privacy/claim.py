@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,8 +36,10 @@ class PrivacyClaim:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.epsilon >= 0 or not 0 <= self.delta < 1:
-            raise InputError(f"claim: epsilon {self.epsilon}, delta {self.delta}; use epsilon ≥ 0 and 0 ≤ delta < 1.")
+        if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
+            raise InputError(
+                f"claim: epsilon {self.epsilon}, delta {self.delta}; use a finite epsilon ≥ 0 and 0 ≤ delta < 1."
+            )
 
 
 @dataclass(frozen=True)

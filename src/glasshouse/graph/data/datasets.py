@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import tempfile
 import warnings
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.population import as_ids
+from glasshouse.reading import guarded, read_npz
 from glasshouse.registry import did_you_mean
 from glasshouse.visible import visible
 
@@ -199,23 +199,14 @@ _silent = property(lambda _: False, lambda _, __: None)  # the class would print
 
 def _from_file(path: Path) -> Data:
     """A graph from an ``.npz`` file, every field checked."""
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file.")
-    fields: dict[str, NDArray[Any]] = {}
-    faults = []
-    try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            for name in (*_NUMBERS, "ids"):
-                if name in file:
-                    try:
-                        fields[name] = file[name]
-                    except ValueError:
-                        faults.append(f"{path}: {name}: holds Python objects; save plain numbers (or text, for ids).")
-                elif name in _NEEDED:
-                    faults.append(f"{path}: {name}: is missing. Save edge_index [2, E], x [n, features] and y [n].")
-    except (TypeError, ValueError, OSError, EOFError, zipfile.BadZipFile):  # TypeError: a lone array, not an archive
-        raise InputError(f"{path}: is not an npz file that numpy can read. Write it with numpy.savez.") from None
-    raise_faults(faults)
+    fields = read_npz(path, only=(*_NUMBERS, "ids"))
+    raise_faults(
+        [
+            f"{path}: {name}: is missing. Save edge_index [2, E], x [n, features] and y [n]."
+            for name in _NEEDED
+            if name not in fields
+        ]
+    )
     numbers = {name: fields[name] for name in _NUMBERS if name in fields}
     raise_faults(
         [
@@ -224,8 +215,8 @@ def _from_file(path: Path) -> Data:
             if a.dtype.kind not in "biuf"
         ]
     )
-    tensors = {name: torch.from_numpy(_native(array)) for name, array in numbers.items()}
-    data = _standard(str(path), **tensors)
+    with guarded(path, what="a graph"):
+        data = _standard(str(path), **{name: torch.from_numpy(_native(array)) for name, array in numbers.items()})
     data.about = f"{visible(path.name)} ({len(data.x)} nodes, {data.num_edges} edges)."
     if "ids" in fields:
         data.ids = as_ids(fields["ids"], len(data.x), place=f"{path}: ids").tolist()

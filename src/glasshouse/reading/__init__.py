@@ -1,0 +1,22 @@
+"""Doors to files that may come from strangers: one per kind, each judges sizes first and gives one clear line."""
+
+from glasshouse.reading.arrays import read_npz
+from glasshouse.reading.doors import file_size, guarded, read_content
+from glasshouse.reading.json_files import read_json
+from glasshouse.reading.memory import as_bytes, check_memory, memory_limit, memory_of
+from glasshouse.reading.yaml_files import read_settings
+from glasshouse.reading.zips import judge_zip
+
+__all__ = [
+    "as_bytes",
+    "check_memory",
+    "file_size",
+    "guarded",
+    "judge_zip",
+    "memory_limit",
+    "memory_of",
+    "read_content",
+    "read_json",
+    "read_npz",
+    "read_settings",
+]

@@ -1,0 +1,142 @@
+"""The door to ``.npz``: plain arrays of numbers and text, each judged by its header before it is read."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Collection
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from glasshouse.errors import InputError, raise_faults, shortened
+from glasshouse.reading.doors import file_size, guarded
+from glasshouse.reading.memory import check_memory
+from glasshouse.reading.zips import open_zip
+
+__all__ = ["judge_arrays", "read_npz"]
+
+_WHAT = "a .npz file that numpy.savez wrote"
+_KINDS = {
+    "O": "pickled objects, which are refused since they can run code; save plain numbers or text",
+    "S": "raw bytes; save text",
+    "V": "records of several fields; save one array per field",
+    "M": "dates; save numbers",
+    "m": "times; save numbers",
+    "c": "complex numbers; save real ones",
+}
+_OF_TEXT = 64  # bytes that Python needs for a text besides its letters
+
+
+def read_npz(
+    path: Path, *, known: Collection[str] | None = None, only: Collection[str] | None = None
+) -> dict[str, NDArray[Any]]:
+    """The arrays of an archive: numbers, truth values or text, of one dimension or more.
+
+    Args:
+        path: of the file.
+        known: names that may be in it; any other is refused. Any name by default.
+        only: names to read; others are left alone. All by default.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(Path(folder) / "a.npz", x=[1.0, 2.0], when=np.array(["2021-01-01"], dtype="M8[D]"))
+        ...     print(read_npz(Path(folder) / "a.npz", only=["x"])["x"])
+        ...     read_npz(Path(folder) / "a.npz")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: ...a.npz: when: holds dates; save numbers.
+    """
+    place = str(path)
+    check_memory(file_size(path), place=place, what="its members take")
+    with guarded(path, what=_WHAT), path.open("rb") as file:
+        if file.read(6) == npy.MAGIC_PREFIX:
+            raise InputError(f"{path}: is one array and not an archive of named arrays. Write it with numpy.savez.")
+        with open_zip(file, place=place) as archive:
+            return _arrays(archive, place, known=known, only=only)
+
+
+def judge_arrays(archive: zipfile.ZipFile, *, place: str) -> None:
+    """Refuse an archive with an array whose header does not fit its size; libraries make room by the header alone."""
+    for member in archive.infolist():
+        if member.filename.endswith(".npy"):
+            with archive.open(member) as file:
+                shape, kind = _header(file)
+                _check_size(member, file.tell(), shape, kind, place=place)
+
+
+def _arrays(
+    archive: zipfile.ZipFile, place: str, *, known: Collection[str] | None, only: Collection[str] | None
+) -> dict[str, NDArray[Any]]:
+    named = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
+    if len(named) < len(archive.infolist()):
+        raise InputError(f"{place}: has an array twice, with and without the ending .npy; save it once.")
+    if unknown := sorted(named.keys() - set(known if known is not None else named)):
+        listed = ", ".join(sorted(known or ()))
+        raise InputError(f"{place}: {shortened(unknown[0])} is not a known array. Known: {listed}.")
+    wanted = {name: member for name, member in named.items() if only is None or name in only}
+    faults = []
+    needed = 0
+    for name, member in wanted.items():
+        with guarded(f"{place}: {name}", what="an array"), archive.open(member) as file:
+            if not member.filename.endswith(".npy"):
+                faults.append(f"{place}: {name}: is not an array; write it with numpy.savez.")
+                continue
+            shape, kind = _header(file)
+            if fault := _fault(shape, kind):
+                faults.append(f"{place}: {name}: {fault}.")
+                continue
+            _check_size(member, file.tell(), shape, kind, place=f"{place}: {name}")
+            # an empty array has no size, but what is as long as its other sides may be made later
+            room = math.prod(max(1, side) for side in shape)
+            needed += room * (kind.itemsize + (_OF_TEXT if kind.kind == "U" else 0))
+    raise_faults(faults)
+    check_memory(needed, place=place, what="its arrays take")
+    return {name: _read(archive, member, f"{place}: {name}") for name, member in wanted.items()}
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = npy.read_magic(file)
+    readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"version {version} of the array format")
+    shape, _, kind = readers[version](file)
+    return shape, kind
+
+
+def _fault(shape: tuple[int, ...], kind: np.dtype[Any]) -> str:
+    if kind.kind in _KINDS or kind.hasobject:
+        return f"holds {_KINDS.get(kind.kind, _KINDS['O'])}"
+    if kind.kind not in "biufU" or not kind.itemsize or kind.subdtype is not None:
+        return f"is of type {kind}; save plain numbers or text"
+    if not shape:
+        return "is one number and not an array; save one entry per record"
+    return ""
+
+
+def _check_size(
+    member: zipfile.ZipInfo, header: int, shape: tuple[int, ...], kind: np.dtype[Any], *, place: str
+) -> None:
+    if any(side < 0 for side in shape) or header + math.prod(shape) * kind.itemsize != member.file_size:
+        raise InputError(f"{place}: is damaged: its size does not fit its shape {shortened(shape)}.")
+
+
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str) -> NDArray[Any]:
+    with guarded(place, what="an array"), archive.open(member) as file:
+        values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
+        file.read()  # to the end, where the checksum is compared
+    if values.dtype.kind == "b" and (values.view(np.uint8) > 1).any():
+        raise InputError(f"{place}: is damaged: a truth value is neither 0 nor 1.")
+    if values.dtype.kind == "U":
+        _check_letters(values, place)
+    return values
+
+
+def _check_letters(values: NDArray[Any], place: str) -> None:
+    """Refuse numbers that are not letters of Unicode, which numpy does not look at."""
+    codes = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("=")).view(np.uint32)
+    if ((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF))).any():
+        raise InputError(f"{place}: is damaged: it holds text that is not Unicode.")

@@ -1,0 +1,88 @@
+"""What every door does: look at the file before it is opened, and turn whatever a library raises into one line."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from glasshouse.errors import InputError, first_line, shortened
+from glasshouse.reading.memory import check_memory
+
+__all__ = ["file_size", "guarded", "read_content"]
+
+
+@contextmanager
+def guarded(place: Path | str, *, what: str, advice: str = "") -> Iterator[None]:
+    """Around everything that a library does with a stranger's file: each fault becomes an `InputError`.
+
+    There is no list of exceptions to keep complete: a damaged file can make a library fail in any way.
+
+    Args:
+        place: the file, as an error names it.
+        what: what the file should be: ``"a .npz file"``.
+        advice: what to do about it, a sentence.
+
+    Example:
+        >>> with guarded("run.json", what="JSON"):
+        ...     [][1]
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: run.json: is damaged, or is not JSON (IndexError: list index out of range).
+    """
+    after = f" {advice}" if advice else ""
+    try:
+        yield
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(
+            f"{place}: needs more memory than there is. Use a smaller file, or a machine with more memory."
+        ) from error
+    except RecursionError as error:
+        raise InputError(f"{place}: is nested too deeply to be {what}.{after}") from error
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror or first_line(error)}.{after}") from error
+    except Exception as error:
+        raise InputError(f"{place}: is damaged, or is not {what} ({_told(error)}).{after}") from error
+
+
+def _told(error: Exception) -> str:
+    """Somebody else's error in one line; pydantic says what is wrong in the third."""
+    lines = [line.strip() for line in str(error)[:2000].splitlines() if line.strip()]
+    told = shortened(": ".join(lines[:3]), most=200, quoted=False).rstrip(".: ")
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__
+
+
+def file_size(path: Path, *, missing: str = "there is no such file.") -> int:
+    """The size of a plain file in bytes; a folder, a device, a pipe and a name that is too long are refused.
+
+    Example:
+        >>> file_size(Path("/"))
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: /: is a folder; give a file.
+    """
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a name with a zero in it
+        raise InputError(f"{path}: {missing}") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    if stat.S_ISDIR(found.st_mode):
+        raise InputError(f"{path}: is a folder; give a file.")
+    if not stat.S_ISREG(found.st_mode):  # reading a pipe may never end
+        raise InputError(f"{path}: is not a plain file; copy its content into one.")
+    return found.st_size
+
+
+def read_content(path: Path, *, times: int = 1, missing: str = "there is no such file.") -> bytes:
+    """The content of a plain file, if what is made of it stays within the limit on memory.
+
+    Args:
+        path: of the file.
+        times: how much larger than the file it is once it is read, at most; 0 for a file of any size.
+        missing: what is said if there is no such file.
+    """
+    check_memory(times * file_size(path, missing=missing), place=str(path), what="once read it may take")
+    with guarded(path, what="a file"):
+        return path.read_bytes()
