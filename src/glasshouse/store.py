@@ -24,7 +24,8 @@ __all__ = [
     "write_file",
 ]
 
-MADE_AGAIN = ("report.html", "run.json")  # files that a run's list leaves out: the page can be rendered again
+# files that a run's list leaves out: each can be written again from the others
+MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md")
 PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glasshouse writes
 _UNFINISHED = ".unfinished-"
 

@@ -6,24 +6,15 @@ from typing import NoReturn
 
 import typer
 
-from glasshouse.cli import audit, check, compare, doctor, lists, new, report, reproduce, score
+from glasshouse.cli import appendix, audit, check, compare, doctor, lists, new, report, reproduce, score
 from glasshouse.cli.app import app
 from glasshouse.errors import InputError
 from glasshouse.progress import work_so_far
 
 __all__ = ["main"]
 
-COMMANDS = (
-    new,
-    audit,
-    score,
-    report,
-    compare,
-    check,
-    reproduce,
-    lists,
-    doctor,
-)  # each registers itself when it is imported
+# each registers itself when it is imported
+COMMANDS = (new, audit, score, report, compare, check, appendix, reproduce, lists, doctor)
 
 
 def main() -> NoReturn:
