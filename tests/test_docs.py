@@ -20,14 +20,9 @@ def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
     assert done.returncode == 0, done.stderr
     site = tmp_path / "site"
-    for page, name in (
-        ("audits", "audit"),
-        ("trainers", "TorchTrainer"),
-        ("graphs", "toggle_losses"),
-        ("pools", "ShadowPool"),
-    ):
-        assert f"::: {name}" not in (api := (site / "api" / page / "index.html").read_text())
-        assert re.search(rf'<h2 id="glasshouse[\w.]*\.{name}"', api)
+    shown = {"audits": "audit", "trainers": "TorchTrainer", "graphs": "toggle_losses", "pools": "ShadowPool"}
+    for page, name in shown.items():
+        assert re.search(rf'<h2 id="glasshouse[\w.]*\.{name}"', (site / "api" / page / "index.html").read_text())
     pages = [path.read_text() for path in site.rglob("*.html")]
     assert not [page[:200] for page in pages if "<blockquote" in page or 'class="example"' in page], "a quote"
     assert sum("&gt;&gt;&gt; " in page for page in pages) >= 8, "the examples are code"
@@ -50,7 +45,8 @@ def test_every_figure_of_a_table_is_in_the_benchmark_that_the_page_names(page: s
                 file = source[0] if source else below
                 assert file, f"{page}: which benchmark is this row from? {row}"
                 known = (ROOT / file).read_text()
-                assert not [figure for figure in figures if figure not in known], row
+                for figure in figures:
+                    assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", known), f"{figure} is not in {file}"
                 checked += len(figures)
     assert checked >= 6
 
