@@ -71,19 +71,6 @@ def test_an_audit_file_gives_a_table_and_a_report_and_says_where(tmp_path: Path)
     assert "already holds something" in again.stderr
 
 
-def test_the_embedded_default_needs_no_file_and_says_what_to_do_next(tmp_path: Path) -> None:
-    """As `make audit` runs it: a synthetic graph, all attacks side by side."""
-    done = in_a_process("audit", "--out", "run", folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "synthetic" in done.stdout
-    for name in ("base", "lira", "rmia", "classifier", "g-classifier", "g-base-mia", "g-stacked"):
-        assert name in done.stdout
-    assert "Next, audit a real one" in done.stdout
-    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
-    assert metrics["attacks"]["base"]["auc"] > 0.7
-    assert metrics["attacks"]["base"]["rates"][0]["tpr"] > 0.08
-
-
 def test_a_pool_is_kept_found_again_and_refused_for_other_data(tmp_path: Path) -> None:
     (tmp_path / "audit.yaml").write_text(SMALL)
     for run, workers, command in (("first", "2", in_a_process), ("second", "1", glasshouse)):

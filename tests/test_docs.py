@@ -19,9 +19,36 @@ def test_the_manual_builds_without_a_warning(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
     assert done.returncode == 0, done.stderr
-    api = (tmp_path / "site" / "api" / "index.html").read_text()
-    for name in ("glasshouse.audit", "TorchTrainer", "toggle_losses", "ShadowPool"):
-        assert name in api
+    site = tmp_path / "site"
+    shown = {"audits": "audit", "trainers": "TorchTrainer", "graphs": "toggle_losses", "pools": "ShadowPool"}
+    for page, name in shown.items():
+        assert re.search(rf'<h2 id="glasshouse[\w.]*\.{name}"', (site / "api" / page / "index.html").read_text())
+    pages = [path.read_text() for path in site.rglob("*.html")]
+    assert not [page[:200] for page in pages if "<blockquote" in page or 'class="example"' in page], "a quote"
+    assert sum("&gt;&gt;&gt; " in page for page in pages) >= 8, "the examples are code"
+    assert not list(site.rglob("*.py")), "a script is not a page"
+
+
+@pytest.mark.parametrize("page", ["choosing.md", "recipes.md", "hops.md"])
+def test_every_figure_of_a_table_is_in_the_benchmark_that_the_page_names(page: str) -> None:
+    """Tables with decimals say below them, or in their last column, which file of benchmarks/ they are from."""
+    tables = re.findall(
+        r"((?:^\|.*\n)+)\n?(\*From `(benchmarks/[\w.-]+)`)?", (ROOT / "docs" / page).read_text(), re.MULTILINE
+    )
+    checked = 0
+    for rows, _, below in tables:
+        for row in rows.splitlines():
+            cells = re.sub(r"\b\d+(?:\.\d+)? % FPR|0\.1 %", "", row)
+            figures = re.findall(r"(?<![\w.])\d+\.\d+(?![\w.])", cells)
+            if figures:
+                source = re.search(r"benchmarks/[\w.-]+", row)
+                file = source[0] if source else below
+                assert file, f"{page}: which benchmark is this row from? {row}"
+                known = (ROOT / file).read_text()
+                for figure in figures:
+                    assert re.search(rf"(?<![\d.]){re.escape(figure)}(?!\d)", known), f"{figure} is not in {file}"
+                checked += len(figures)
+    assert checked >= 6
 
 
 def test_the_page_about_reports_says_what_the_pictures_and_the_verdict_show() -> None:

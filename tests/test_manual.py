@@ -144,7 +144,7 @@ def test_a_command_of_a_shell_block_runs(command: str, desk: Path) -> None:
 @pytest.mark.parametrize("command", commands_in_sentences())
 def test_a_command_in_a_sentence_runs(command: str, desk: Path) -> None:
     """Where only the command's name is mentioned, as in "`glasshouse report` makes the page again", it must exist."""
-    bare = command.split()[1:] in (["report"], ["compare"], ["score"], ["reproduce"])
+    bare = command.split()[1:] in (["report"], ["compare"], ["score"], ["reproduce"], ["new"])
     assert run(f"{command} --help" if bare else command)
 
 

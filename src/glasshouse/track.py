@@ -1,16 +1,21 @@
-"""Log an audit to MLflow: parameters, figures and the report (extra ``track``)."""
+"""Audits in MLflow (extra ``track``): a whole result logged, and membership as metrics of MLflow's own evaluation."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from glasshouse.errors import needs_extra
+from glasshouse.evaluation import evaluate
 from glasshouse.report.plain import metrics_json
 from glasshouse.result import AuditResult
 
-__all__ = ["log_to_mlflow", "logged_metrics"]
+__all__ = ["log_to_mlflow", "logged_metrics", "membership_figures", "mlflow_metrics"]
 
 
 def log_to_mlflow(result: AuditResult, *, experiment: str = "glasshouse", tracking_uri: str | None = None) -> str:
@@ -62,3 +67,53 @@ def logged_metrics(figures: dict[str, Any]) -> dict[str, float]:
     if figures["privacy"] is not None and not figures["privacy"]["withheld"]:
         found["epsilon_lower_bound"] = figures["privacy"]["epsilon_lower_bound"]
     return found
+
+
+def mlflow_metrics(*, fprs: Sequence[float] | None = None) -> list[Any]:
+    """Membership inference as a metric of ``mlflow.models.evaluate``, beside those of the model's own task.
+
+    MLflow evaluates columns of a table: the scores of an attack are the predictions, the true membership is the target.
+    ``result.records()`` has both: the columns ``base_score`` and ``member``, for the attack ``base``. ::
+
+        table = result.records().to_pandas()
+        mlflow.models.evaluate(
+            data=table, predictions="base_score", targets="member", extra_metrics=mlflow_metrics()
+        )
+
+    Args:
+        fprs: false-positive rates of the true-positive rates; by default those of 1 % and 0.1 % that the table can
+            resolve.
+    """
+    with needs_extra("Tracking", package="mlflow-skinny", extra="track"):
+        from mlflow.metrics import MetricValue, make_metric
+
+    def membership(predictions: Any, targets: Any, metrics: Any) -> Any:
+        return MetricValue(aggregate_results=membership_figures(predictions, targets, fprs=fprs))
+
+    return [make_metric(eval_fn=membership, greater_is_better=False, name="membership")]
+
+
+def membership_figures(
+    scores: ArrayLike, members: ArrayLike, *, fprs: Sequence[float] | None = None
+) -> dict[str, float]:
+    """The figures of one attack by name, each with the ends of its interval; empty if only one side is there.
+
+    MLflow tries a metric on the first row alone, where there is nothing to tell apart.
+
+    Example:
+        >>> found = membership_figures([4.0, 3.0, 2.5, 2.0, 1.0, 0.5], [1, 1, 0, 1, 0, 0], fprs=[0.34])
+        >>> list(found)
+        ['auc', 'auc_low', 'auc_high', 'tpr_at_0.34', 'tpr_at_0.34_low', 'tpr_at_0.34_high']
+        >>> membership_figures([4.0], [1])
+        {}
+    """
+    mask = np.asarray(members, dtype=np.bool_)
+    if mask.all() or not mask.any():
+        return {}
+    found = evaluate(np.asarray(scores, dtype=np.float64), mask, fprs=fprs)
+    figures = {"auc": found.auc, "auc_low": found.auc_interval.low, "auc_high": found.auc_interval.high}
+    for one in found.rates:
+        if one.first is None:  # else ties make the rate unreachable
+            name = f"tpr_at_{one.wanted:g}"
+            figures |= {name: one.tpr, f"{name}_low": one.interval.low, f"{name}_high": one.interval.high}
+    return figures

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+from typing import Annotated
+
 import typer
 
 __all__ = ["app"]
@@ -9,6 +12,23 @@ __all__ = ["app"]
 app = typer.Typer(
     help="Tells the owner of a trained model how visible its training records are from outside.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        try:
+            typer.echo(f"glasshouse {importlib.metadata.version('glasshouse')}")
+        except importlib.metadata.PackageNotFoundError:
+            typer.echo("glasshouse, from a source tree that is not installed")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and stop.")
+    ] = False,
+) -> None:
+    """What may stand before a command; the help of the application is above."""

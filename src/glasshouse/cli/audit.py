@@ -19,7 +19,8 @@ from glasshouse.store import check_free
 __all__ = ["audit"]
 
 _NEXT = """
-Next, audit a real one. Write one of these into audit.yaml and run: glasshouse audit audit.yaml
+Next, audit a real one. `glasshouse new table` writes an audit file to begin with (or torch, sklearn, gnn: a script).
+Or write one of these into audit.yaml and run: glasshouse audit audit.yaml
   graph: {name: cora}                                    # its files under GLASSHOUSE_DATA; or your own my_graph.npz
   data: {name: file, path: people.csv, label: income}    # your own records, with trainer: {kind: sklearn, …}"""
 

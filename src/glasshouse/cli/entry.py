@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from glasshouse.cli import audit, check, compare, lists, report, reproduce, score
+from glasshouse.cli import appendix, audit, check, compare, doctor, lists, new, report, reproduce, score
 from glasshouse.cli.app import app
 from glasshouse.cli.printing import say
 from glasshouse.errors import InputError
@@ -12,7 +12,8 @@ from glasshouse.progress import work_so_far
 
 __all__ = ["main"]
 
-COMMANDS = (audit, score, report, compare, check, reproduce, lists)  # each registers itself when it is imported
+# each registers itself when it is imported
+COMMANDS = (new, audit, score, report, compare, check, appendix, reproduce, lists, doctor)
 
 
 def main() -> NoReturn:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 __all__ = ["MADE_AGAIN", "digest", "not_ours", "remove_run", "strange_file"]
 
-MADE_AGAIN = ("report.html", "run.json")  # files that a run's list leaves out: the page can be rendered again
+# files that a run's list leaves out: each can be written again from the others
+MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md")
 
 
 def digest(path: Path) -> str:
