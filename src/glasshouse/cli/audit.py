@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Overwrite, Quiet
-from glasshouse.cli.steps import checked, finish, interruptible
+from glasshouse.cli.options import Author, Json, KeyFile, Overwrite, PolicyFile, Quiet, Redact
+from glasshouse.cli.steps import checked, finish, interruptible, key_file
 from glasshouse.compute import chosen_compute
-from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
+from glasshouse.config import AuditFile, read_audit_file, read_policy, run_audit_file, with_attacks, with_shadows
 from glasshouse.errors import InputError
 from glasshouse.store import check_free
 
@@ -38,6 +38,10 @@ def audit(
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
     workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
+    policy: PolicyFile = None,
+    author: Author = None,
+    redact: Redact = False,
+    key: KeyFile = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -45,7 +49,10 @@ def audit(
     """Train shadow models, attack the target, and write a report."""
     started = time.perf_counter()
     config = checked(
-        lambda: AuditFile() if file is None else read_audit_file(file), lambda: check_free(out, overwrite=overwrite)
+        lambda: AuditFile() if file is None else read_audit_file(file),
+        lambda: check_free(out, overwrite=overwrite),
+        lambda: None if policy is None else read_policy(policy),
+        lambda: key_file(redact=redact, key=key, out=out),
     )
     given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
@@ -62,7 +69,16 @@ def audit(
             )
         except InputError as error:
             raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
-    finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
+    finish(
+        result,
+        out=out,
+        overwrite=overwrite,
+        as_json=as_json,
+        seconds=time.perf_counter() - started,
+        policy=None if policy is None else read_policy(policy),
+        key=key_file(redact=redact, key=key, out=out),
+        author=author,
+    )
     if file is None and not as_json:
         typer.echo(_NEXT)
 

@@ -6,14 +6,14 @@ from typing import NoReturn
 
 import typer
 
-from glasshouse.cli import audit, check, compare, lists, report, reproduce, score
+from glasshouse.cli import audit, check, compare, lists, lookup, report, reproduce, score
 from glasshouse.cli.app import app
 from glasshouse.errors import InputError
 from glasshouse.progress import work_so_far
 
 __all__ = ["main"]
 
-COMMANDS = (audit, score, report, compare, check, reproduce, lists)  # each registers itself when it is imported
+COMMANDS = (audit, score, report, compare, check, lookup, reproduce, lists)  # each registers itself when it is imported
 
 
 def main() -> NoReturn:

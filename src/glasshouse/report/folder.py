@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from glasshouse.errors import InputError
-from glasshouse.report.plain import FORMAT, summary_from
+from glasshouse.report.plain import FORMAT, moment, summary_from
 from glasshouse.report.summarise import Summary
 from glasshouse.store import MADE_AGAIN, digest
 
-__all__ = ["manifest", "read_run", "written_at"]
+__all__ = ["manifest", "read_manifest", "read_run", "written_at"]
 
 _AGAIN = "Copy the complete folder, or run the audit again."
 
@@ -54,6 +54,17 @@ def read_run(folder: Path | str) -> Summary:
         raise InputError(f"{folder / 'metrics.json'}: is damaged: {reason}. {_AGAIN}") from error
 
 
+def read_manifest(folder: Path | str) -> Mapping[str, Any]:
+    """What ``run.json`` of a run says, as it is.
+
+    Example:
+        >>> read_manifest("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
+    """
+    return _read(Path(folder) / "run.json")
+
+
 def written_at(folder: Path | str) -> datetime | None:
     """When a run was saved; None if it does not say so, as runs of earlier versions do not.
 
@@ -63,12 +74,11 @@ def written_at(folder: Path | str) -> datetime | None:
         glasshouse.errors.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
     """
     path = Path(folder) / "run.json"
-    told = _read(path).get("written")
+    told = read_manifest(folder).get("written")
     try:
-        found = None if told is None else datetime.fromisoformat(told)
+        return moment(told)
     except (TypeError, ValueError) as error:
         raise InputError(f"{path}: is damaged: written is not a date. {_AGAIN}") from error
-    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _read(path: Path) -> Mapping[str, Any]:
