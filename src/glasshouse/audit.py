@@ -189,7 +189,10 @@ def audit(
         **answers.figures(mask),
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
-        settings=settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
+        settings={
+            **settings_of(trainer, shadow_trainer, prior=prior, fraction=fraction, policy=policy),
+            **({"answers": "labels alone"} if query is not None and query.labels_only else {}),
+        },
         versions=library_versions(),
         warnings=shared.warnings,
         notes=(*evidence.notes, *shared.notes),

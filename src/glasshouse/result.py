@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,10 @@ from glasshouse.report.next_questions import accusation_table, group_leak_table
 from glasshouse.report.page import picture_style
 from glasshouse.report.pictures import roc_picture
 from glasshouse.report.plain import metrics_json, run_json
+from glasshouse.report.policy import Policy
+from glasshouse.report.policy.stored import stored_policy
+from glasshouse.report.redacted import redacted_context
+from glasshouse.report.redaction import Redactor
 from glasshouse.store import new_folder, write_file
 from glasshouse.table import Table
 
@@ -149,14 +155,47 @@ class AuditResult:
             foreseen=self.foreseen,
         )
 
-    def save(self, folder: Path | str, *, overwrite: bool = False) -> Path:
+    def redacted(self, redactor: Redactor) -> AuditResult:
+        """The same result with ids replaced by keyed hashes, and with records in the order of these.
+
+        All that is saved from it has no id: neither the page nor the tables nor the evidence. The order is that of the
+        hashes, since the place of a row would give a record away as its id does. A column that repeats the ids is
+        hashed too. Labels, groups, degrees and scores stay: who knows those of a record may still find it.
+        """
+        if self.context.redacted:
+            return self
+        names = redactor.ids(self.evidence.ids)
+        order = np.argsort(names, kind="stable")
+        ids = frozenset(str(name) for name in self.evidence.ids)
+        groups = {name: redactor.column(values, self.evidence.ids)[order] for name, values in self.groups.items()}
+        return dataclasses.replace(
+            self,
+            evidence=self.evidence.with_ids(names).of_records(order),
+            outcomes={
+                name: dataclasses.replace(outcome.of_records(order), note=redactor.text(outcome.note, ids))
+                for name, outcome in self.outcomes.items()
+            },
+            members=None if self.members is None else self.members[order],
+            labels=None if self.labels is None else self.labels[order],
+            surroundings=None if self.surroundings is None else self.surroundings.of_records(order),
+            groups=groups,
+            left_out=redactor.texts(self.left_out, ids),
+            context=redacted_context(self.context, redactor, ids),
+        )
+
+    def save(self, folder: Path | str, *, overwrite: bool = False, policy: Policy | None = None) -> Path:
         """Write a run: all of its files or nothing.
 
         report.html for people; metrics.json, records.csv (and .parquet where pyarrow is), roc.csv, table.tex and
         roc.svg for programs and papers; evidence.npz to attack again; run.json to know how it was made.
+
+        Args:
+            folder: where to write it.
+            overwrite: replace an earlier run there.
+            policy: that rates the run in the report; Glasshouse's usual one by default. It is kept with the run.
         """
         with new_folder(folder, overwrite=overwrite) as place:
-            summary = self.summary()
+            summary = dataclasses.replace(self.summary(), written=datetime.now(UTC).replace(microsecond=0))
             write_file(place / "metrics.json", _json(metrics_json(summary)))
             records = self.records()
             write_file(place / "records.csv", records.to_csv())
@@ -165,16 +204,18 @@ class AuditResult:
             write_file(place / "roc.csv", self.roc().to_csv())
             write_file(place / "table.tex", latex_table(summary))
             write_evidence(place / "evidence.npz", self.evidence, members=self.members)
-            write_file(place / "report.html", render_html(summary))
+            write_file(place / "report.html", render_html(summary, policy=policy))
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:
                 write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
-            write_file(place / "run.json", _json(run_json(summary) | {"files": manifest(place)}))
+            write_file(
+                place / "run.json", _json(run_json(summary) | stored_policy(policy) | {"files": manifest(place)})
+            )
         return Path(folder)
 
-    def report(self, path: Path | str) -> Path:
-        """Write the HTML report, one file that needs no network."""
-        return write_file(path, render_html(self.summary()))
+    def report(self, path: Path | str, *, policy: Policy | None = None) -> Path:
+        """Write the HTML report, one file that needs no network; a policy of yours gives the rating."""
+        return write_file(path, render_html(self.summary(), policy=policy))
 
     def _columns(self) -> dict[str, np.ndarray]:
         """What divides the records into groups, [N] each."""

@@ -145,7 +145,7 @@ def test_the_picture_has_a_dot_for_each_group_with_an_area_and_stays_inside(resu
     drawn = groups_picture(groups, overall=0.7)
     assert drawn.count("<circle") == len(groups) - 1
     assert drawn.count("dot s1") == 2
-    height = float(re.search(r'viewBox="0 0 520 (\d+)"', drawn).group(1))  # type: ignore[union-attr]
+    height = float(re.search(r'viewBox="0 0 440 (\d+)"', drawn).group(1))  # type: ignore[union-attr]
     assert max(float(y) for y in re.findall(r'cy="([\d.]+)"', drawn)) < height - 40
     long = dataclasses.replace(groups[0], group="x" * 50)
-    assert "x" * 23 + "…" in groups_picture([long], overall=0.7)
+    assert "x" * 19 + "…" in groups_picture([long], overall=0.7)

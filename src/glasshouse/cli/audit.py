@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Memory, Overwrite, Quiet, Shared
-from glasshouse.cli.steps import checked, finish, interruptible
+from glasshouse.cli.options import Author, Json, KeyFile, Memory, Overwrite, PolicyFile, Quiet, Redact, Shared
+from glasshouse.cli.steps import checked, finish, interruptible, key_file
 from glasshouse.compute import RayCluster, chosen_compute
-from glasshouse.config import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
+from glasshouse.config import AuditFile, read_audit_file, read_policy, run_audit_file, with_attacks, with_shadows
 from glasshouse.errors import InputError
 from glasshouse.store import check_free
 
@@ -45,6 +45,10 @@ def audit(
             "--trust-code/--no-trust-code", help="Run code that the file names: factories, graphs with pickle."
         ),
     ] = False,
+    policy: PolicyFile = None,
+    author: Author = None,
+    redact: Redact = False,
+    key: KeyFile = None,
     overwrite: Overwrite = False,
     shared: Shared = False,
     memory: Memory = None,
@@ -54,7 +58,10 @@ def audit(
     """Train shadow models, attack the target, and write a report."""
     started = time.perf_counter()
     config = checked(
-        lambda: AuditFile() if file is None else read_audit_file(file), lambda: check_free(out, overwrite=overwrite)
+        lambda: AuditFile() if file is None else read_audit_file(file),
+        lambda: check_free(out, overwrite=overwrite),
+        lambda: None if policy is None else read_policy(policy),
+        lambda: key_file(redact=redact, key=key, out=out),
     )
     given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
@@ -74,7 +81,16 @@ def audit(
             )
         except InputError as error:
             raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error
-    finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
+    finish(
+        result,
+        out=out,
+        overwrite=overwrite,
+        as_json=as_json,
+        seconds=time.perf_counter() - started,
+        policy=None if policy is None else read_policy(policy),
+        key=key_file(redact=redact, key=key, out=out),
+        author=author,
+    )
     if file is None and not as_json:
         typer.echo(_NEXT)
 

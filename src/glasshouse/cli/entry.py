@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from glasshouse.cli import appendix, audit, check, compare, doctor, lists, new, report, reproduce, score
+from glasshouse.cli import appendix, audit, check, compare, doctor, lists, lookup, new, report, reproduce, score
 from glasshouse.cli.app import app
 from glasshouse.cli.printing import say
 from glasshouse.errors import InputError
@@ -13,7 +13,7 @@ from glasshouse.progress import work_so_far
 __all__ = ["main"]
 
 # each registers itself when it is imported
-COMMANDS = (new, audit, score, report, compare, check, appendix, reproduce, lists, doctor)
+COMMANDS = (new, audit, score, report, compare, check, appendix, lookup, reproduce, lists, doctor)
 
 
 def main() -> NoReturn:

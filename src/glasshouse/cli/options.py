@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,17 @@ import typer
 from glasshouse.reading import as_bytes, memory_limit
 from glasshouse.store import sharing
 
-__all__ = ["Json", "Memory", "Overwrite", "Quiet", "Shared"]
+__all__ = [
+    "Author",
+    "Json",
+    "KeyFile",
+    "Memory",
+    "Overwrite",
+    "PolicyFile",
+    "Quiet",
+    "Redact",
+    "Shared",
+]
 
 
 def _share(context: typer.Context, shared: bool) -> bool:
@@ -25,7 +36,11 @@ def _limited(context: typer.Context, given: str | None) -> str | None:
     return given
 
 
+Author = Annotated[str | None, typer.Option(help="Who answers for the audit; shown in the report.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", help="With --redact: the file of the key; RUN.key beside the run by default.")
+]
 Memory = Annotated[
     str | None,
     typer.Option("--memory", callback=_limited, help="The most that one file may hold, such as 8GiB; 1GiB by default."),
@@ -40,4 +55,8 @@ Shared = Annotated[
         help="Let others read what is written, as the umask says; without it, only you can.",
     ),
 ]
+PolicyFile = Annotated[
+    Path | None, typer.Option("--policy", help="Limits (a YAML file, as for check) that rate the run in the report.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Replace the records' ids by keyed hashes.")]

@@ -10,8 +10,9 @@ import typer
 
 from glasshouse.audit import DEFAULT_ATTACKS, audit_evidence
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Json, Memory, Overwrite, Quiet, Shared
-from glasshouse.cli.steps import checked, finish, interruptible
+from glasshouse.cli.options import Author, Json, KeyFile, Memory, Overwrite, PolicyFile, Quiet, Redact, Shared
+from glasshouse.cli.steps import checked, finish, interruptible, key_file
+from glasshouse.config import read_policy
 from glasshouse.errors import InputError
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Mode, read_evidence
@@ -32,6 +33,10 @@ def score(
     delta: Annotated[float, typer.Option(help="The δ that goes with it.")] = 0.0,
     out: Annotated[Path | None, typer.Option(help="Folder for the run; without it, only the table is printed.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    policy: PolicyFile = None,
+    author: Author = None,
+    redact: Redact = False,
+    key: KeyFile = None,
     overwrite: Overwrite = False,
     shared: Shared = False,
     memory: Memory = None,
@@ -43,7 +48,10 @@ def score(
     if mode not in ("online", "offline"):
         raise InputError(f'--mode: "{mode}" is not a mode; use online or offline.')
     found = checked(
-        lambda: read_evidence(evidence), lambda: None if out is None else check_free(out, overwrite=overwrite)
+        lambda: read_evidence(evidence),
+        lambda: None if out is None else check_free(out, overwrite=overwrite),
+        lambda: None if policy is None else read_policy(policy),
+        lambda: key_file(redact=redact, key=key, out=out),
     )
     known: Mode = "online" if mode == "online" else "offline"
     with interruptible(out):
@@ -59,4 +67,13 @@ def score(
             title=f"Membership audit of {visible(evidence.name)}",
             progress=False if quiet or as_json else None,
         )
-    finish(result, out=out, overwrite=overwrite, as_json=as_json, seconds=time.perf_counter() - started)
+    finish(
+        result,
+        out=out,
+        overwrite=overwrite,
+        as_json=as_json,
+        seconds=time.perf_counter() - started,
+        policy=None if policy is None else read_policy(policy),
+        key=key_file(redact=redact, key=key, out=out),
+        author=author,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -17,10 +18,12 @@ from glasshouse.errors import InputError, raise_faults
 from glasshouse.progress import work_so_far
 from glasshouse.report import print_summary
 from glasshouse.report.plain import metrics_json
+from glasshouse.report.policy import Policy
+from glasshouse.report.redaction import key_beside, read_or_make_key
 from glasshouse.result import AuditResult
 from glasshouse.visible import visible
 
-__all__ = ["checked", "finish", "interruptible"]
+__all__ = ["checked", "finish", "interruptible", "key_file"]
 
 Found = TypeVar("Found")
 
@@ -36,12 +39,51 @@ def interruptible(out: Path | None) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: bool, seconds: float) -> None:
-    """Save, print, and show where the report is; figures that cannot be saved are still printed."""
+def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None:
+    """Where the key of a redaction is or will be, checked before the long work; None if nothing is redacted."""
+    if not redact:
+        if key is not None:
+            raise InputError("--key: is used with --redact alone; add --redact, or leave it out.")
+        return None
+    if key is None and out is None:
+        raise InputError("--redact: there is no folder to keep the key beside; add --out or --key.")
+    place = key if key is not None else key_beside(out or Path())
+    if place.exists():
+        read_or_make_key(place)
+    return place
+
+
+def finish(
+    result: AuditResult,
+    *,
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
+    seconds: float,
+    policy: Policy | None = None,
+    key: Path | None = None,
+    author: str | None = None,
+) -> None:
+    """Save, print, and show where the report is; figures that cannot be saved are still printed.
+
+    Args:
+        result: of the audit.
+        out: folder for the run; None to print only.
+        overwrite: replace an earlier run there.
+        as_json: print JSON for machines.
+        seconds: of the whole command.
+        policy: that rates the run.
+        key: file of the key by which ids are hashed, which is made if it is not there; None to keep ids.
+        author: who answers for the audit; None to keep what the audit file says.
+    """
     fault: InputError | None = None
+    if author is not None:
+        result = dataclasses.replace(result, context=dataclasses.replace(result.context, author=author))
+    if key is not None:
+        result = result.redacted(read_or_make_key(key))
     if out is not None:
         try:
-            result.save(out, overwrite=overwrite)
+            result.save(out, overwrite=overwrite, policy=policy)
         except InputError as error:
             fault = error
         except KeyboardInterrupt:
@@ -51,11 +93,14 @@ def finish(result: AuditResult, *, out: Path | None, overwrite: bool, as_json: b
         typer.echo(json.dumps(metrics_json(result.summary())))
     else:
         console = Console(width=None if sys.stdout.isatty() else 140)
-        print_summary(result.summary(), console)
+        print_summary(result.summary(), console, policy=policy)
         console.print()
         if out is not None and fault is None:
             place = visible((out / "report.html").resolve())
             console.print(f"Report: {place}", highlight=False, soft_wrap=True, markup=False)
+        if key is not None:
+            place = visible(key.resolve())
+            console.print(f"Key to the hashed ids: {place}", highlight=False, soft_wrap=True, markup=False)
         console.print(f"[dim]{seconds:.1f} s in all[/dim]", highlight=False)
     if fault is not None:
         raise fault

@@ -24,6 +24,7 @@ from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import check_code
 from glasshouse.errors import InputError, first_line, raise_faults
 from glasshouse.evaluation import PrivacyClaim
+from glasshouse.label_only import LabelOnly
 from glasshouse.result import AuditResult
 from glasshouse.visible import visible
 
@@ -78,6 +79,7 @@ class AuditFile(Strict):
     """
 
     title: str | None = None
+    author: str = ""
     graph: GraphSection | None = None
     data: Data | None = None
     trainer: TrainerSection = Field(default={"kind": "mlp"}, validate_default=True)
@@ -93,6 +95,7 @@ class AuditFile(Strict):
     seed: Annotated[int, Field(ge=0)] = 0
     pool: str | None = None
     public: Share | None = None
+    answers: Literal["probabilities", "labels"] = "probabilities"
 
     @field_validator("shadows")
     @classmethod
@@ -112,6 +115,8 @@ class AuditFile(Strict):
         if self.is_graph and (self.shadows < 2 or self.public is not None):
             name = "public" if self.public is not None else "shadows"
             raise ValueError(f"{name}: an audit without shadow models is for records; a graph needs 2 or more.")
+        if self.is_graph and self.answers == "labels":
+            raise ValueError("answers: labels alone are for records; leave it out for a graph.")
         return self
 
     @property
@@ -213,7 +218,7 @@ def run_audit_file(
         section = config.graph or GraphSection()
         arguments = section.arguments(folder=folder, seed=config.seed)
         check_shadows(config.shadows, len(arguments["members"]))
-        return graph_audit(**arguments, **common)
+        return _signed(graph_audit(**arguments, **common), config.author)
     data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
     check_shadows(config.shadows, len(data.population))
     model, members = config.target.load(data, told, folder, config.seed)
@@ -222,6 +227,11 @@ def run_audit_file(
     for line in advice:
         _LOG.warning("%s", visible(line))
     common |= {"groups": data.groups or None, "public": config.public}
+    common |= {"query": LabelOnly(seed=config.seed)} if config.answers == "labels" else {}
     result = audit(data.population, model=model, members=members, trainer=trainer, about=data.about, **common)
     context = dataclasses.replace(result.context, notes=(*data.notes, *advice, *result.context.notes))
-    return dataclasses.replace(result, context=context)
+    return _signed(dataclasses.replace(result, context=context), config.author)
+
+
+def _signed(result: AuditResult, author: str) -> AuditResult:
+    return dataclasses.replace(result, context=dataclasses.replace(result.context, author=author))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.evaluation.discoveries import discovery_levels
@@ -48,6 +48,7 @@ class AttackOutcome:
         steady: [N] the share of sub-pools in which a record is still called a member at the first threshold; None
             without a threshold, or if the attack is not cheap enough to run often.
         fewer: its strength with half of the references; None if that was not tried.
+        picked: the name of the attack that `best` picked; empty for all others.
     """
 
     attack: Attack[Any]
@@ -64,6 +65,14 @@ class AttackOutcome:
     p_values: FloatArray | None = None
     steady: FloatArray | None = None
     fewer: FewerReferences | None = None
+    picked: str = ""
+
+    def of_records(self, rows: IntArray) -> AttackOutcome:
+        """The same outcome with its records in another order, [N] places; metrics are those of all records."""
+        arrays = {name: getattr(self, name) for name in ("scores", "p_values", "steady")}
+        return dataclasses.replace(
+            self, **{name: None if values is None else values[rows] for name, values in arrays.items()}
+        )
 
     @property
     def believed(self) -> bool:

@@ -86,7 +86,7 @@ def run_attack(
             unlike=unlike,
         )
         note = " ".join([pick.reason, outcome.note]).strip()
-        return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds)
+        return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds, picked=pick.name)
     seen = seen_by(attack, view)
     started = time.perf_counter()
     attack = trials.tuned(attack)

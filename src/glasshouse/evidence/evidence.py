@@ -257,6 +257,10 @@ class Evidence:
         """The same evidence with these public records, for attacks without shadow models."""
         return self._part(public=public)
 
+    def with_ids(self, ids: TextArray) -> Evidence:
+        """The same evidence with other names [N] of the records."""
+        return self._part(ids=ids)
+
     def with_trace(self, losses: FloatArray) -> Evidence:
         """The same evidence with losses [T, N] from the target's training."""
         return self._part(target_trace=losses)

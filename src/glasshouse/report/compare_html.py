@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from glasshouse.report.compare_first import compare_sentences, first_runs
 from glasshouse.report.compare_words import RESAMPLED
 from glasshouse.report.compared import Comparison
+from glasshouse.report.glossary import GLOSSARY
 from glasshouse.report.page import render_page
-from glasshouse.report.pictures import roc_picture, tradeoff_picture
+from glasshouse.report.pictures import exposure_picture, roc_picture, tradeoff_picture
 from glasshouse.report.pictures.tradeoff import Point
 
 __all__ = ["render_comparison"]
@@ -37,6 +39,9 @@ def render_comparison(comparison: Comparison, *, title: str = "Comparison of aud
         "compare.html.j2",
         title=title,
         comparison=comparison,
+        sentences=compare_sentences(comparison),
+        first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in first_runs(comparison)],
+        glossary=GLOSSARY,
         resampled=RESAMPLED,
         tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
         roc=roc_picture(curves),

@@ -31,6 +31,8 @@ class Context:
         versions: of the libraries.
         warnings: what is wrong with the input, such as swapped members; shown before everything else.
         notes: what was noticed about the model or the data, and how it was handled.
+        author: who answers for the audit; empty if nobody was named.
+        redacted: whether the records' ids are keyed hashes (`glasshouse.report.redaction`).
 
     Example:
         >>> Context(shadows=8, mode="online").title
@@ -54,3 +56,5 @@ class Context:
     versions: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    author: str = ""
+    redacted: bool = False

@@ -124,6 +124,7 @@ class AttackFigures:
         listed: records that can be called members with at most `DISCOVERY_LEVEL` of them wrong; None without simulated
             targets.
         fewer: its strength with half of the references; None if that was not tried.
+        picked: the attack that `best` picked; empty for all others.
     """
 
     name: str
@@ -143,6 +144,12 @@ class AttackFigures:
     accusations: tuple[Accusations, ...] = ()
     listed: int | None = None
     fewer: FewerReferences | None = None
+    picked: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name, and what it picked."""
+        return f"{self.name} (here {self.picked})" if self.picked else self.name
 
 
 def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None) -> AttackFigures:
@@ -177,6 +184,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         ),
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
         fewer=outcome.fewer,
+        picked=outcome.picked,
     )
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from glasshouse.errors import InputError, shortened
 from glasshouse.reading import guarded, read_json
 from glasshouse.report.checking import check_summary
-from glasshouse.report.plain import FORMAT, summary_from
+from glasshouse.report.plain import FORMAT, moment, summary_from
 from glasshouse.report.summarise import Summary
 from glasshouse.store import MADE_AGAIN, digest, found_run
 
-__all__ = ["manifest", "read_run", "written_at"]
+__all__ = ["manifest", "read_manifest", "read_run", "written_at"]
 
 _LONGEST_NAME = 100
 _AGAIN = "Copy the complete folder, or run the audit again."
@@ -63,6 +63,17 @@ def read_run(folder: Path | str) -> Summary:
     return summary
 
 
+def read_manifest(folder: Path | str) -> Mapping[str, Any]:
+    """What ``run.json`` of a run says, as it is.
+
+    Example:
+        >>> read_manifest("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
+    """
+    return _read(found_run(folder) / "run.json")
+
+
 def written_at(folder: Path | str) -> datetime | None:
     """When a run was saved; None if it does not say so, as runs of earlier versions do not.
 
@@ -71,11 +82,9 @@ def written_at(folder: Path | str) -> datetime | None:
         Traceback (most recent call last):
         glasshouse.errors.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
     """
-    path = found_run(folder) / "run.json"
-    told = _read(path).get("written")
-    with guarded(f"{path}: written", what="a date", advice=_AGAIN):
-        found = None if told is None else datetime.fromisoformat(told)
-        return None if found is None else (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    told = read_manifest(folder).get("written")
+    with guarded(f"{found_run(folder) / 'run.json'}: written", what="a date", advice=_AGAIN):
+        return moment(told)
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from glasshouse.report.figures import AttackFigures
+from glasshouse.report.first_page import FirstPage, first_page
+from glasshouse.report.glossary import GLOSSARY
 from glasshouse.report.next_questions import (
     groups_sentence,
     list_sentence,
@@ -16,6 +19,7 @@ from glasshouse.report.next_questions import (
 from glasshouse.report.page import render_page
 from glasshouse.report.pictures import (
     epsilon_picture,
+    exposure_picture,
     fdp_picture,
     groups_picture,
     histogram_picture,
@@ -24,6 +28,7 @@ from glasshouse.report.pictures import (
     reliability_picture,
     roc_picture,
 )
+from glasshouse.report.policy import Policy
 from glasshouse.report.summarise import Summary
 
 __all__ = ["render_html"]
@@ -46,8 +51,12 @@ class _Row(NamedTuple):
     drawing: Markup | None
 
 
-def render_html(summary: Summary) -> str:
-    """A summary as an HTML page.
+def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
+    """A summary as an HTML page: the first part for the one who decides, the rest for the expert.
+
+    Args:
+        summary: the numbers.
+        policy: of the owner, which gives the rating; Glasshouse's usual one by default.
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence
@@ -62,10 +71,16 @@ def render_html(summary: Summary) -> str:
     curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
     columns = _columns(summary)
     rows = _rows(summary, columns)
+    first = first_page(summary, policy)
     return render_page(
         "report.html.j2",
         title=summary.context.title,
         summary=summary,
+        first=first,
+        glossary=GLOSSARY,
+        crowd_in=exposure_picture(first.exposure, name="in"),
+        crowd_out=exposure_picture(first.exposure, name="out", outsiders=True),
+        **_first_groups(first, best),
         context=summary.context,
         best=best,
         thresholds=[(attack, threshold) for attack in summary.attacks for threshold in attack.thresholds],
@@ -104,6 +119,25 @@ def render_html(summary: Summary) -> str:
         rows=rows,
         classes=sorted({row.label for row in rows if row.label is not None}),
     )
+
+
+def _first_groups(first: FirstPage, best: AttackFigures) -> dict[str, Markup | str | None]:
+    """The groups of the first page: the share that is singled out, or who is right about pairs without a threshold."""
+    if any(one.tpr is not None for one in first.groups):
+        overall = best.accusations[0].tpr if best.accusations else None
+        drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="of 1 000 members, singled out")
+        caption = (
+            f"Of 1 000 members of each group, so many are singled out at {best.title}'s own threshold; how many "
+            f"outsiders it accuses there is in the expert's part."
+        )
+        return {"crowd_groups": drawn, "groups_caption": caption}
+    if any(one.auc is not None for one in first.groups) and best.metrics is not None:
+        drawn = groups_picture(first.groups, overall=best.metrics.auc, name="right about pairs (0.5 is a coin)")
+        caption = (
+            "How often the attacker is right about a pair of a member and an outsider of the group; a coin has 0.5."
+        )
+        return {"crowd_groups": drawn, "groups_caption": caption}
+    return {"crowd_groups": None, "groups_caption": ""}
 
 
 def _fdp(summary: Summary) -> Markup | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,18 @@ class Surroundings:
     def degrees(self) -> IntArray:
         """[N] the number of distinct neighbours of each audited node, without the node itself."""
         return np.diff(self._starts)[self._nodes]
+
+    def of_records(self, rows: IntArray) -> Surroundings:
+        """The same edges around other audited nodes: those at these places, [N].
+
+        Example:
+            >>> around = Surroundings([[0, 1], [1, 2]], members=[1, 0, 1], labels=[0, 0, 1], nodes=[1, 2])
+            >>> around.of_records(np.array([1, 0])).degrees.tolist()
+            [1, 2]
+        """
+        made = copy.copy(self)
+        made._nodes = self._nodes[rows]
+        return made
 
     def neighbourhood(self, record: int, *, drawn: int = _DRAWN) -> Neighbourhood:
         """The node of a record and at most ``drawn`` neighbours, with the edges between all of them."""

@@ -20,7 +20,7 @@ from glasshouse.report.summarise import Summary
 from glasshouse.report.verdict import HeadlineFigures
 from glasshouse.table import Table
 
-__all__ = ["FORMAT", "metrics_json", "run_json", "summary_from"]
+__all__ = ["FORMAT", "metrics_json", "moment", "run_json", "summary_from"]
 
 FORMAT = 4
 
@@ -51,6 +51,7 @@ def metrics_json(summary: Summary) -> dict[str, Any]:
         "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
         "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
         "power": None if summary.power is None else _dumped(Power, summary.power),
+        "unlike": summary.unlike,
         "estimate": None if summary.foreseen is None else _dumped(Foreseen, summary.foreseen),
     }
 
@@ -66,7 +67,9 @@ def run_json(summary: Summary) -> dict[str, Any]:
         "versions": dict(context.versions),
         "seconds": {attack.name: round(attack.seconds, 4) for attack in summary.attacks},
         "shadow_seconds": None if context.shadow_seconds is None else round(context.shadow_seconds, 4),
-        "written": datetime.now(UTC).isoformat(timespec="seconds"),
+        "author": context.author,
+        "redacted": context.redacted,
+        "written": (summary.written or datetime.now(UTC)).isoformat(timespec="seconds"),
     }
 
 
@@ -86,6 +89,7 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
     told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")}
     told |= dict(metrics["target"])
     told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
+    told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither
     rows = list(metrics["top_records"])
     if not attacks or metrics["strongest"] not in metrics["attacks"]:
         raise ValueError("it does not name a strongest attack")
@@ -109,7 +113,24 @@ def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
         groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
         power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
         foreseen=_adapter(Foreseen | None).validate_python(metrics.get("estimate")),  # runs of before have none
+        unlike=_adapter(bool).validate_python(metrics.get("unlike", False)),
+        written=moment(run.get("written")),
     )
+
+
+def moment(told: object) -> datetime | None:
+    """When a run was saved, from what ``run.json`` says; None for runs of versions that did not write it.
+
+    Example:
+        >>> moment("2026-11-16T12:00:00").isoformat()
+        '2026-11-16T12:00:00+00:00'
+    """
+    if told is None:
+        return None
+    found = datetime.fromisoformat(told) if isinstance(told, str) else None
+    if found is None:
+        raise ValueError("written is not a date")
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
 
 
 def _target_json(context: Context) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ class Summary:
         groups: the leak of the strongest attack per group of records; empty if the members are not known.
         power: which leak this audit could have shown; None if the members are not known.
         foreseen: an estimate of what eight shadow models would find; None if there were two or more.
+        unlike: whether the target answers unlike its shadow models, so that what comes from these is withheld.
+        written: when the run was saved; None if it was not.
     """
 
     context: Context
@@ -66,6 +69,8 @@ class Summary:
     groups: tuple[GroupLeak, ...] = ()
     power: Power | None = None
     foreseen: Foreseen | None = None
+    unlike: bool = False
+    written: datetime | None = None
 
     @property
     def unreached(self) -> bool:
@@ -123,7 +128,8 @@ def summarise(
     members = records["member"].astype(np.bool_) if "member" in records else None
     attacks = tuple(attack_figures(name, outcome, members) for name, outcome in outcomes.items())
     random = drawn is None or not drawn.found
-    found = None if headline is None else headline_figures(headline, random=random)
+    picked = {attack.name: attack.picked for attack in attacks}
+    found = None if headline is None else headline_figures(headline, random=random, picked=picked[headline.attack])
     strongest = attackers(attacks)[0].name if found is None else found.attack
     first = np.argsort(records[f"{strongest}_rank"], kind="stable")[:_TOP]
     outcome = outcomes[strongest]
@@ -157,4 +163,5 @@ def summarise(
             else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)))
         ),
         foreseen=foreseen,
+        unlike=bool(warning),
     )

@@ -9,6 +9,8 @@ from rich.table import Table as RichTable
 from glasshouse.evaluation import Interval
 from glasshouse.report.figures import RateFigure
 from glasshouse.report.next_questions import groups_sentence, list_sentence, power_sentences, precision_sentence
+from glasshouse.report.policy import Policy
+from glasshouse.report.rating import rating_of
 from glasshouse.report.summarise import Summary
 from glasshouse.report.words import percent
 from glasshouse.visible import visible
@@ -16,8 +18,13 @@ from glasshouse.visible import visible
 __all__ = ["print_summary"]
 
 
-def print_summary(summary: Summary, console: Console) -> None:
-    """Print the verdict, the attacks, the records most at risk and what was noticed.
+def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None) -> None:
+    """Print the rating, the verdict, the attacks, the records most at risk and what was noticed.
+
+    Args:
+        summary: the numbers.
+        console: where to print.
+        policy: that gives the rating; Glasshouse's usual one by default.
 
     Example:
         >>> from glasshouse import Evidence, audit_evidence
@@ -54,6 +61,10 @@ def print_summary(summary: Summary, console: Console) -> None:
     console.print()
     console.print(_records(summary))
     console.print()
+    rating = rating_of(summary, policy)
+    console.print(f"[bold]{_safe(rating.word)}.[/bold] {_safe(' '.join(rating.sentences))}", highlight=False)
+    for finding in rating.findings if rating.own else ():
+        console.print(f"  {_safe(finding.line)}", highlight=False)
     console.print(_safe(summary.verdict), highlight=False)
     if summary.privacy is not None:
         console.print(_safe(summary.privacy.sentence()), highlight=False)

@@ -44,6 +44,7 @@ class HeadlineFigures:
         p_value: of "no attack shows any leak".
         permutations: behind the p-value.
         leak: whether a leak is shown; None if members were not drawn at random, so that this cannot be told.
+        picked: the attack that `best` picked, if that is the attack; else empty.
     """
 
     attack: str
@@ -58,6 +59,12 @@ class HeadlineFigures:
     p_value: float
     permutations: int
     leak: bool | None
+    picked: str = ""
+
+    @property
+    def title(self) -> str:
+        """The attack's name, and what it picked."""
+        return f"{self.attack} (here {self.picked})" if self.picked else self.attack
 
     @property
     def p_text(self) -> str:
@@ -66,8 +73,14 @@ class HeadlineFigures:
         return f"p {sign} {self.p_value:.2g}"
 
 
-def headline_figures(found: Headline, *, random: bool = True) -> HeadlineFigures:
-    """A headline as plain data; ``random`` is False if members were not drawn at random."""
+def headline_figures(found: Headline, *, random: bool = True, picked: str = "") -> HeadlineFigures:
+    """A headline as plain data.
+
+    Args:
+        found: the headline.
+        random: False if members were not drawn at random.
+        picked: the attack that `best` picked, if that is the headline's attack.
+    """
     metrics = found.metrics
     shown = next((rate_figure(one) for one in metrics.rates if one.wanted == found.fpr), None)
     return HeadlineFigures(
@@ -83,6 +96,7 @@ def headline_figures(found: Headline, *, random: bool = True) -> HeadlineFigures
         p_value=found.test.p_value,
         permutations=found.test.permutations,
         leak=found.test.leak if random else None,
+        picked=picked,
     )
 
 
@@ -100,7 +114,7 @@ def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVer
     shown = _SHOWN[found.leak]
     if found.leak is False and context.shadows < _FEW:
         shown = "No leak is shown by attacks this weak, which does not show that the model is safe"
-    who = _WAYS[found.way].format(name=found.attack, tried=found.tried)
+    who = _WAYS[found.way].format(name=found.title, tried=found.tried)
     level = f"{100 * found.confidence:g} % interval"
     low, high = found.auc_interval
     area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["percent", "points", "rate", "signed", "whole"]
+__all__ = ["of_thousand", "percent", "points", "rate", "signed", "whole"]
 
 
 def percent(value: float, digits: int = 1) -> str:
@@ -33,6 +33,17 @@ def signed(value: float, digits: int = 3) -> str:
         '−0.123'
     """
     return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")  # without a minus before 0
+
+
+def of_thousand(value: float) -> str:
+    r"""A share as a count.
+
+    Example:
+        >>> of_thousand(0.05), of_thousand(0.0004)
+        ('50 of 1\xa0000', '0.4 of 1\xa0000')
+    """
+    count = 1000 * value
+    return f"{whole(count) if count >= 9.5 or count == round(count) else f'{count:.1f}'} of {whole(1000)}"
 
 
 def rate(value: float) -> str:

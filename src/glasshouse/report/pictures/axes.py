@@ -94,7 +94,7 @@ class Frame:
     y: Axis
     width: float
     height: float
-    left: float = 58
+    left: float = 66
     right: float = 24
     top: float = 12
     bottom: float = 46

@@ -9,7 +9,7 @@ from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 __all__ = ["epsilon_picture"]
 
-_WIDTH, _HEIGHT = 520.0, 104.0
+_WIDTH, _HEIGHT = 440.0, 104.0
 
 
 def epsilon_picture(privacy: PrivacyVerdict) -> Markup:
@@ -28,10 +28,12 @@ def epsilon_picture(privacy: PrivacyVerdict) -> Markup:
     start, end = frame.px(privacy.shown), frame.px(high)
     parts.append(element("rect", x=start, y=floor - 16, width=end - start, height=16.0, css="open"))
     parts.append(element("line", x1=start, x2=start, y1=frame.top, y2=floor, css="bound"))
-    bound = f"shown: ε ≥ {privacy.shown:.2f}"
+    bound = f"shown: ε ≥ {privacy.shown:.2f}" if privacy.shown > 0 else "no lower bound is shown"
     right_half = privacy.shown > high / 2
     parts.append(element("text", bound, x=start, y=24.0, css="key", text_anchor="end" if right_half else "start"))
     label = f"The attacks show that ε is at least {privacy.shown:.2f} at δ = {delta:g}."
+    if privacy.shown <= 0:
+        label = f"The attacks show no lower bound on ε at δ = {delta:g}, which is not a guarantee."
     if claimed is not None:
         at = frame.px(claimed)
         parts.append(element("line", x1=at, x2=at, y1=frame.top - 16, y2=floor, css="claim"))

@@ -13,7 +13,7 @@ from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 __all__ = ["fdp_picture"]
 
-_WIDTH, _HEIGHT, _ROW = 520.0, 420.0, 17.0
+_WIDTH, _HEIGHT, _ROW = 440.0, 400.0, 18.0
 
 
 def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
@@ -65,7 +65,7 @@ def _line(frame: Frame, xs: FloatArray, ys: FloatArray) -> str:
 
 def _legend(frame: Frame, entries: list[tuple[str, str]]) -> list[Markup]:
     """In the upper right corner, which lies above chance."""
-    widest = 7.2 * max(len(text) for text, _ in entries) + 42
+    widest = 8.0 * max(len(text) for text, _ in entries) + 42
     left, top = frame.width - frame.right - widest - 4, frame.top + 6
     parts = [element("rect", x=left - 6, y=top - 2, width=widest + 6, height=_ROW * len(entries) + 6, css="legend")]
     for row, (text, css) in enumerate(entries):

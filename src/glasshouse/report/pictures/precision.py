@@ -12,7 +12,7 @@ from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 __all__ = ["precision_picture"]
 
-_WIDTH, _HEIGHT, _FEWEST = 520.0, 280.0, 0.001
+_WIDTH, _HEIGHT, _FEWEST = 440.0, 270.0, 0.001
 
 
 def precision_picture(name: str, found: Accusations) -> Markup:

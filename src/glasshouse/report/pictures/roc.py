@@ -11,7 +11,8 @@ from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 __all__ = ["roc_picture"]
 
-_WIDTH, _HEIGHT, _ROW = 520.0, 420.0, 17.0
+_WIDTH, _HEIGHT, _ROW = 440.0, 400.0, 18.0
+_LETTERS = 28
 
 
 def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
@@ -34,15 +35,24 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
     parts += [*_floor(frame, 1 / most), *frame.grid("false-positive rate", "true-positive rate")]
     chance = f"M{frame.px(axis.low):.1f} {frame.py(axis.low):.1f}L{frame.px(1):.1f} {frame.py(1):.1f}"
     parts.append(element("path", d=chance, css="chance"))
-    for index, curve in enumerate(curves.values()):
+    drawn = _joined(curves)
+    for index, curve in enumerate(drawn.values()):
         parts.append(element("path", d=_band(frame, curve), css=f"band s{index % 6}"))
-    for index, curve in enumerate(curves.values()):
+    for index, curve in enumerate(drawn.values()):
         path = frame.steps((*curve.fpr, 1.0), (*curve.tpr, 1.0))
         parts.append(element("path", d=path, css=f"curve s{index % 6} d{index % 4}"))
-    parts += _legend(frame, list(curves))
+    parts += _legend(frame, list(drawn))
     names = ", ".join(curves)
     label = f"True-positive rate against false-positive rate of {names}, both on logarithmic axes, with bands."
     return picture(parts, width=_WIDTH, height=_HEIGHT, label=label, css="plot roc")
+
+
+def _joined(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Curves by the names in the legend; equal curves are one line with all names, or one would hide the others."""
+    alike: dict[tuple[tuple[float, ...], tuple[float, ...]], list[str]] = {}
+    for name, curve in curves.items():
+        alike.setdefault((tuple(curve.fpr), tuple(curve.tpr)), []).append(name)
+    return {" = ".join(names): curves[names[0]] for names in alike.values()}
 
 
 def _floor(frame: Frame, smallest: float) -> list[Markup]:
@@ -68,12 +78,12 @@ def _legend(frame: Frame, names: list[str]) -> list[Markup]:
     """In the corner below chance, where useful attacks have no curve."""
     entries = [(name, f"curve s{index % 6} d{index % 4}") for index, name in enumerate(names[:12])]
     entries.append(("chance", "chance"))
-    widest = 7.2 * max(len(name[:24]) for name, _ in entries) + 42
+    widest = 8.0 * max(len(name[:_LETTERS]) for name, _ in entries) + 42
     left = frame.width - frame.right - widest - 4
     top = frame.height - frame.bottom - _ROW * len(entries) - 8
     parts = [element("rect", x=left - 6, y=top - 2, width=widest + 6, height=_ROW * len(entries) + 6, css="legend")]
     for row, (name, css) in enumerate(entries):
         y = top + _ROW * (row + 0.5) + 2
         parts.append(element("path", d=f"M{left:.1f} {y:.1f}h28", css=css))
-        parts.append(element("text", name[:24], x=left + 35, y=y + 4, css="key"))
+        parts.append(element("text", name[:_LETTERS], x=left + 35, y=y + 4, css="key"))
     return parts

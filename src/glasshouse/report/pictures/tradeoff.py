@@ -12,7 +12,7 @@ from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 __all__ = ["Point", "tradeoff_picture"]
 
-_WIDTH, _HEIGHT = 520.0, 380.0
+_WIDTH, _HEIGHT = 440.0, 360.0
 
 
 class Point(NamedTuple):

@@ -31,11 +31,24 @@ class Finding:
         rule: the demand in words.
         status: ``"unknown"`` if the run cannot tell, which does not pass.
         reason: the figures behind it.
+        plain: demand and figures in words that need no abbreviation; empty where rule and reason already are.
     """
 
     rule: str
     status: Status
     reason: str
+    plain: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The finding for a reader who knows no abbreviation.
+
+        Example:
+            >>> Finding(rule="shadow models at least 8", status="passed", reason="8").sentence
+            'Shadow models at least 8: 8.'
+        """
+        told = self.plain or f"{self.rule}: {self.reason}"
+        return f"{told[:1].upper()}{told[1:].rstrip('.')}."
 
     @property
     def line(self) -> str:
@@ -118,9 +131,9 @@ def _of_the_run(summary: Summary, policy: Policy, *, written: datetime | None, n
 
 def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if summary.members is None:
-        return [Finding(rule=limit.words, status="unknown", reason="the members of the target are not known")]
+        return [_unknown(limit, "the members of the target are not known")]
     if summary.headline is not None and summary.headline.leak is None:
-        return [Finding(rule=limit.words, status="unknown", reason=_NOT_RANDOM)]
+        return [_unknown(limit, _NOT_RANDOM)]
     if limit.figure == "epsilon":
         return [_of_epsilon(summary, limit)]
     if limit.group is not None:
@@ -129,33 +142,42 @@ def _of_limit(summary: Summary, limit: Limit, end: End) -> list[Finding]:
         return [_of_headline(summary, limit, end)]
     found = [attack for attack in attackers(summary.attacks) if limit.attack in (EVERY, attack.name)]
     if not found:
-        return [Finding(rule=limit.words, status="unknown", reason="the run has no such attack")]
+        return [_unknown(limit, "the run has no such attack")]
     return [_of_attack(attack, limit, end) for attack in found]
+
+
+def _unknown(limit: Limit, reason: str) -> Finding:
+    """What cannot be told, and why."""
+    return Finding(rule=limit.words, status="unknown", reason=reason, plain=f"{limit.plain}: {reason}")
 
 
 def _of_epsilon(summary: Summary, limit: Limit) -> Finding:
     privacy = summary.privacy
     if privacy is None or privacy.withheld:
         reason = "the run shows no ε" if privacy is None else f"ε is withheld: {privacy.withheld.rstrip('.')}"
-        return Finding(rule=limit.words, status="unknown", reason=reason)
+        return _unknown(limit, reason)
     status: Status = "failed" if privacy.shown > limit.most else "passed"
+    proven = f"they prove at least {privacy.shown:.2f}" if privacy.shown > 0 else "they prove none"
     return Finding(
-        rule=limit.words, status=status, reason=f"{privacy.bound()} (a lower bound: the true ε may be larger)"
+        rule=limit.words,
+        status=status,
+        reason=f"{privacy.bound()} (a lower bound: the true ε may be larger)",
+        plain=f"{limit.plain}: {proven}, and the true one may be larger",
     )
 
 
 def _of_headline(summary: Summary, limit: Limit, end: End) -> Finding:
     found = summary.headline
     if found is None:
-        return Finding(rule=limit.words, status="unknown", reason="the run has no verdict")
+        return _unknown(limit, "the run has no verdict")
     if limit.figure == "auc":
-        return _compared(limit, end, found.auc, found.auc_interval, who=found.attack)
+        return _compared(limit, end, found.auc, found.auc_interval, who=found.title)
     shown = found.rate
     if shown is None or shown.wanted != limit.at_fpr or not shown.reached:
         # the verdict is about one rate; the same attack's others are in its own figures
         own = next((attack for attack in summary.attacks if attack.name == found.attack), None)
         return _missing(limit, found.attack) if own is None else _of_attack(own, limit, end)
-    return _compared(limit, end, shown.tpr, shown.tpr_interval, who=found.attack)
+    return _compared(limit, end, shown.tpr, shown.tpr_interval, who=found.title)
 
 
 def _of_attack(attack: AttackFigures, limit: Limit, end: End) -> Finding:
@@ -176,7 +198,12 @@ def _missing(limit: Limit, name: str) -> Finding:
         if limit.at_fpr is None
         else f" at {rate(limit.at_fpr)} FPR; audit with that rate among fprs, and enough records"
     )
-    return Finding(rule=limit.words, status="unknown", reason=f"{name} has no such figure{at}")
+    return Finding(
+        rule=limit.words,
+        status="unknown",
+        reason=f"{name} has no such figure{at}",
+        plain=f"{limit.plain}: this was not measured for {name}",
+    )
 
 
 def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
@@ -184,14 +211,14 @@ def _of_groups(summary: Summary, limit: Limit, end: End) -> list[Finding]:
     if not groups:
         known = sorted({group.column for group in summary.groups})
         told = f"the run has the columns {', '.join(known)}" if known else "the run has no groups"
-        return [Finding(rule=limit.words, status="unknown", reason=told)]
+        return [_unknown(limit, told)]
     findings = []
     for group in groups:
         value, interval = (group.auc, group.auc_interval) if limit.figure == "auc" else (group.tpr, group.tpr_interval)
         who = f"{group.column} {group.group}"
         if value is None or interval is None:
             counts = f"{who} is too small: {group.members} members, {group.non_members} others"
-            findings.append(Finding(rule=limit.words, status="unknown", reason=counts))
+            findings.append(_unknown(limit, counts))
         else:
             findings.append(_compared(limit, end, value, interval, who=who))
     return findings
@@ -202,4 +229,8 @@ def _compared(limit: Limit, end: End, value: float, interval: Interval, *, who: 
     judged = {"upper": high, "estimate": value, "lower": low}[end]
     shown = (lambda one: f"{one:.3f}") if limit.figure == "auc" else percent
     reason = f"{who} {shown(value)}, interval {shown(low)} to {shown(high)}, judged by its {_ENDS[end]}"
-    return Finding(rule=limit.words, status="failed" if judged > limit.most else "passed", reason=reason)
+    many = 100 if limit.figure == "auc" else 1000
+    at, least, most = (f"{many * one:.0f}" for one in (value, low, high))
+    counts = "" if end == "estimate" else f"; the {_ENDS[end]} counts"
+    plain = f"{limit.plain}: {who} has {at}, between {least} and {most}{counts}"
+    return Finding(rule=limit.words, status="failed" if judged > limit.most else "passed", reason=reason, plain=plain)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from glasshouse.errors import InputError
-from glasshouse.report.words import rate
+from glasshouse.report.words import of_thousand, rate
 
 __all__ = ["HEADLINE", "End", "Figure", "Limit", "Policy"]
 
@@ -70,6 +70,26 @@ class Limit:
         at = "" if self.at_fpr is None else f" at {rate(self.at_fpr)} FPR"
         who = {HEADLINE: "the headline attack", EVERY: "every attack"}.get(self.attack, self.attack)
         return f"{self.figure.upper()}{at} of {who} at most {most}"
+
+    @property
+    def plain(self) -> str:
+        """The limit in counts, for a reader who knows no abbreviation.
+
+        Example:
+            >>> Limit(figure="tpr", most=0.05, at_fpr=0.01).plain.replace(chr(160), " ")
+            'at most 50 of 1 000 members may be singled out where 10 of 1 000 outsiders are accused'
+            >>> Limit(figure="auc", most=0.6).plain
+            'the attacker may be right about at most 60 of 100 pairs of a member and an outsider'
+        """
+        if self.figure == "epsilon":
+            return f"the privacy loss that the attacks prove may be at most {self.most:g}"
+        where = "" if self.group is None else f"in every group of {self.group} "
+        who = {HEADLINE: "", EVERY: " by every attack"}.get(self.attack, f" by {self.attack}")
+        if self.figure == "auc":
+            pairs = f"{100 * self.most:g} of 100 pairs of a member and an outsider"
+            return f"{where}the attacker may be right about at most {pairs}{who}"
+        price = "" if self.at_fpr is None else f" where {of_thousand(self.at_fpr)} outsiders are accused"
+        return f"{where}at most {of_thousand(self.most)} members may be singled out{who}{price}"
 
 
 @dataclass(frozen=True, kw_only=True)

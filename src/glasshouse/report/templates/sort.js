@@ -1,5 +1,5 @@
 "use strict";
-// Sorting by a click on a column's head, and filtering by class and text. Without this script the tables can still be read.
+// Sorting by a click on a column's head, filtering by class and text, and a hint where a table is cut off. Without this script the tables can still be read.
 for (const table of document.querySelectorAll("table[data-sortable]")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];
@@ -24,6 +24,14 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
     });
   });
 }
+const hints = () => {
+  for (const scroll of document.querySelectorAll(".scroll")) {
+    const hint = scroll.nextElementSibling;
+    if (hint && hint.classList.contains("hint")) hint.hidden = scroll.scrollWidth <= scroll.clientWidth + 1;
+  }
+};
+hints();
+addEventListener("resize", hints);
 for (const tools of document.querySelectorAll(".tools[data-for]")) {
   const rows = [...document.getElementById(tools.dataset.for).tBodies[0].rows];
   const text = tools.querySelector("input");
@@ -39,8 +47,13 @@ for (const tools of document.querySelectorAll(".tools[data-for]")) {
     }
     count.textContent = `${shown} of ${rows.length} shown`;
   };
-  text.addEventListener("input", filter);
-  if (choice) choice.addEventListener("change", filter);
+  const all = document.getElementById("all-records");
+  const asked = () => {
+    if (all) all.checked = true; // what is looked for may be below the first rows
+    filter();
+  };
+  text.addEventListener("input", asked);
+  if (choice) choice.addEventListener("change", asked);
   tools.hidden = false;
   filter();
 }
