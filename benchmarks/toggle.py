@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from ego_nets import ego_losses
 from made_graphs import hub_graph, wide_graph
 from torch import Tensor
 from torch_geometric.data import Data
@@ -27,6 +26,7 @@ from glasshouse.datasets import data_root
 from glasshouse.graph.data.datasets import load_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
 from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse_experiments.ego_nets import ego_losses
 
 
 @dataclass(frozen=True, kw_only=True)

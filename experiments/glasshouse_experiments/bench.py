@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
@@ -29,6 +30,7 @@ __all__ = ["Bench", "Judged", "Name"]
 
 Name = tuple[str, str, str, str]  # mode, K, setting and attack, as the paper's tables name them
 Purpose = Literal["targets", "simulated"]
+_TOGETHER, _TOGETHER_ON_GPU = 8, 32  # models trained at once; eight of them leave most of a GPU idle
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -158,7 +160,8 @@ class Bench:
 
     def _shadow_pool(self, count: int) -> ShadowPool:
         place = self._folder(self.trainer) / "shadows"
-        return ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, folder=place)
+        pool = ShadowPool.plan(self.data, self.trainer, shadows=count, seed=self.seed, folder=place)
+        return dataclasses.replace(pool, together=_together())
 
     def _target_pool(self, purpose: Purpose) -> ShadowPool:
         trainer = self._shortened(self.setting.target or self.setting.trainer)
@@ -169,6 +172,7 @@ class Bench:
             seed=seed_for(self.seed, purpose),
             fraction=self.setting.target_share,
             folder=self._folder(trainer) / f"{purpose}-{self.setting.target_share:g}",
+            together=_together(),
         )
 
     def _members(self, purpose: Purpose) -> BoolArray:
@@ -196,6 +200,10 @@ class Bench:
         owner = self.setting.target
         told = f"{attack!r} {case} seed {self.seed} {'' if owner is None else described(owner)}"
         return self._folder(self.trainer) / "scores" / f"{attack.name}-{_hashed(told)}.npz"
+
+
+def _together() -> int:
+    return _TOGETHER_ON_GPU if torch.cuda.is_available() else _TOGETHER
 
 
 def _hashed(text: str) -> str:

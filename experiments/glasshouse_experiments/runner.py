@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from glasshouse import InputError
-from glasshouse.audit_steps import library_versions
 from glasshouse.registry import Registry, did_you_mean
 from glasshouse.store import write_file
 from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared, markdown
+from glasshouse_experiments.kept_results import Kept, provenance, stacked_tables
 from glasshouse_experiments.settings import PRESETS, SETTINGS, Preset
-from glasshouse_experiments.source_commit import source_commit
 
-__all__ = ["EXPERIMENTS", "Experiment", "experiment", "reproduce", "reproduce_all"]
+__all__ = ["EXPERIMENTS", "Experiment", "Part", "experiment", "reproduce", "reproduce_all"]
 
 TABLE_1 = ("cora", "citeseer", "pubmed", "flickr", "amazon-photo", "github", "synthetic")
 Run = Callable[[Any], list[Cell]]
-_NUMBERS = {"mean", "std", "paper_mean", "paper_std", "difference_sd", "rival_mean", "rival_std"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A share of an experiment's cells that is run, and kept in files, on its own.
+
+    Args:
+        name: ends the names of its files, as in ``pubmed-many.csv``; the first part has none.
+        holds: whether a row of a table belongs to this part. A file of the first part that already holds such rows,
+            from before the experiment had parts, counts for both.
+        wanted: whether a preset runs it.
+
+    Example:
+        >>> Part(name="many", holds=lambda row: row["K"] == "128").wanted(PRESETS.find("quick"))
+        True
+    """
+
+    name: str = ""
+    holds: Callable[[dict[str, Any]], bool] = lambda _: False
+    wanted: Callable[[Preset], bool] = lambda _: True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +51,7 @@ class Experiment:
         run: from a bench to cells.
         settings: its data sets by name.
         datasets: the names that it runs on.
+        part: which part of the experiment, if it has several on the same data.
         bench: makes a bench from a setting, a preset and a folder.
         heavy: data sets that a light preset leaves out.
         compare: from cells to a table with verdicts; beside the paper's own cell by default.
@@ -50,6 +64,7 @@ class Experiment:
     settings: Registry[Any]
     datasets: tuple[str, ...]
     bench: Callable[..., Any]
+    part: Part = Part()
     heavy: tuple[str, ...] = ()
     compare: Callable[[Iterable[Cell]], Table] = compared
     page: Callable[[Table, str, Sequence[str]], str] = markdown
@@ -57,7 +72,7 @@ class Experiment:
     overview: Callable[[Table], str] | None = None
 
 
-# several under one name if graphs and other data share a table of the paper
+# several under one name if graphs and other data share a table of the paper, or if a table has parts
 EXPERIMENTS: Registry[list[Experiment]] = Registry("an experiment")
 
 
@@ -73,12 +88,12 @@ def experiment(
     """Decorator that makes an experiment known to ``glasshouse reproduce``.
 
     Args:
-        name: of the experiment; a second experiment with the same name is for other data.
+        name: of the experiment; a second experiment with the same name is for other data, or another part.
         datasets: what it runs on; the columns of Table 1 by default, or all of other settings.
         further: more data sets.
         settings: where data sets are looked up.
         bench: makes a bench from ``setting``, ``preset``, ``folder``, ``seed`` and ``progress``.
-        **more: ``heavy``, ``compare``, ``page``, ``picture`` and ``overview`` of `Experiment`.
+        **more: ``part``, ``heavy``, ``compare``, ``page``, ``picture`` and ``overview`` of `Experiment`.
     """
     chosen = tuple(datasets or (TABLE_1 if settings is SETTINGS else settings.names())) + tuple(further)
 
@@ -107,8 +122,8 @@ def reproduce(
     ``NAME.csv`` and ``NAME.md`` (and sometimes ``NAME.svg``) hold all data sets, ``NAME/DATASET.csv`` one, with a
     ``.json`` about the run beside it.
 
-    A finished data set is not run again. Of the others every trained model and every target's scores are kept: a killed
-    run continues where it stopped.
+    A finished data set, or part of one, is not run again. Of the others every trained model and every target's scores
+    are kept: a killed run continues where it stopped.
 
     Args:
         name: of the experiment.
@@ -123,27 +138,24 @@ def reproduce(
     place = Path(out) / preset if preset != "paper" else Path(out)
     jobs = _jobs(name, parts, chosen, datasets)
     for part, dataset in jobs:
-        setting = part.settings.find(dataset)
-        path = _place(place, name, dataset)
-        if not path.exists():
+        if _holder(place / name, part, dataset) is None:
             started = time.perf_counter()
+            setting = part.settings.find(dataset)
             bench = part.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
             table = part.compare(part.run(bench))
-            if part.picture is not None:
-                write_file(path.with_suffix(".svg"), part.picture(table))
-            provenance = _provenance(bench.note, preset, chosen, seed, time.perf_counter() - started)
-            write_file(path.with_suffix(".json"), json.dumps(provenance, indent=1, ensure_ascii=False) + "\n")
-            write_file(path, table.to_csv())  # last: it shows that the others are complete
+            drawn = None if part.picture is None else part.picture(table)
+            made = provenance(bench.note, preset, chosen, seed, time.perf_counter() - started)
+            Kept(place / name, dataset, part.part.name).write(table, made=made, picture=drawn)
     # the page shows all finished data sets, also those of earlier calls
-    done = [(part, dataset) for part in parts for dataset in part.datasets if _place(place, name, dataset).exists()]
-    told = [(part.settings.find(dataset).paper_name, _told(place, name, dataset)) for part, dataset in done]
+    done = _holders(place / name, [(part, dataset) for part in parts for dataset in part.datasets])
+    told = [(setting.find(kept.dataset).paper_name, kept.note) for kept, setting in done.items()]
     notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
-    whole = _read(place, name, [dataset for _, dataset in done])
+    whole = stacked_tables(list(done))
     write_file(place / f"{name}.csv", whole.to_csv())
     if parts[0].overview is not None:
         write_file(place / f"{name}.svg", parts[0].overview(whole))
     write_file(place / f"{name}.md", parts[0].page(whole, f"{name}, preset {preset}", notes))
-    return _read(place, name, [dataset for _, dataset in jobs])
+    return stacked_tables(list(_holders(place / name, jobs)))
 
 
 def reproduce_all(
@@ -160,58 +172,35 @@ def reproduce_all(
 def _jobs(
     name: str, parts: Sequence[Experiment], preset: Preset, datasets: Sequence[str] | None
 ) -> list[tuple[Experiment, str]]:
-    known = {dataset: part for part in parts for dataset in part.datasets}
+    known: dict[str, list[Experiment]] = {}
+    for part in parts:
+        for dataset in part.datasets:
+            known.setdefault(dataset, []).append(part)
     for dataset in datasets or ():
         if dataset not in known:
             raise InputError(f'dataset: {name} does not run on "{dataset}".{did_you_mean(dataset, list(known))}')
-    wanted = datasets or [
-        dataset
-        for dataset in preset.datasets
-        if dataset in known and not (preset.light and dataset in known[dataset].heavy)
+    asked = datasets or [dataset for dataset in preset.datasets if dataset in known]
+    wanted = [
+        (part, dataset)
+        for dataset in asked
+        for part in known[dataset]
+        if part.part.wanted(preset) and (datasets or not (preset.light and dataset in part.heavy))
     ]
     if not wanted:
         raise InputError(f"dataset: {name} runs on {', '.join(known)}; name one, because the preset has none of them.")
-    return [(known[dataset], dataset) for dataset in wanted]
+    return wanted
 
 
-def _place(folder: Path, name: str, dataset: str) -> Path:
-    return folder / name / f"{dataset}.csv"
+def _holder(folder: Path, part: Experiment, dataset: str) -> Kept | None:
+    """The file that holds a part of a data set: its own, or one from before the experiment had parts."""
+    own, whole = Kept(folder, dataset, part.part.name), Kept(folder, dataset)
+    if own.exists:
+        return own
+    return whole if whole.exists and any(part.part.holds(row) for row in whole.rows()) else None
 
 
-def _told(folder: Path, name: str, dataset: str) -> str:
-    path = _place(folder, name, dataset).with_suffix(".json")
-    try:
-        return str(json.loads(path.read_text(encoding="utf-8"))["note"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{path}: is missing or damaged. Delete it and {dataset}.csv beside it to run it again."
-        ) from error
-
-
-def _read(folder: Path, name: str, datasets: Sequence[str]) -> Table:
-    """The kept tables of some data sets, one below the other."""
-    rows: list[dict[str, Any]] = []
-    for path in (_place(folder, name, dataset) for dataset in datasets):
-        try:
-            found = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-            rows += [row | {key: float(row[key]) for key in _NUMBERS & row.keys()} for row in found]
-        except (OSError, ValueError, TypeError, csv.Error) as error:
-            raise InputError(f"{path}: is missing or damaged: {error}. Delete it to run it again.") from error
-        if not found or found[0].keys() != rows[0].keys():
-            raise InputError(f"{path}: does not hold what this experiment writes. Delete it to run it again.")
-    return Table({key: [row[key] for row in rows] for key in rows[0]})
-
-
-def _provenance(note: str, preset: str, size: Preset, seed: int, seconds: float) -> dict[str, object]:
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{torch.get_num_threads()} CPU threads"
-    return {
-        "preset": preset,
-        "targets": size.targets,
-        "most_shadows": size.most_shadows,
-        "seed": seed,
-        "commit": source_commit(),
-        "seconds": round(seconds, 1),
-        "machine": f"{platform.machine()}, {device}",
-        "versions": library_versions("torch-geometric", "numba"),
-        "note": note,
-    }
+def _holders(folder: Path, jobs: Iterable[tuple[Experiment, str]]) -> dict[Kept, Registry[Any]]:
+    """The files that hold these parts, each once, a data set's together; with the settings that name the data set."""
+    order = list(dict.fromkeys(dataset for _, dataset in jobs))
+    found = {kept: part.settings for part, dataset in jobs if (kept := _holder(folder, part, dataset)) is not None}
+    return dict(sorted(found.items(), key=lambda item: order.index(item[0].dataset)))

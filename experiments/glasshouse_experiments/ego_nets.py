@@ -1,4 +1,4 @@
-"""The rule by a loop over ego-nets, the way the paper's program works: the baseline of ``toggle.py``."""
+"""The rule by a loop over ego-nets, the way the paper's program works: the baseline of `wall-clock`."""
 
 from __future__ import annotations
 
