@@ -165,7 +165,7 @@ def _write_people(folder: Path) -> None:
 
 
 def _read_people(path: Path) -> str:
-    keys = {"label": "income", "id": "person", "members": "trained_on", "groups": ("town",)}
+    keys: dict[str, Any] = {"label": "income", "id": "person", "members": "trained_on", "groups": ("town",)}
     return _checked_records(FileData(name="file", path=path.name, **keys), path.parent)
 
 
