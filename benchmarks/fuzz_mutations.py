@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import re
@@ -141,13 +142,13 @@ def in_json(content: bytes, rng: np.random.Generator) -> bytes:
             case 0:
                 del inside[key]
             case 1 if isinstance(inside, list):
-                inside.insert(key, inside[key])
+                inside.insert(key, copy.deepcopy(inside[key]))
             case 2 if isinstance(inside[key], int | float) and not isinstance(inside[key], bool):
                 inside[key] = inside[key] * float(rng.choice([-1, 0.5, 2, 1e300])) + float(rng.choice([0, 1, -1e-9]))
             case 3:
                 inside[key] = [inside[key]]
             case _:
-                inside[key] = VALUES[int(rng.integers(len(VALUES)))]
+                inside[key] = copy.deepcopy(VALUES[int(rng.integers(len(VALUES)))])
     return json.dumps(tree).encode()
 
 

@@ -29,7 +29,7 @@ def asks(population: Population, members: Any, seed: int) -> Any:
     return lambda x: np.stack([x[:, 0], -x[:, 0]], axis=1)
 
 
-TRAINERS = {
+TRAINERS: dict[str, Any] = {
     "torch": TorchTrainer(module=mlp(4, 2, hidden=[3]), epochs=1),
     "sklearn": SklearnTrainer(estimator=LogisticRegression()),
     "answers": asks,

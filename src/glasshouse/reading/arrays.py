@@ -77,6 +77,8 @@ def _arrays(
     if unknown := sorted(named.keys() - set(known if known is not None else named)):
         listed = ", ".join(sorted(known or ()))
         raise InputError(f"{place}: {shortened(unknown[0])} is not a known array. Known: {listed}.")
+    for member in archive.infolist():
+        archive.open(member).close()  # compares its name with the one in the directory, also if it is not wanted
     wanted = {name: member for name, member in named.items() if only is None or name in only}
     faults = []
     needed = 0

@@ -61,14 +61,14 @@ class _Judged(yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in self.anchors and event.anchor not in self._sizes:
                 raise _RefusedError(f"line {line}: {shortened(event.anchor)} is used inside itself; write it out.")
-            self._count(self._sizes.get(event.anchor, 0), line)
-            return super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+            self._count(self._sizes.get(str(event.anchor), 0), line)
+            return super().compose_node(parent, index)
         self._level += 1
         if self._level > _DEPTH:
             raise _RefusedError(f"line {line}: is nested more than {_DEPTH} levels deep.")
         before = self._entries
         self._count(1, line)
-        node = super().compose_node(parent, index)  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
         self._level -= 1
         if event.anchor is not None:
             self._sizes[event.anchor] = self._entries - before
@@ -102,4 +102,4 @@ def _parsed(text: str) -> Any:
     try:
         return loader.get_single_data()
     finally:
-        loader.dispose()  # type: ignore[no-untyped-call]
+        loader.dispose()

@@ -12,7 +12,7 @@ from glasshouse.reading.memory import check_memory
 __all__ = ["judge_zip", "open_zip"]
 
 _DIRECTORY = 2**20  # bytes of the list of members: some thousands of them
-_SIZE_FIELD = 5  # of what `zipfile` finds at the end of an archive
+_COUNT_FIELD, _SIZE_FIELD = 4, 5  # of what `zipfile` finds at the end of an archive
 
 
 def open_zip(file: IO[bytes], *, place: str, allowed: int = 0) -> zipfile.ZipFile:
@@ -23,6 +23,8 @@ def open_zip(file: IO[bytes], *, place: str, allowed: int = 0) -> zipfile.ZipFil
     if end[_SIZE_FIELD] > _DIRECTORY:  # Python would read it all at once
         raise InputError(f"{place}: lists too many members to be an archive of arrays.")
     archive = zipfile.ZipFile(file)
+    if len(archive.infolist()) != end[_COUNT_FIELD]:  # Python stops at a gap, and what follows would be lost
+        raise InputError(f"{place}: is damaged: it lists {len(archive.infolist())} of {end[_COUNT_FIELD]} members.")
     judge_zip(archive, place=place, allowed=allowed)
     return archive
 

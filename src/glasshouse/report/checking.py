@@ -94,6 +94,7 @@ def _number_faults(value: float, name: str) -> Iterator[str]:
 
 def _list_faults(value: Any) -> Iterator[str]:
     """Lists that must have the same length, or may not be empty."""
+    lists: list[tuple[Any, ...]]
     match value:
         case Curve():
             lists = [value.fpr, value.tpr, value.low, value.high]
