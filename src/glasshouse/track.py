@@ -73,7 +73,7 @@ def mlflow_metrics(*, fprs: Sequence[float] | None = None) -> list[Any]:
     """Membership inference as a metric of ``mlflow.models.evaluate``, beside those of the model's own task.
 
     MLflow evaluates columns of a table: the scores of an attack are the predictions, the true membership is the target.
-    ``result.records()`` has both: the columns ``base_score`` and ``member``, for the attack ``base``. ::
+    ``result.records()`` has both: the columns ``base_score`` and ``member``, for the attack ``base``:
 
         table = result.records().to_pandas()
         mlflow.models.evaluate(
