@@ -25,6 +25,7 @@ from glasshouse.cli import app
 from glasshouse.compute import ThisProcess, chosen_compute
 from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
 from glasshouse.registry import Registry
+from glasshouse.report.redaction import read_or_make_key
 from glasshouse.table import Table
 from glasshouse_experiments.settings import PRESETS, Preset
 from tests.config.made_up_adult import adult_rows
@@ -85,6 +86,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     evidence, members = gaussian_evidence(records=200, models=4, shift=2.0, seed=0)
     for file in ("EVIDENCE.npz", "losses.npz"):
         write_evidence(folder / file, evidence, members=members)
+    read_or_make_key(folder / "RUN.key")
+    (folder / "ids.txt").write_text("p7\np8\n")
     (folder / "risk.yaml").write_text("limits: [{figure: auc, most: 1.0}]\n")  # that every run keeps
     for run in ("RUN", "OTHER"):
         audit_evidence(evidence, members=members, attacks=["base"], title=run).save(folder / run)

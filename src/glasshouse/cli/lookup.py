@@ -35,4 +35,9 @@ def lookup(
     if not wanted and not known:
         raise InputError("lookup: give ids, or --ids with a file of them.")
     for name in wanted or known:
-        typer.echo(f"{name}  {behind[name]}" if name in behind else f"{redactor.hash(name)}  {name}")
+        if name in behind:
+            typer.echo(f"{name}  {behind[name]}")
+        elif ids is None or name in known:
+            typer.echo(f"{redactor.hash(name)}  {name}")
+        else:
+            typer.echo(f"{name}  is not an id of {ids}, nor the hash of one with this key")
