@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import random
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -37,8 +38,13 @@ from glasshouse.randomness import generator, seed_for
 from glasshouse.resolution import clipped_losses, common_resolution
 from glasshouse.training.trainer import Trainer
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from cheap_tables import LEARNED, MORE_TRAINERS, TRIED, learned_problems, tried_problems
+
 SHADOWS = 8
 TARGETS = 3
+_MORE_TARGETS = 2  # of a problem of cheap_tables.py
 FPR = 0.01
 
 
@@ -168,11 +174,25 @@ TRAINERS: Mapping[str, Callable[[Population], Trainer]] = {
 }
 
 
+ALL_TRAINERS: Mapping[str, Callable[[Population], Trainer]] = {**TRAINERS, **MORE_TRAINERS}
+ALL_SOURCES: Mapping[str, Callable[[], Population]] = {**SOURCES, **LEARNED, **TRIED}
+
+
 def problems(count: int = 61) -> list[tuple[str, str]]:
     """Pairs of a source and a way to train, in a random order: the first ``count`` of all."""
     pairs = list(itertools.product(SOURCES, TRAINERS))
     random.Random(0).shuffle(pairs)
     return pairs[:count]
+
+
+def more_problems() -> list[tuple[str, str]]:
+    """Pairs from cheap_tables.py that are learned from too."""
+    return learned_problems(ALL_TRAINERS)
+
+
+def unseen_problems() -> list[tuple[str, str]]:
+    """Pairs from cheap_tables.py that are only tried on."""
+    return tried_problems(ALL_TRAINERS)
 
 
 def kept_cases(source: str, trainer: str, folder: Path) -> list[Case]:
@@ -199,20 +219,21 @@ def _plain(value: Any) -> Any:
 
 def reference_loss(source: str, trainer: str, *, seed: int = 0) -> FloatArray:
     """[N] losses of the one model that an audit with ``shadows=1`` trains; it is not among the eight."""
-    population = SOURCES[source]()
-    (model,) = ShadowPool.plan(population, TRAINERS[trainer](population), shadows=1, seed=seed + 1)
+    population = ALL_SOURCES[source]()
+    (model,) = ShadowPool.plan(population, ALL_TRAINERS[trainer](population), shadows=1, seed=seed + 1)
     answers = query(model, population)
     return clipped_losses(answers.loss, answers.resolution)
 
 
-def cases(source: str, trainer: str, *, targets: int = TARGETS, seed: int = 0) -> Iterator[Case]:
+def cases(source: str, trainer: str, *, targets: int | None = None, seed: int = 0) -> Iterator[Case]:
     """The targets of one problem; one pool of shadow models serves them all."""
-    population = SOURCES[source]()
-    train = TRAINERS[trainer](population)
+    population = ALL_SOURCES[source]()
+    train = ALL_TRAINERS[trainer](population)
     pool = ShadowPool.plan(population, train, shadows=SHADOWS, seed=seed)
     shadows = [query(model, population) for model in pool]
     reference = reference_loss(source, trainer, seed=seed)
-    masks = random_subsets(len(population), models=targets, fraction=0.5, seed=seed)
+    count = targets or (TARGETS if source in SOURCES else _MORE_TARGETS)
+    masks = random_subsets(len(population), models=count, fraction=0.5, seed=seed)
     for number, members in enumerate(masks):
         answers = query(train(population, members, seed_for(seed, "target", number)), population)
         step = common_resolution(answers.resolution, [one.resolution for one in shadows])

@@ -14,6 +14,7 @@ from torch import nn
 
 from glasshouse import InputError, Population, QueryOptions
 from glasshouse.evidence import accuracy, query
+from glasshouse.queries import check_model
 from glasshouse.training import mlp
 
 RANDOM = np.random.default_rng(0)
@@ -197,3 +198,31 @@ def test_numbers_between_0_and_1_that_are_no_probabilities_are_noted() -> None:
         "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits"
     )
     assert query(lambda x: x - 0.5, population).notes == ()
+
+
+@pytest.mark.parametrize("answers", [[20.0, 80.0], [33, 66], [3, 7]], ids=["percentages", "whole ones", "votes"])
+def test_percentages_and_votes_are_not_taken_for_logits(answers: list[float]) -> None:
+    """As logits, 80 and 20 would be a probability of 1 - 1e-26."""
+    population = Population(np.zeros((10, 1)), np.arange(10) % 2)
+    rows = np.array([answers, answers[::-1]] * 5)
+    with pytest.raises(InputError, match="as percentages or votes do. Divide them by"):
+        query(lambda x: rows[: len(x)], population)
+    query(lambda x: (rows - rows.mean(axis=1, keepdims=True))[: len(x)], population)  # logits that sum to 0
+
+
+def test_a_target_whose_answers_change_is_said() -> None:
+    random = np.random.default_rng(0)
+    population = Population(random.normal(size=(12, 2)), np.arange(12) % 2)
+    assert check_model(lambda x: x, population) == ()
+    for unsteady in (lambda x: x - x.mean(axis=0), lambda x: x + random.normal(size=x.shape)):
+        (said,) = check_model(unsteady, population)
+        assert said.startswith("The target's answer about a record changes with the other records of a query, or")
+
+
+def test_boosters_and_weights_that_are_not_there_are_refused_with_the_fix() -> None:
+    population = Population(np.zeros((2, 3), dtype=np.float32), [0, 1])
+    with pytest.raises(InputError, match="weights are on the device 'meta'"):
+        check_model(nn.Linear(3, 2, device="meta"), population)
+    booster = type("Booster", (), {"__module__": "xgboost.core"})()
+    with pytest.raises(InputError, match=r"lambda x: booster.predict\(xgboost.DMatrix\(x\)\)"):
+        check_model(booster, population)

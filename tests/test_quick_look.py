@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from glasshouse import (
     Evidence,
     InputError,
+    LabelOnly,
     LossTrace,
     Population,
     SklearnTrainer,
@@ -196,3 +197,25 @@ def test_the_lists_name_every_attack_that_needs_no_more() -> None:
     alone = {name for name in attack_names(graph=False) if find_attack(name).least_models == 0}
     assert alone == set(CHEAP_ATTACKS)
     assert set(REFERENCE_ATTACKS) - alone == {"calibration", "base", "rmia"}
+
+
+def test_labels_alone_give_no_estimate_and_public_records_may_be_ids() -> None:
+    population, members = people()
+    model = fitted(population, members)
+    given: dict[str, Any] = {"members": members, "shadows": 0, "attacks": ["loss"], "progress": False}
+    asked = audit(population, model=model.predict, query=LabelOnly(votes=4), **given)
+    assert asked.foreseen is None
+    assert "or the target does not give the probabilities of classes" in asked.summary().notes[1]
+    outside = np.flatnonzero(~members)[:100]
+    by_mask, by_ids = (
+        audit(population, model=model, public=one, **given)
+        for one in (np.isin(np.arange(600), outside), population.ids[outside])
+    )
+    assert by_mask.table()["auc"].tolist() == by_ids.table()["auc"].tolist()
+
+
+@pytest.mark.parametrize("shadows", [4.0, "8"])
+def test_a_number_of_shadow_models_that_is_none_is_refused(shadows: Any) -> None:
+    population, members = people()
+    with pytest.raises(InputError, match="shadows: .* is not a whole number"):
+        audit(population, members=members, trainer=LogisticRegression(), shadows=shadows)

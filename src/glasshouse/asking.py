@@ -79,8 +79,17 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
         )
     raise InputError(
         f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
-        f"x -> logits."
+        f"x -> logits{_booster(model)}."
     )
+
+
+def _booster(model: Any) -> str:
+    """How the booster of a library is asked."""
+    if type(model).__name__ != "Booster":
+        return ""
+    if type(model).__module__.startswith("xgboost"):
+        return ", such as lambda x: booster.predict(xgboost.DMatrix(x))"
+    return ", such as booster.predict"
 
 
 def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
@@ -93,6 +102,8 @@ def module_asker(model: nn.Module, population: Population, *, device: str | None
     """
     weights = next(model.parameters(), None)
     place = torch.device(device or (weights.device if weights is not None else "cpu"))
+    if weights is not None and weights.device.type == "meta":
+        raise InputError("model: its weights are on the device 'meta', which holds no numbers; load them first.")
     model = model.to(place).eval()
     read = reader_for(model, population.x)
 

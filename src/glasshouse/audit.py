@@ -139,9 +139,8 @@ def audit(
             one.check(population, labels_only=query is not None and query.labels_only)
     mask = checked_members(model, members, len(population), seed=seed, ids=population.ids)
     check_members_fit(population.x, mask, given=members)
-    if model is not None:
-        _check_target(model, population, query)
-    outside = public_mask(public, mask, seed=seed)
+    unsteady = () if model is None else _check_target(model, population, query)
+    outside = public_mask(public, mask, seed=seed, ids=population.ids)
     judged = np.flatnonzero(~outside)
     wanted = checked_rates(fprs, mask[judged])
     columns = {name: values[judged] for name, values in as_groups(groups, len(population)).items()}
@@ -194,13 +193,14 @@ def audit(
             **({"answers": "labels alone"} if query is not None and query.labels_only else {}),
         },
         versions=library_versions(),
-        warnings=shared.warnings,
+        warnings=(*unsteady, *shared.warnings),
         notes=(*evidence.notes, *shared.notes),
     )
     return audit_view(
         evidence,
         made,
         members=mask[judged],
+        estimated=query is None or not query.labels_only,
         labels=population.labels[judged],
         fprs=wanted,
         context=context,
@@ -214,14 +214,15 @@ def audit(
     )
 
 
-def _check_target(model: Any, population: Population, query: QueryOptions | None) -> None:
-    """Ask the given model about two records in the way of the audit, before the long work."""
+def _check_target(model: Any, population: Population, query: QueryOptions | None) -> tuple[str, ...]:
+    """Ask the given model about a few records in the way of the audit, before the long work; warnings about it."""
     if query is not None and query.labels_only:
         predicted_labels(model, population, how=query)(select(population.x, np.arange(min(2, len(population)))))
     elif population.regression:
         predict(model, population, how=query)
     else:
-        check_model(model, population, how=query)
+        return check_model(model, population, how=query)
+    return ()
 
 
 def _nobody(population: Any, members: Any, /, seed: int) -> Any:

@@ -29,7 +29,7 @@ from glasshouse.evaluation import (
 )
 from glasshouse.evaluation.foreseen import FEW_MODELS, foresee
 from glasshouse.evaluation.metrics import resolvable
-from glasshouse.evaluation.mixed_up import doubtful_members, swapped_members
+from glasshouse.evaluation.mixed_up import doubtful_members, same_models, swapped_members
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evaluation.trials import Trials
 from glasshouse.evidence import Evidence
@@ -66,7 +66,8 @@ _NO_PUBLIC = (
 _NO_TRACE = "it needs losses from the training of the target: record them with glasshouse.LossTrace, and pass trace=."
 _NO_ESTIMATE = (
     "What eight shadow models would find is not estimated: there are too few records, the figures lie outside of the "
-    "problems that the estimate was learned from, or members differ from the others without the model."
+    "problems that the estimate was learned from, members differ from the others without the model, or the target "
+    "does not give the probabilities of classes."
 )
 _LOG = logging.getLogger("glasshouse")
 
@@ -207,7 +208,7 @@ def default_attacks(attacks: Any, usual: Sequence[str], models: int) -> Any:
         >>> default_attacks(usual := ("base", "lira"), usual, 8), default_attacks(usual, usual, 0)[0]
         (('base', 'lira'), 'loss')
     """
-    if attacks is not usual or models >= 2:
+    if attacks is not usual or models not in (0, 1):
         return attacks
     return REFERENCE_ATTACKS if models else CHEAP_ATTACKS
 
@@ -228,6 +229,7 @@ def audit_view(
     known: Known | None = None,
     prior: float | ArrayLike = 0.5,
     groups: Mapping[str, np.ndarray] | None = None,
+    estimated: bool = True,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -248,6 +250,8 @@ def audit_view(
         known: what is known about the records without the target; by default their labels.
         prior: λ, the share of members that is expected: one number, or one per record of the population.
         groups: the user's columns of the audited records, [N] each, by name.
+        estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
+            was learned from probabilities.
     """
     evidence = view.evidence
     unlike = unlike_target(
@@ -280,11 +284,12 @@ def audit_view(
     if members is not None:
         drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
         swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
-        doubts = swapped or doubtful_members(evidence, members)  # swapped members do not fit the target either
+        # swapped members do not fit the target either
+        doubts = same_models(evidence) or swapped or doubtful_members(evidence, members)
         blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
         context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
         random = not doubts and (drawn is None or not drawn.found)
-        foreseen = foresee(evidence, members) if random else None
+        foreseen = foresee(evidence, members) if random and estimated else None
         found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
         attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
         privacy = judge_claim(

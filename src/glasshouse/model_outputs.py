@@ -29,6 +29,8 @@ __all__ = [
 _TOLERANCE = 1e-3  # of a row's sum: float32 over a thousand classes stays below 1e-4
 _SWAPPED = 0.2  # of all records: an untrained model may be below chance, but rarely by so much
 _ENOUGH = 50  # records that show such an order
+_FEW = 8  # rows that show that all sum to the same number
+_ROUNDED = 2.0  # percent: whole percentages do not quite sum to 100
 _SHOWN = 10  # classes that a sentence names
 _HALF_TOLERANCE = 2e-2  # of a row's sum in float16 or bfloat16
 _NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # names that models use for their answer
@@ -161,6 +163,29 @@ negative and sum to 1. Check its wrapper, or calibrate it (sklearn.calibration.C
         )
 
 
+def check_not_counts(rows: NDArray[Any]) -> None:
+    """Refuse answers [B, C] that are percentages or votes: as logits they would be far too sure, and wrong.
+
+    Rows of logits do not all sum to the same number, unless it is near 0.
+
+    Example:
+        >>> check_not_counts(np.array([[20.0, 80.0]] * 8))
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: its answers about each record are not negative and sum to 100, as ...
+    """
+    sums = rows.sum(axis=1, dtype=np.float64)
+    whole = float(np.median(sums)) if len(sums) else 0.0
+    if len(rows) < _FEW or not whole > 1.5 or (rows < 0).any():
+        return
+    away = float(np.abs(sums - whole).max())
+    if away > _TOLERANCE * whole and (round(whole) != 100 or away > _ROUNDED):
+        return
+    raise InputError(
+        f"model: its answers about each record are not negative and sum to {whole:.4g}, as percentages or votes do. "
+        f"Divide them by {whole:.4g}, so that they are probabilities."
+    )
+
+
 def ends_in_sigmoid(model: Any) -> bool:
     """Whether the last layer of a torch module is a sigmoid.
 
@@ -190,6 +215,8 @@ def refusing(ask: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
             raise
         except Exception as error:
             advice = "Fit it on the members" if re.search(r"\bfit|train", str(error)) else "Try it on population.x"
+            if "unknown categories" in str(error):
+                advice = 'Say OneHotEncoder(handle_unknown="ignore"): other records have values that no member has'
             raise InputError(
                 f"model: {name} could not answer about the population's records: {first_line(error).rstrip('.')}. "
                 f"{advice}."

@@ -16,6 +16,7 @@ from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
     array_of,
+    check_not_counts,
     check_probabilities,
     column_order_note,
     ends_in_sigmoid,
@@ -24,7 +25,7 @@ from glasshouse.model_outputs import (
     unwrapped,
 )
 from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
-from glasshouse.population import Population, row_batches, select
+from glasshouse.population import Population, Records, row_batches, select
 from glasshouse.resolution import StepFinder
 
 __all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
@@ -45,6 +46,13 @@ _SHARES_NOTE = (
     "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
     "probabilities, answer with those of all classes, since an audit of some of them is not exact."
 )
+_UNSTEADY = (
+    "The target's answer about a record changes with the other records of a query, or from one query to the next. An "
+    "audit asks once, so its figures are those of one answer: who asks more often, or about single records, may find "
+    "more. Switch random layers off, and let an answer depend on its own record alone."
+)
+_ASKED_TWICE = 4  # records, among others and among themselves
+_SAME = 0.01  # low precision and other batch sizes change answers by less
 _UNSURE_NOTE = (
     "The model answers with one number per record, all between 0 and 1; they fit the labels better as logits than as "
     "probabilities, and are used as logits. If they are probabilities, answer with those of both classes."
@@ -173,17 +181,29 @@ def population_logits(model: Any, population: Population, *, how: QueryOptions |
     )
 
 
-def check_model(model: Any, population: Population, *, how: QueryOptions | None = None) -> None:
+def check_model(model: Any, population: Population, *, how: QueryOptions | None = None) -> tuple[str, ...]:
     """Refuse a model that cannot answer, such as one that is not fitted, before any shadow model is trained.
+
+    Returns:
+        A warning if its answers about a record change with the other records of a query, or from one query to the next.
 
     Example:
         >>> check_model(nn.Linear(3, 2), Population(np.eye(2, dtype=np.float32), [1, 0]))
         Traceback (most recent call last):
         glasshouse.errors.InputError: model: it failed on records of shape [2]: mat1 and mat2 shapes cannot be ...
     """
-    if getattr(model, "population_logits", None) is None:
-        ask = asker(model, population, device=None if how is None else how.device)
-        ask(select(population.x, np.arange(min(2, len(population)))))
+    if getattr(model, "population_logits", None) is not None:
+        return ()
+    ask = asker(model, population, device=None if how is None else how.device)
+    first = ask(select(population.x, np.arange(min(2 * _ASKED_TWICE, len(population)))))
+    if len(population) < 2 * _ASKED_TWICE or isinstance(population.x, Records):  # of graphs, their own asker compares
+        return ()
+    again = ask(select(population.x, np.arange(_ASKED_TWICE)))
+    both = [array_of(unwrapped(one)) for one in (first, again)]
+    if both[0].shape != (2 * _ASKED_TWICE, *both[1].shape[1:]) or len(both[1]) != _ASKED_TWICE:
+        return ()  # its shape is refused later, with what is expected
+    same = np.allclose(both[0][:_ASKED_TWICE], both[1], rtol=_SAME, atol=_SAME, equal_nan=True)
+    return () if same else (_UNSTEADY,)
 
 
 class _NotProbabilitiesError(Exception):
@@ -271,6 +291,8 @@ class _Source:
             return logits_from_probabilities(answer, underflows=self.underflows)
         if self.kept is not None and (known := probabilities_from_logits(answer)) is not None:
             self.steps.add(known)
+        if self.kept is None:
+            check_not_counts(answer)
         self.lowest = min(self.lowest, float(answer.min(initial=np.inf)))
         self.highest = max(self.highest, float(answer.max(initial=-np.inf)))
         return answer.astype(np.float64)

@@ -88,6 +88,16 @@ def test_one_hot_rows_and_a_column_of_one_get_their_fix() -> None:
         Population(X, pandas.DataFrame({"label": [0, 1, 0, 1]}))
 
 
+def test_several_targets_are_not_taken_for_one_hot_rows() -> None:
+    with pytest.raises(InputError, match=r"such as y\[:, 0\], and audit several targets one by one"):
+        Population(np.zeros((3, 1)), np.array([[0, 1], [1, 1], [0, 0]]))
+
+
+def test_a_table_without_records_is_refused() -> None:
+    with pytest.raises(InputError, match="population: there are no records"):
+        Population(pandas.DataFrame({"age": [], "y": []}), "y")
+
+
 def test_a_text_in_place_of_a_label_or_an_id_is_refused_before_it_costs_memory() -> None:
     long = ["x" * 100_000, *WORDS[1:]]
     with pytest.raises(InputError, match="the label of record 0 has 100000 characters, and 256 is the most"):

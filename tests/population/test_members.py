@@ -44,7 +44,10 @@ def test_members_are_the_same_in_every_form(form: str) -> None:
         ([0, 2, 3], r"np.isin\(np.arange\(6\), numbers\)\. If they are ids, give them as text"),
         ([1, 2, 3, 4, 5, 6], "holds only true and false"),
         (["p0", "p9", "p8"], "2 of 3 ids are not in the population, such as 'p9'; its ids are like 'p0'"),
-        (["yes", "no"] * 3, "holds the text 'yes'; a mask holds True and False. Use column == 'yes'"),
+        (
+            ["yes", "no"] * 3,
+            "holds the text '.*'; a mask holds True and False. If 'yes' marks members, use column == 'yes'",
+        ),
         ([True, None, False, True, True, False], "entry 1 is empty"),
         (pandas.Series([True, None, False, True, True, False], dtype="boolean"), "entry 1 is empty"),
         ([1.0, np.nan, 0.0, 1.0, 0.0, 0.0], "entry 1 is empty"),
@@ -76,6 +79,22 @@ def test_a_mask_in_another_order_than_the_table_is_refused() -> None:
         check_members_fit(frame, MASK, given=pandas.Series(MASK)[::-1])
     check_members_fit(frame, MASK, given=pandas.Series(MASK))
     check_members_fit(frame, MASK, given=pandas.Series(MASK, index=range(10, 16)))  # another table's numbers
+
+
+def test_a_mask_of_other_rows_of_the_same_table_is_refused() -> None:
+    """After ``frame[2:]`` a mask of the first rows fits in length alone, and every record would get another's entry."""
+    whole = pandas.DataFrame({"age": range(8), "y": [0, 0, 1, 1] * 2})
+    mask = pandas.Series([True, False] * 4)
+    with pytest.raises(InputError, match="members: their index has only 4 of the 6 rows of the data frame"):
+        check_members_fit(whole[2:], mask[:6].to_numpy(), given=mask[:6])
+    with pytest.raises(InputError, match="population: labels: their index has only 4 of the 6 rows"):
+        Population(whole[["age"]][2:], whole["y"][:6])
+    check_members_fit(whole[2:], mask[2:].to_numpy(), given=mask[2:])
+
+
+def test_a_mask_of_words_is_refused_with_the_word_that_means_member() -> None:
+    with pytest.raises(InputError, match=r"holds the text 'no'; .* If 'yes' marks members, use column == 'yes'"):
+        as_members(["no", "yes"], (2,), place="members", ids=np.array(["a", "b"]))
 
 
 def test_an_audit_takes_ids_and_a_column_and_gives_the_same() -> None:

@@ -328,3 +328,34 @@ def test_members_in_the_wrong_order_are_said_first() -> None:
         audit(population, model=model, members=members, trainer=trainer, shadows=4, attacks=["base"]).context.warnings
         == ()
     )
+
+
+def test_a_training_function_that_forgets_its_members_is_said_first() -> None:
+    """All records then train every model; before, the verdict was that no leak is shown."""
+    random = np.random.default_rng(0)
+    population = Population(random.normal(size=(200, 3)), random.integers(2, size=200))
+
+    def forgetful(population: Population, members: Any, seed: int) -> Any:
+        return KNeighborsClassifier(3).fit(population.x, population.y)
+
+    given: dict[str, Any] = {"members": np.arange(200) % 2 == 0, "shadows": 4, "attacks": ["base"], "progress": False}
+    said = audit(population, trainer=forgetful, **given).context.warnings
+    assert said[0].startswith("Shadow models that were trained on different records answer exactly alike")
+    right = audit(population, trainer=KNeighborsClassifier(3), **given).context.warnings
+    assert not any("exactly alike" in one for one in right)
+
+
+def test_a_target_with_random_answers_is_said_first() -> None:
+    random = np.random.default_rng(0)
+    population = Population(random.normal(size=(200, 3)), random.integers(2, size=200))
+    members = np.arange(200) % 2 == 0
+    model = KNeighborsClassifier(3).fit(population.x[members], population.y[members])
+    result = audit(
+        population,
+        model=lambda x: model.predict_proba(x) + random.normal(size=(len(x), 2)),
+        members=members,
+        shadows=0,
+        attacks=["loss"],
+        progress=False,
+    )
+    assert any(one.startswith("The target's answer about a record changes") for one in result.context.warnings)

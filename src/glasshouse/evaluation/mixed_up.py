@@ -12,7 +12,15 @@ from glasshouse.evaluation.intervals import delong
 from glasshouse.evaluation.roc import auc
 from glasshouse.evidence import Evidence
 
-__all__ = ["Finding", "doubtful_members", "shared_losses", "shared_nodes", "shared_records", "swapped_members"]
+__all__ = [
+    "Finding",
+    "doubtful_members",
+    "same_models",
+    "shared_losses",
+    "shared_nodes",
+    "shared_records",
+    "swapped_members",
+]
 
 _SURE = 0.999  # that the AUC is below one half: one audit in two thousand gets a warning without a cause
 _CLEARLY_BELOW = 0.47  # members may be a little harder than others; below this they are clearly harder
@@ -89,6 +97,31 @@ def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
         f"The target gives its members a mean confidence of {100 * own:.0f} %, while every shadow model gives its own "
         f"{100 * float(others.min()):.0f} % or more. Was the target trained on these records, with these features and "
         f"labels? If not, an attack finds little, and this does not show that the target is safe.",
+    )
+
+
+def same_models(evidence: Evidence) -> tuple[str, ...]:
+    """A warning if shadow models that were trained on different records answer exactly alike.
+
+    The usual cause is a training function that forgets ``members`` and trains on everybody. All records are then
+    members, and every attack finds nothing.
+
+    Args:
+        evidence: losses of the shadow models.
+
+    Example:
+        >>> losses, members = np.array([[0.1, 0.9], [0.1, 0.9]]), np.array([[True, False], [False, True]])
+        >>> evidence = Evidence(target_loss=losses[0], shadow_loss=losses, shadow_members=members)
+        >>> same_models(evidence)[0].split(":")[0]
+        'Shadow models that were trained on different records answer exactly alike'
+    """
+    losses = evidence.shadow_loss
+    if len(losses) < 2 or not np.ptp(losses[0]) or (losses != losses[0]).any():  # the same answer for all says nothing
+        return ()
+    return (
+        "Shadow models that were trained on different records answer exactly alike: does the training function use its "
+        "argument members? It must train on these records alone, such as population.x[members]; the figures below mean "
+        "nothing until this is right.",
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.population import as_members
 from glasshouse.randomness import generator
@@ -45,13 +45,14 @@ class PublicRecords:
         return len(self.loss)
 
 
-def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int) -> BoolArray:
+def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int, ids: TextArray | None = None) -> BoolArray:
     """[N] which records are public: a mask, or a share of the non-members that is set aside at random.
 
     Args:
         public: [N] mask, a share between 0 and 1, or None for no public records.
         members: [N] of the target: a member cannot be public.
         seed: of the draw.
+        ids: [N] of the records, if public ones may be given by their ids.
 
     Example:
         >>> members = np.arange(100) < 50
@@ -72,7 +73,7 @@ def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int) -> B
         mask = np.zeros(len(members), dtype=np.bool_)
         mask[generator(seed, "public").permutation(others)[: round(share * len(others))]] = True
     else:
-        mask = as_members(public, members.shape, place="public")
+        mask = as_members(public, members.shape, place="public", ids=ids)
         if (both := int((mask & members).sum())) > 0:
             raise InputError(
                 f"public: {both} of the public records trained the target (members); a public record is known not to. "

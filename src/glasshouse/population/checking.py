@@ -46,6 +46,9 @@ def advice_for(given: Any) -> str:
         return "it holds two things: audit(parts.population, members=parts.members, …)."
     if isinstance(given, str | Path):
         return f"read the file first: Population(pandas.read_csv({str(given)!r}), 'label')."
+    if comes_from(given, "datasets") and isinstance(given, Mapping):
+        first = next(iter(given), "train")
+        return f"it holds several splits; make one of each, such as Population(data[{first!r}], 'label')."
     if is_frame(given) or comes_from(given, "datasets"):
         names = list(given.columns if is_frame(given) else getattr(given, "column_names", []))
         label = names[-1] if names else "label"

@@ -22,6 +22,8 @@ def complementary_halves(count: int, *, models: int, seed: int) -> BoolArray:
         >>> members.sum(axis=0)
         array([2, 2, 2, 2, 2])
     """
+    if isinstance(models, bool) or not isinstance(models, int | np.integer):
+        raise InputError(f"shadows: {models!r} is not a whole number; give one, such as 8.")
     if models < 2 or models % 2:
         raise InputError(
             f"shadows: {models} is not a positive even number; models are trained in complementary pairs. "

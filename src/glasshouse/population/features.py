@@ -83,7 +83,9 @@ def joined(first: Any, second: Any) -> Any:
 
 
 def check_order(given: Any, x: Any, *, place: str) -> None:
-    """Refuse a column of pandas whose index has the rows of the data frame in another order.
+    """Refuse a column of pandas whose index has the rows of the data frame in another order, or only some of them.
+
+    An index that shares no row with the frame's, such as one that was numbered anew, says nothing about the order.
 
     Example:
         >>> import pandas
@@ -94,10 +96,17 @@ def check_order(given: Any, x: Any, *, place: str) -> None:
     """
     if type(given).__name__ != "Series" or not hasattr(x, "iloc") or not hasattr(given, "iloc"):
         return
-    if not given.index.equals(x.index) and set(given.index) == set(x.index):
+    if given.index.equals(x.index) or (own := set(given.index)).isdisjoint(x.index):
+        return
+    if own == set(x.index):
         raise InputError(
             f"{place}: their index has the rows of the data frame in another order. Use .loc[frame.index] to put them "
             f"in the frame's order, or .to_numpy() if they are in it already."
+        )
+    if len(given) == len(x):  # of another length it is refused later, whatever its index
+        raise InputError(
+            f"{place}: their index has only {len(own & set(x.index))} of the {len(x)} rows of the data frame, so they "
+            f"seem to belong to other rows. Take them from the same table, or use .to_numpy() if they are in its order."
         )
 
 

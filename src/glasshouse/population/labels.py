@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from glasshouse.errors import InputError
 from glasshouse.population.kinds import is_missing
 
-__all__ = ["as_labels", "listed", "short_texts"]
+__all__ = ["as_labels", "listed", "one_column", "short_texts"]
 
 _EMPTY = ("", "nan", "<NA>", "NaT")  # what numpy and pandas make of an empty cell when they write it as text
 _LONGEST = 256  # characters of an id or a label: numpy keeps every text as long as the longest one
@@ -61,6 +61,22 @@ def listed(given: Any) -> NDArray[Any]:
     if hasattr(given, "detach"):
         given = given.detach().cpu()
     return np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
+
+
+def one_column(given: NDArray[Any]) -> str:
+    """What to write for labels of two dimensions: of one-hot rows the column of the one, of several targets one.
+
+    Example:
+        >>> one_column(np.eye(2)), one_column(np.zeros((2, 1)))
+        ('y.argmax(axis=1)', 'y.ravel()')
+        >>> one_column(np.ones((2, 3)))
+        'y[:, 0], and audit several targets one by one'
+    """
+    if given.ndim < 2 or given.size == len(given):
+        return "y.ravel()"
+    if given.dtype.kind in "biuf" and np.isin(given, (0, 1)).all() and (given.sum(axis=1) == 1).all():
+        return "y.argmax(axis=1)"
+    return "y[:, 0], and audit several targets one by one"
 
 
 def short_texts(values: Sequence[str], *, place: str, what: str) -> NDArray[np.str_]:

@@ -16,6 +16,8 @@ from glasshouse.population.labels import listed
 
 __all__ = ["as_members", "check_members_fit"]
 
+_YES = ("true", "yes", "train", "1", "1.0", "member")
+
 
 def as_members(
     members: ArrayLike | set[str] | frozenset[str], shape: tuple[int, ...], *, place: str, ids: TextArray | None = None
@@ -105,8 +107,12 @@ def _from_ids(given: NDArray[np.str_], ids: TextArray, place: str) -> BoolArray:
     if len(unknown):
         words = {"true", "false", "yes", "no", "train", "test", "1", "0", "1.0", "0.0", "member", "holdout"}
         if {one.lower() for one in np.unique(given).tolist()} <= words:
-            word = repr(str(given[0]))
-            raise InputError(f"{place}: holds the text {word}; a mask holds True and False. Use column == {word}.")
+            kinds = np.unique(given).tolist()
+            word = next((one for one in kinds if one.lower() in _YES), kinds[0])
+            raise InputError(
+                f"{place}: holds the text {kinds[0]!r}; a mask holds True and False. If {word!r} marks members, use "
+                f"column == {word!r}."
+            )
         raise InputError(
             f"{place}: {len(unknown)} of {len(given)} ids are not in the population, such as {str(unknown[0])!r}; its "
             f"ids are like {str(ids[0])!r}. Name the column of the ids: Population(…, ids=…)."

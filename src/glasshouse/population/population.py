@@ -15,7 +15,7 @@ from glasshouse.errors import InputError
 from glasshouse.population.doors import opened
 from glasshouse.population.features import count_records, joined, plain_parts
 from glasshouse.population.ids import as_ids, first_of, joined_ids
-from glasshouse.population.labels import as_labels
+from glasshouse.population.labels import as_labels, one_column
 from glasshouse.population.records import Records
 from glasshouse.population.targets import as_targets, check_classes
 
@@ -77,8 +77,10 @@ class Population:
         if given.ndim != 1:
             raise InputError(
                 f"population: labels have shape {given.shape}; give one label per record, [N], such as "
-                f"{'y.argmax(axis=1)' if given.ndim > 1 and given.shape[1] > 1 else 'y.ravel()'}."
+                f"{one_column(given)}."
             )
+        if not count_records(x):
+            raise InputError("population: there are no records.")
         if count_records(x) != len(given):
             raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
         if given.dtype.kind == "f" and not np.isfinite(given).all():

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError, first_line
 from glasshouse.population import Population, select
+from glasshouse.training.fitting_advice import fitting_advice
 from glasshouse.training.fresh import check_fresh, fresh
 from glasshouse.training.habits import habits_of, parts_of, prepare
 from glasshouse.training.relabelled import Relabelled, single_precision
@@ -114,20 +115,10 @@ def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
         with seeded(seed):
             estimator.fit(x, labels)
     except Exception as error:
-        texts = [str(column) for column, kind in _columns(x) if kind in ("object", "str", "string")]
-        advice = "If it needs more than fit(x, y), pass a function (population, members, seed) -> model as trainer."
-        if texts:
-            advice = (
-                f"Column {texts[0]!r} holds text: encode it in a pipeline (sklearn.preprocessing.OneHotEncoder), or "
-                f"make it of type category if the estimator takes that."
-            )
-        raise InputError(f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {advice}") from error
+        raise InputError(
+            f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {fitting_advice(x, error)}"
+        ) from error
     return estimator
-
-
-def _columns(x: Any) -> list[tuple[Any, str]]:
-    """Names and types of a data frame's columns."""
-    return [(name, str(kind)) for name, kind in x.dtypes.items()] if hasattr(x, "iloc") else []
 
 
 def _knows_later(estimator: Any) -> bool:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.arrays import BoolArray
+from glasshouse.errors import InputError
 from glasshouse.population import Population, as_members, select
 from glasshouse.randomness import seed_for
 from glasshouse.training.batched import train_batched
@@ -75,7 +76,12 @@ class TorchTrainer:
     @property
     def place(self) -> torch.device:
         """Where models are trained."""
-        return torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        chosen = torch.device(self.device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise InputError(
+                f"device: torch finds no GPU for {self.device!r} here; leave device out to train on the CPU."
+            )
+        return chosen
 
     def train_many(self, population: Population, members: BoolArray, seeds: Sequence[int]) -> list[nn.Module]:
         """Like one call for each row of ``members`` [K, N] with its seed, in a fraction of the time for small models.

@@ -59,7 +59,8 @@ class TransformersTrainer:
             model = self.module()
             if getattr(getattr(model, "config", None), "num_labels", None) == 1:
                 raise InputError(
-                    "module: num_labels=1 makes transformers train a regression; give one per class, at least 2."
+                    "module: num_labels=1 makes transformers train a regression; give one per class, at least 2. A "
+                    "regression is trained by TorchTrainer(module=…)."
                 )
             read = reader_for(model, population.x)
             check_logits(model, read, population)

@@ -131,6 +131,11 @@ def _graphs_of(population: Any) -> Graphs:
 
 def _first_answer(call: GraphCall, batch: Batch, classes: NDArray[Any], model: nn.Module) -> Any:
     """What an untrained module returns, if it has one logit per class; or one in all, for two classes."""
+    if not len(classes):
+        raise InputError(
+            "population: GraphClassifierTrainer trains classifiers, and the population is a regression. Pass your own "
+            "function (population, members, seed) -> model as trainer."
+        )
     answer = call.tried(model, batch)
     rows = unwrapped(answer)
     width = rows.shape[1] if rows.ndim == 2 else 1
