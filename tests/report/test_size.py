@@ -21,7 +21,7 @@ def test_a_report_of_a_million_records_is_small_and_quick() -> None:
         found = evaluate(scores, members)
         outcomes[name] = AttackOutcome(attack, scores, (), found, 0.1, queries=QueryCount(9.0))
     edges = random.integers(count, size=(2, 2 * count))
-    started = time.perf_counter()
+    started = time.process_time()
     for name, outcome in outcomes.items():
         columns |= {f"{name}_score": outcome.scores, f"{name}_rank": outcome.ranks}
     around = Surroundings(edges, members=members, labels=columns["label"], nodes=np.arange(count))
@@ -34,7 +34,7 @@ def test_a_report_of_a_million_records_is_small_and_quick() -> None:
         surroundings=around,
     )
     page = render_html(summary)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     assert len(page.encode()) < 3_000_000
     assert seconds < 20
     assert summary.records == count
