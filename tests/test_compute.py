@@ -3,22 +3,25 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import select
 import signal
 import socket
+import subprocess
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.arrays import BoolArray
 from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
 from glasshouse.compute.answering import check_answers
+from glasshouse.compute.local import _end_with
 from glasshouse.pool import ShadowPool
 from glasshouse.queries import query
 from glasshouse.training import mlp
@@ -66,10 +69,43 @@ def dies_once(marker: str, task: int) -> int:
     return task * 10
 
 
-def test_a_killed_workers_tasks_are_run_again(tmp_path: Path) -> None:
-    found = dict(LocalProcesses(workers=2).run(dies_once, (str(tmp_path / "died"),), [0, 1, 2, 3]))
-    assert found == {0: 0, 1: 10, 2: 20, 3: 30}
+def workers() -> int:
+    """How many of joblib's worker processes this process has."""
+    command = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getpid())]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    return listed.stdout.count("LokyProcess")
+
+
+def test_a_killed_workers_tasks_are_run_again_and_there_are_no_more_workers_than_tasks(tmp_path: Path) -> None:
+    before, counts, found = workers(), [], {}
+    for position, result in LocalProcesses(workers=9).run(dies_once, (str(tmp_path / "died"),), [0, 1]):
+        counts.append(workers() - before)
+        found[position] = result
+    assert found == {0: 0, 1: 10}
     assert (tmp_path / "died").exists()
+    assert 1 <= max(counts) <= 2
+    assert workers() == before, "a worker is left"
+
+
+def test_a_worker_ends_when_the_process_that_started_it_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glasshouse.compute.local._LOOK", 0.05)
+    ended, alive = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about threads and forks
+        driver = os.fork()
+        if not driver:
+            worker = os.fork()
+            if not worker:
+                _end_with(os.getppid())
+                time.sleep(60)
+            os.read(ended, 1)  # until it is killed
+            os._exit(0)
+    os.close(alive)
+    assert select.select([ended], [], [], 0.3)[0] == [], "the worker ended although its parent lives"
+    os.kill(driver, signal.SIGKILL)
+    os.waitpid(driver, 0)
+    assert select.select([ended], [], [], 20)[0] == [ended], "the worker goes on although its parent is gone"
+    os.close(ended)
 
 
 def test_a_worker_has_its_share_of_the_cores() -> None:
@@ -182,15 +218,3 @@ def test_a_closed_port_is_one_line_at_once() -> None:
     for wrong in ("ray://", "host:port", "host:99999"):
         with pytest.raises(InputError, match="is not an address. Use auto"):
             RayCluster(address=wrong).check()
-
-
-def test_there_are_no_more_workers_than_tasks_and_none_is_left() -> None:
-    before = {child.pid for child in psutil.Process().children(recursive=True)}
-    counts = []
-    work = LocalProcesses(workers=6).run(dies_once, ("/",), [0, 1])
-    for _ in work:
-        new = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
-        counts.append(sum("LokyProcess" in " ".join(child.cmdline()) for child in new))
-    assert 1 <= max(counts) <= 2
-    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
-    assert not any("LokyProcess" in " ".join(child.cmdline()) for child in left if child.is_running())

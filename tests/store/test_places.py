@@ -27,9 +27,9 @@ def test_the_folder_that_one_stands_in_and_those_above_are_refused(
     for place in (".", "..", "/"):
         with pytest.raises(InputError, match="names no folder of its own. Give the folder a name"):
             check_free(place, overwrite=True)
-    for place in (tmp_path / "here", tmp_path):
-        with pytest.raises(InputError, match=f"{place}: is the folder that you are in, or one above. Give one in it"):
-            check_free(place, overwrite=True)
+    for folder in (tmp_path / "here", tmp_path):
+        with pytest.raises(InputError, match=f"{folder}: is the folder that you are in, or one above. Give one in it"):
+            check_free(folder, overwrite=True)
 
 
 def test_a_folder_where_a_disk_is_mounted_is_refused() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +16,8 @@ from glasshouse.errors import InputError
 
 __all__ = ["LocalProcesses"]
 
+_LOOK = 1.0  # seconds between two looks at the parent
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -21,9 +26,9 @@ Result = TypeVar("Result")
 class LocalProcesses:
     """Worker processes on this machine (joblib's loky); each uses only its share of the cores.
 
-    There are never more of them than tasks, and none is left when the last task has ended. A worker that dies is
-    replaced, and its tasks are run again. Code travels by value (cloudpickle, within joblib), so
-    that functions of a notebook, lambdas and closures work too.
+    There are never more of them than tasks (two at least), and none is left when the last task has ended, or this
+    process was killed. A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle,
+    within joblib), so that functions of a notebook, lambdas and closures work too.
 
     Args:
         workers: how many; as many as there are cores by default.
@@ -82,7 +87,8 @@ class LocalProcesses:
         # no more workers than tasks; but two at least, since joblib would run the work of one in this process
         workers = min(self.count, max(len(left), 2))
         parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
-        calls = (delayed(with_threads)(self.threads, function, shared, tasks[at], at) for at in list(left))
+        here = os.getpid()
+        calls = (delayed(_in_worker)(here, self.threads, function, shared, tasks[at], at) for at in list(left))
         yield from parallel(calls)
 
 
@@ -98,6 +104,24 @@ def _workers_that_end() -> Iterator[None]:
         ours = reusable_executor._executor
         if ours is not None and ours is not theirs:
             ours.shutdown(wait=True, kill_workers=True)
+
+
+def _in_worker(parent: int, *call: Any) -> Any:
+    """What a worker does; it ends when the process that waits for its results is gone, even if that was killed."""
+    _end_with(parent)
+    return with_threads(*call)
+
+
+@functools.cache
+def _end_with(parent: int) -> None:
+    """Watch the parent from now on, once in a process."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        os._exit(1)  # nobody is left to whom an exception could be told
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _worker_died() -> type[Exception]:

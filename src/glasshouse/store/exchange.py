@@ -43,4 +43,4 @@ def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
         return None
     call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
     call.restype = ctypes.c_int
-    return call  # type: ignore[no-any-return]
+    return call
