@@ -85,12 +85,14 @@ def mlflow_metrics(*, fprs: Sequence[float] | None = None) -> list[Any]:
             resolve.
     """
     with needs_extra("Tracking", package="mlflow-skinny", extra="track"):
-        from mlflow.metrics import MetricValue, make_metric
+        import mlflow.metrics
+
+    kit: Any = mlflow.metrics  # its functions have no types
 
     def membership(predictions: Any, targets: Any, metrics: Any) -> Any:
-        return MetricValue(aggregate_results=membership_figures(predictions, targets, fprs=fprs))
+        return kit.MetricValue(aggregate_results=membership_figures(predictions, targets, fprs=fprs))
 
-    return [make_metric(eval_fn=membership, greater_is_better=False, name="membership")]
+    return [kit.make_metric(eval_fn=membership, greater_is_better=False, name="membership")]
 
 
 def membership_figures(

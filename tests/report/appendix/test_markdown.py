@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
+import unicodedata
+from collections.abc import Callable
 from html.parser import HTMLParser
+from typing import Any
 
-import markdown
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from glasshouse.report import Summary
 from glasshouse.report.appendix import evidence_file, literal, render_appendix, render_appendix_markdown
 from tests.strategies import gaussian_evidence
 
+markdown: Any = pytest.importorskip("markdown", reason="the extra `docs` is not installed")
 COMMONMARK = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 UGLY = [
     "| a | b |",
@@ -64,7 +67,7 @@ class Seen(HTMLParser):
         self.text += data
 
 
-def examples(test):  # type: ignore[no-untyped-def]
+def examples(test: Callable[..., None]) -> Callable[..., None]:
     for text in UGLY:
         test = example(text=text)(test)
     return test
@@ -104,8 +107,6 @@ def test_no_text_breaks_a_table(text: str) -> None:
 
 def _kept(text: str) -> str:
     """What should be seen of a text: control characters are white space."""
-    import unicodedata
-
     return "".join(" " if unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") else one for one in text)
 
 
