@@ -45,6 +45,13 @@ _ABOUT = (
     "other than `InputError`, more than 20 s, more than 1 GiB, and content that cannot be right."
 )
 
+_FOUND = (
+    "What the first runs found, and what was mended since: harmed trees of a stored estimator crashed the process; one "
+    "estimator without an attribute failed only when it was asked; archives whose list of members was cut gave the "
+    "members that were left. The counts below are of runs (seeds 3 to 5 and 9, not all of them complete) after that, the "
+    "kinds concerned run again."
+)
+
 
 class TooSlowError(BaseException):
     """Not an `Exception`, so that no door takes it for a fault of the file."""
@@ -161,6 +168,8 @@ def page(kept: dict[str, Any]) -> str:
         "# Harmed files",
         "",
         _ABOUT,
+        "",
+        _FOUND,
         "",
         f"{sum(total.values())} trials: {total['refused']} refused by a line, {total['unchanged']} unchanged, "
         f"{total['another input']} another input, {sum(total[one] for one in FAILURES)} failures.",

@@ -12,7 +12,7 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("torch_geometric")
 fuzz = benchmark("fuzz")
 
-TRIALS = 150  # of each kind; benchmarks/fuzz.md has thousands
+TRIALS = 120  # of each kind; benchmarks/fuzz.md has thousands
 
 
 @pytest.mark.parametrize("name", fuzz.KINDS)
