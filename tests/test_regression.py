@@ -67,7 +67,7 @@ def test_the_report_tells_errors_and_no_accuracy_and_no_nan(linear: AuditResult,
     assert again.context.test_rmse == linear.context.test_rmse
     other = render_comparison(compare({"one": linear, "two": linear}))
     for words in (text.getvalue(), page, other, (tmp_path / "run" / "records.csv").read_text()):
-        lines = words.replace("balanced accuracy", "").replace("balanced_accuracy", "").lower()
+        lines = words.lower().replace("balanced accuracy", "").replace("balanced_accuracy", "")
         assert "accuracy" not in lines
         assert " nan" not in lines
         assert ",nan" not in lines

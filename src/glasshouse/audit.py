@@ -179,13 +179,14 @@ def audit(
     if public is not None:
         evidence = with_public_records(evidence, population, outside, seed=seed)
     shared = shared_records(population.digests(), mask)
+    measured: dict[str, Any] = dict(answers.figures(mask))
     context = Context(
         title=title,
         about=about,
         shadows=shadows,
         mode=mode,
         seed=seed,
-        **answers.figures(mask),
+        **measured,
         fingerprint=population.fingerprint(),
         shadow_seconds=seconds + time.perf_counter() - started,
         settings={

@@ -69,9 +69,11 @@ class AttackOutcome:
 
     def of_records(self, rows: IntArray) -> AttackOutcome:
         """The same outcome with its records in another order, [N] places; metrics are those of all records."""
-        arrays = {name: getattr(self, name) for name in ("scores", "p_values", "steady")}
         return dataclasses.replace(
-            self, **{name: None if values is None else values[rows] for name, values in arrays.items()}
+            self,
+            scores=self.scores[rows],
+            p_values=None if self.p_values is None else self.p_values[rows],
+            steady=None if self.steady is None else self.steady[rows],
         )
 
     @property

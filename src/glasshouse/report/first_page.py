@@ -129,7 +129,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Date", f"{summary.written.astimezone(UTC):%d %B %Y, %H:%M} UTC" if summary.written is not None else ""),
         ("Author", context.author or "not named (--author)"),
         ("Model", model_words(str(context.settings.get("trainer", "")))),
-        ("Accuracy", _accuracy(summary)),
+        ("How good it is", _accuracy(summary)),
         (
             "Data",
             " ".join(filter(None, [context.about, f"{whole(summary.records)} {unit_of(summary)} audited{members}."])),

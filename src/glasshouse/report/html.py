@@ -127,7 +127,7 @@ def _first_groups(first: FirstPage, best: AttackFigures) -> dict[str, Markup | s
         overall = best.accusations[0].tpr if best.accusations else None
         drawn = groups_picture(first.groups, overall=overall, figure="tpr", name="of 1 000 members, singled out")
         caption = (
-            f"Of 1 000 members of each group, so many are singled out at {best.title}'s own threshold; how many "
+            f"Of 1 000 members of each group, so many are singled out at the own threshold of {best.title}; how many "
             f"outsiders it accuses there is in the expert's part."
         )
         return {"crowd_groups": drawn, "groups_caption": caption}

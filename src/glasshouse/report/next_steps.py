@@ -61,8 +61,8 @@ def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -
         steps.append(
             Step(
                 title="Audit again, and compare",
-                why="A defence costs accuracy and may gain little: the comparison says whether it helped more than "
-                "chance.",
+                why="A defence makes a model less useful and may gain little: the comparison says whether it helped "
+                "more than chance.",
                 codes=(Code(where="shell", text="glasshouse compare RUN NEW_RUN"),),
             )
         )
@@ -122,8 +122,8 @@ def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
         yield Step(
             title="Fit the training data less closely",
             why="Fewer epochs, early stopping or a simpler model: what a model does not learn by heart it cannot "
-            "reveal. It helps most where accuracy on the training data is far above that on outsiders, and guarantees "
-            "nothing.",
+            "reveal. It helps most where the model does far better on the training data than on outsiders, and "
+            "guarantees nothing.",
             codes=gentler,
         )
     if not graph and summary.context.test_rmse is None and summary.context.settings.get("answers") != "labels alone":
@@ -146,7 +146,7 @@ def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
     title = f"Train with differential privacy {how}, epsilon {epsilon:g}"
     why = (
         f"This bounds every attack, also those that nobody tried yet: at this epsilon no attacker finds more than "
-        f"{math.exp(epsilon):.1f} times as many members as outsiders that it accuses. It costs accuracy."
+        f"{math.exp(epsilon):.1f} times as many members as outsiders that it accuses. The model becomes less useful."
     )
     if "SklearnTrainer" in trainer or "Boosting" in trainer:
         why += " It trains a network; trees cannot be trained so. For a table, add standardise: true to data."

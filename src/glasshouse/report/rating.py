@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -70,14 +71,14 @@ def _by_own(summary: Summary, policy: Policy) -> Rating:
     verdict = judge(summary, policy, written=summary.written)
     leak = _leak(summary)
     rule = "Rated by the policy that was given:"
-    told = {"rule": rule, "findings": verdict.findings, "own": True}
+    rated = functools.partial(Rating, rule=rule, findings=verdict.findings, own=True)
     if verdict.status == "failed":
         first = "At least one demand of the policy is not kept."
-        return Rating(level="high", word="Outside the policy", sentences=(first, *_meaning(summary)), **told)
+        return rated(level="high", word="Outside the policy", sentences=(first, *_meaning(summary)))
     if verdict.status == "unknown" or (leak is not True and _why_unknown(summary)):
-        return Rating(level="unknown", word="Cannot be told", sentences=_meaning(summary), **told)
+        return rated(level="unknown", word="Cannot be told", sentences=_meaning(summary))
     word = "Within the policy, though a leak is shown" if leak else "Within the policy; no leak is shown"
-    return Rating(level="some" if leak else "none", word=word, sentences=_meaning(summary), **told)
+    return rated(level="some" if leak else "none", word=word, sentences=_meaning(summary))
 
 
 def _by_usual(summary: Summary) -> Rating:
@@ -89,21 +90,21 @@ def _by_usual(summary: Summary) -> Rating:
     leak = _leak(summary)
     rule = "Rated by Glasshouse's usual policy, since no other was given:"
     found = above if above.status == "failed" else below
-    told = {"rule": rule, "findings": found.findings, "own": False}
+    rated = functools.partial(Rating, rule=rule, findings=found.findings, own=False)
     if above.status == "failed" and not summary.context.warnings:
-        return Rating(level="high", word="High exposure", sentences=_meaning(summary), **told)
+        return rated(level="high", word="High exposure", sentences=_meaning(summary))
     if (
         summary.context.warnings
         or "unknown" in (above.status, below.status)
         or (leak is not True and _why_unknown(summary))
     ):
-        return Rating(level="unknown", word="Cannot be told", sentences=_meaning(summary), **told)
+        return rated(level="unknown", word="Cannot be told", sentences=_meaning(summary))
     unsure = below.status == "failed"
     if leak:
         more = ("Whether it is above the limit cannot be told from so few records.",) if unsure else ()
-        return Rating(level="some", word="Some exposure", sentences=(*_meaning(summary), *more), **told)
+        return rated(level="some", word="Some exposure", sentences=(*_meaning(summary), *more))
     more = ("The sample is too small to rule out a leak above the limit.",) if unsure else ()
-    return Rating(level="none", word="No leak shown", sentences=(*_meaning(summary), *more), **told)
+    return rated(level="none", word="No leak shown", sentences=(*_meaning(summary), *more))
 
 
 def _leak(summary: Summary) -> bool | None:
