@@ -46,8 +46,8 @@ def test_the_relation_is_found_again_and_its_interval_holds_nine_times_in_ten() 
     cheap = benchmark("cheap_learning")
     table = cheap.learned_table(made_cases(cheap), 0)
     assert table.auc.held > 0.85  # the lower end is never above what was measured, so more than 0.9 may be held
-    # 0.2 of noise and that of a loss's AUC over 1000 records: a width of 2 * 1.64 * 0.2, and more since the rule for few
-    # families asks for a quantile above 0.9
+    # 0.2 of noise and that of a loss's AUC over 1000 records: a width of 2 * 1.64 * 0.2, and more since the rule for
+    # few families asks for a quantile above 0.9
     assert 0.6 < (table.auc.above - table.auc.below) * table.auc.spread(1.3) < 1.4
     steady = made_cases(cheap, noise=0.0)
     close = cheap.learned_table(steady, 0)
@@ -77,7 +77,7 @@ def test_the_quantile_over_families_is_the_rule_written_out() -> None:
 
 
 def test_a_new_family_is_held_although_targets_of_one_family_miss_together() -> None:
-    """Families with shifts of their own: a quantile over targets holds too few new families, the one over families not."""
+    """Each family has a shift of its own: the quantile over targets holds too few of a new one."""
     learning = benchmark("cheap_learning")
     random = np.random.default_rng(0)
     held, dull = [], []

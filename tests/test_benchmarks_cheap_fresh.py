@@ -20,7 +20,7 @@ def test_a_fresh_table_is_tried_and_told() -> None:
     given = {**shared, "train_accuracy": 1.0, "test_accuracy": 0.8, "attack": "base"}
     found = list(bench.tries([problems.Case(**given, auc=auc, tpr=0.2) for auc in (0.8, 0.5)]))
     assert [one.models for one in found] == [0, 1, 0, 1]
-    assert [one.held[0] for one in found] == [True, True, False, False]  # the loss alone has more than 0.5
+    assert [one.held[0] for one in found if not one.models] == [True, False]  # the loss alone has far more than 0.5
     told = "\n".join(bench.page(found))
     assert told.count("(outside)") == sum(not held for one in found for held in one.held)
     assert f"of {len(found)} and the TPR" in told
