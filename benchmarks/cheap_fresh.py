@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -48,8 +48,10 @@ def tries(cases: Sequence[Case]) -> Iterator[Try]:
     """The estimates from no shadow model and from one; those that are withheld are left out."""
     for case in cases:
         for models in range(FEW_MODELS):
-            pool = {"shadow_loss": case.reference[None], "shadow_members": ~case.members[None]} if models else {}
-            found = foresee(Evidence(target_loss=case.loss, **pool), case.members)  # type: ignore[arg-type]
+            pool: dict[str, Any] = (
+                {"shadow_loss": case.reference[None], "shadow_members": ~case.members[None]} if models else {}
+            )
+            found = foresee(Evidence(target_loss=case.loss, **pool), case.members)
             if found is not None:
                 (low, high), (least, most) = found.auc_interval, found.tpr_interval
                 yield Try(case.source, case.trainer, models, case.auc, (low, high), case.tpr, (least, most))
