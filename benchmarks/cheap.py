@@ -34,7 +34,7 @@ from glasshouse.training.trainer import Trainer
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cheap_learning import learned_table, tested, usual_misses
-from cheap_problems import FPR, Case, family, kept_cases, problems
+from cheap_problems import FPR, Case, family, kept_cases, known_problems
 
 _TOP = 0.05  # of the members, by what their owner can know for free
 _PUBLIC = 0.5
@@ -287,7 +287,7 @@ def main() -> None:
     parser.add_argument("--learn", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    cases = [one for source, trainer in problems() for one in kept_cases(source, trainer, options.kept)]
+    cases = [one for source, trainer in known_problems() for one in kept_cases(source, trainer, options.kept)]
     if options.learn:
         for models in range(FEW_MODELS):
             print(f"    {models}: {learned_table(cases, models)},")

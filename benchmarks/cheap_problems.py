@@ -185,9 +185,13 @@ def problems(count: int = 61) -> list[tuple[str, str]]:
     return pairs[:count]
 
 
-def more_problems() -> list[tuple[str, str]]:
-    """Pairs from cheap_tables.py that are learned from too."""
-    return learned_problems(ALL_TRAINERS)
+def known_problems(count: int = 32) -> list[tuple[str, str]]:
+    """The pairs that are learned from: round by round one of each family, so that no family outweighs the others."""
+    families: dict[str, list[tuple[str, str]]] = {}
+    for source, trainer in learned_problems(ALL_TRAINERS) + problems():
+        families.setdefault(family(source), []).append((source, trainer))
+    rounds = itertools.zip_longest(*families.values())
+    return [pair for one in rounds for pair in one if pair is not None][:count]
 
 
 def unseen_problems() -> list[tuple[str, str]]:

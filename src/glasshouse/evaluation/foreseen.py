@@ -70,7 +70,7 @@ class Foreseen:
             f"positives ({100 * low:.1f} % to {100 * high:.1f} %). It is made from {from_what}, by a relation learned "
             f"from {self.targets} targets of {self.sources} sources of data; on sources that were left out, such "
             f"intervals held {100 * self.auc_held:.0f} % and {100 * self.tpr_held:.0f} % of the time, and on tables "
-            f"that came later {100 * FRESH.auc:.0f} % and {100 * FRESH.tpr:.0f} %. Train eight to know."
+            f"that came later {100 * FRESH.auc:.0f} % and {100 * FRESH.tpr:.0f} %. It is wide: train eight to know."
         )
 
 
