@@ -33,8 +33,9 @@ def source_commit(tree: Path = TREE) -> str:
     # a repository around an installed package is not its source, and glasshouse may be installed from elsewhere
     if Path(glasshouse.__file__).resolve().parents[2] != tree.resolve():
         return "unknown"
-    if not (tree / ".git").exists():
-        return _stamped(tree)
+    stamped = _stamped(tree)  # of a copy whose repository, if it has one, may be older than its code
+    if not (tree / ".git").exists() or not stamped.endswith(("unknown", "with changes")):
+        return stamped
     try:
         commit = _git(tree, "rev-parse", "HEAD")
         changed = _git(tree, "status", "--porcelain", "--", *_FOLDERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -10,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.expected import expected_confidence
+from glasshouse.attacks.expected import expected_confidence, simulated_confidence
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
@@ -66,6 +67,17 @@ class BASE(Attack):
         scale = float(self.tuned(evidence).scale)
         statistic = _statistic(evidence.target_loss, expected_confidence(evidence, self.mode))
         return np.asarray(statistic(scale) + known)
+
+    @property
+    def learns_much(self) -> bool:
+        """No: simulated targets have a way of their own for the time alone."""
+        return False
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Posteriors and members of each simulated target, without a copy of the pool for every one of them."""
+        known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
+        for target in simulated_confidence(evidence, self.mode):
+            yield expit(_statistic(target.loss, target.expected)(scale) + known), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its scale chosen: 1 online, the best on simulated targets offline."""

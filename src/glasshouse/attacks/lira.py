@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.sides import moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import check_simulation, reference_rows
 from glasshouse.numerics import log_normal_farther
 
 __all__ = ["LiRA"]
@@ -68,19 +70,32 @@ class LiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        target, shadows = evidence.target_statistic, evidence.shadow_statistic  # [N], [K, N]
+        sides = self._sides(evidence, evidence.shadow_statistic)
+        return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
+
+    @property
+    def learns_much(self) -> bool:
+        """No: simulated targets have a way of their own for the time alone."""
+        return False
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target: margins are computed once, and a pair shares its Gaussians."""
+        check_simulation(evidence.models)
+        statistic, members = evidence.shadow_statistic, evidence.shadow_members
+        known: tuple[bytes, list[_Side]] = (b"", [])
+        for k in range(evidence.models):
+            rows = reference_rows(members, k)
+            if rows.tobytes() != known[0]:  # else it is judged by the same models as its complement before it
+                references = evidence.among(rows, model=k)
+                at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(evidence.records))
+                known = (rows.tobytes(), self._sides(references, statistic[at]))
+            yield _ratios(statistic[k], known[1], regression=evidence.regression), members[k]
+
+    def _sides(self, evidence: Evidence, statistic: FloatArray) -> list[_Side]:
+        """The Gaussians of out-models, and online of in-models, from statistics [K, N] of the shadow models."""
         own = self.tuned(evidence).variance == "record"
-        outside = _side(evidence, shadows, inside=False, own=own)
-        if self.mode == "offline":
-            spread = np.sqrt(outside.variance)
-            if evidence.regression:
-                return log_normal_farther(target / spread, outside.mean / spread)
-            return np.asarray(log_ndtr((target - outside.mean) / spread))
-        within = _side(evidence, shadows, inside=True, own=own)
-        return np.asarray(
-            norm.logpdf(target, within.mean, np.sqrt(within.variance))
-            - norm.logpdf(target, outside.mean, np.sqrt(outside.variance))
-        )
+        wanted = [False] if self.mode == "offline" else [False, True]
+        return [_side(evidence, statistic, inside=inside, own=own) for inside in wanted]
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its kind of variance chosen by the number of models on a side."""
@@ -93,6 +108,20 @@ class LiRA(Attack):
             else min(inside.min(), evidence.models - inside.max())
         )
         return dataclasses.replace(self, variance="record" if fewest >= _MODELS_FOR_OWN_VARIANCE else "global")
+
+
+def _ratios(target: FloatArray, sides: list[_Side], *, regression: bool) -> FloatArray:
+    """Log ratios [N] of a target's statistics, or log tail probabilities if only the out-models are known."""
+    outside, *within = sides
+    if within:
+        return np.asarray(
+            norm.logpdf(target, within[0].mean, np.sqrt(within[0].variance))
+            - norm.logpdf(target, outside.mean, np.sqrt(outside.variance))
+        )
+    spread = np.sqrt(outside.variance)
+    if regression:
+        return log_normal_farther(target / spread, outside.mean / spread)
+    return np.asarray(log_ndtr((target - outside.mean) / spread))
 
 
 def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -> _Side:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.expected import expected_confidence
+from glasshouse.attacks.expected import expected_confidence, simulated_confidence
 from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
@@ -75,8 +75,10 @@ class RMIA(Attack):
         share = float(self.tuned(evidence).offline_a)
         ratios = self._ratios(evidence, share)
         others = ratios if population is None else self._ratios(population, share)
-        beaten = np.searchsorted(np.sort(others), ratios - np.log(self.gamma), side="right")
-        return np.asarray(beaten / len(others))
+        order = np.argsort(ratios)  # a search in this order is many times faster than in any other
+        scores = np.empty(len(ratios))
+        scores[order] = np.searchsorted(np.sort(others), ratios[order] - np.log(self.gamma), side="right")
+        return scores / len(others)
 
     @property
     def learns_much(self) -> bool:
@@ -86,11 +88,15 @@ class RMIA(Attack):
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""
         share = float(self.tuned(evidence).offline_a)
-        for target in evidence.simulated():
-            ratios, weights = self._ratios(target.view, share), prior_weights(target.members, self.prior)
+        for target in simulated_confidence(evidence, self.mode):
+            ratios = _statistic(target.loss, target.expected)(share)
+            weights = prior_weights(target.members, self.prior)
             order = np.argsort(ratios, kind="stable")
-            beaten = np.searchsorted(ratios[order], ratios - np.log(self.gamma), side="right")
-            yield np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum(), target.members
+            ranked = ratios[order]  # searched in this order, which is many times faster than in any other
+            beaten = np.searchsorted(ranked, ranked - np.log(self.gamma), side="right")
+            scores = np.empty(len(ratios))
+            scores[order] = np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum()
+            yield scores, target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""

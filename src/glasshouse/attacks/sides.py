@@ -16,6 +16,7 @@ from glasshouse.numerics import loss_to_margin
 __all__ = ["Moments", "SideMeans", "moments", "reference_sums", "simulated_means"]
 
 Number = TypeVar("Number", bound=np.generic)
+_BLOCK = 2048  # records that are handled at once: 64 models' values of them stay in the cache
 
 
 class Moments(NamedTuple):
@@ -38,8 +39,11 @@ def moments(values: FloatArray, who: BoolArray) -> Moments:
         Moments(models=array([2.]), mean=array([2.]), squares=array([2.]))
     """
     count = who.sum(axis=0).astype(np.float64)
-    mean = np.where(who, values, 0.0).sum(axis=0) / count
-    squares = np.where(who, (values - mean) ** 2, 0.0).sum(axis=0)
+    mean, squares = np.empty(len(count)), np.empty(len(count))
+    for start in range(0, len(count), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        mean[some] = (values[:, some] * who[:, some]).sum(axis=0) / count[some]
+        squares[some] = ((values[:, some] - mean[some]) ** 2 * who[:, some]).sum(axis=0)
     return Moments(count, mean, squares)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from threading import Lock
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.arrays import FloatArray
-from glasshouse.evaluation.thresholds import Scored
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.evaluation.tried import Scored, side_by_side
 
 __all__ = ["DISCOVERY_LEVEL", "conformal_p_values", "discovery_levels"]
 
@@ -28,12 +30,22 @@ def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
         >>> conformal_p_values(np.array([5.0, 1.5]), [pair])
         array([0.25, 0.5 ])
     """
-    reached, count = np.zeros(len(scores), dtype=np.int64), 0
-    for theirs, members in scored:  # one target at a time, so that no [K, N] copy is made
-        others = np.sort(theirs[~members])
-        reached += len(others) - np.searchsorted(others, scores, side="left")
-        count += len(others)
-    return np.asarray((1 + reached) / (1 + count))
+    order = np.argsort(scores)
+    asked = scores[order]  # sorted: the search for the next one then starts in what the cache still holds
+    reached = np.zeros(len(scores), dtype=np.int64)
+
+    def of_target(pair: tuple[FloatArray, BoolArray]) -> int:
+        others = np.sort(pair[0][~pair[1]])
+        found = len(others) - np.searchsorted(others, asked, side="left")
+        with lock:  # one sum for all, so that no [K, N] copy is made; whole numbers add up in any order
+            np.add(reached, found, out=reached)
+        return len(others)
+
+    lock = Lock()
+    count = sum(side_by_side(of_target, scored, records=len(scores)))
+    levels = np.empty(len(scores))
+    levels[order] = (1 + reached) / (1 + count)
+    return levels
 
 
 def discovery_levels(p_values: ArrayLike) -> FloatArray:

@@ -33,6 +33,18 @@ class ROC:
     members: int
     non_members: int
 
+    @property
+    def area(self) -> float:
+        """The exact area under the curve; ties count half. The same number as `auc`, without another sort.
+
+        Example:
+            >>> roc([1.0, 1.0, 1.0], [1, 0, 1]).area
+            0.5
+        """
+        true, false = np.rint(self.tpr * self.members), np.rint(self.fpr * self.non_members)
+        below = 2 * self.non_members - false[1:] - false[:-1]  # twice as many as a member of this step scores above
+        return float((np.diff(true) * below).sum() / 2 / (self.members * self.non_members))
+
     def point_at(self, fpr: float) -> int:
         """Index of the point with the largest achievable FPR not above ``fpr``, and the largest TPR there."""
         allowed = allowed_wrong(fpr, self.non_members)
@@ -58,7 +70,7 @@ def roc(scores: ArrayLike, members: ArrayLike) -> ROC:
         (array([0. , 0. , 0.5, 1. ]), array([0. , 0.5, 1. , 1. ]))
     """
     values, mask = checked(scores, members)
-    order = np.argsort(-values, kind="stable")
+    order = np.argsort(-values)  # the order within a tie does not matter
     ranked = values[order]
     last_of_tie = np.append(np.flatnonzero(np.diff(ranked) != 0), len(ranked) - 1)
     true = np.cumsum(mask[order])[last_of_tie]

@@ -23,6 +23,7 @@ from glasshouse.evaluation.simulated import simulated_figures
 from glasshouse.evaluation.subpools import steadiness
 from glasshouse.evaluation.thresholds import Policy, Scored, thresholds_from
 from glasshouse.evaluation.trials import Trials
+from glasshouse.evaluation.tried import tried_targets
 from glasshouse.progress import note_work, showing
 
 __all__ = ["run_attack"]
@@ -107,7 +108,8 @@ def run_attack(
     others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
     options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": others}
     unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
-    thresholds = () if simulated is None else thresholds_from(simulated, fprs, **options)
+    tried = None if simulated is None else tried_targets(simulated, fprs)
+    thresholds = () if simulated is None else thresholds_from(simulated, fprs, tried=tried, **options)
     doubt = ""
     if attack.posterior:
         doubt = _UNLIKE if unlike else posterior_doubt(scores, simulated, prior=expected)
@@ -121,7 +123,7 @@ def run_attack(
         note,
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
-        None if simulated is None else simulated_figures(simulated, fprs),
+        None if simulated is None else simulated_figures(simulated, fprs, tried=tried),
         doubt,
         thresholds if unlike else (),
     )

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.privacy.guesses import shares_right
-from glasshouse.evaluation.roc import auc, roc
-from glasshouse.evaluation.thresholds import Scored
+from glasshouse.evaluation.roc import roc
+from glasshouse.evaluation.tried import Scored, TriedTarget, rate_at, tried_targets
 
 __all__ = ["SimulatedFigures", "rate_with_ties", "simulated_figures"]
 
@@ -33,8 +32,12 @@ class SimulatedFigures:
     shares_right: tuple[float, ...] = ()
 
 
-def simulated_figures(scored: Scored, fprs: Sequence[float]) -> SimulatedFigures:
+def simulated_figures(
+    scored: Scored, fprs: Sequence[float], *, tried: Sequence[TriedTarget] | None = None
+) -> SimulatedFigures:
     """The figures of an attack from simulated targets that are already scored: pairs of scores [N] and members [N].
+
+    ``tried`` are the `tried_targets` of the same targets and rates, if they are known already.
 
     Example:
         >>> pair = (np.arange(20.0), np.arange(20) >= 10)
@@ -42,11 +45,12 @@ def simulated_figures(scored: Scored, fprs: Sequence[float]) -> SimulatedFigures
         >>> figures.targets, figures.auc, figures.strengths
         (2, 1.0, (1.0,))
     """
+    tried = tried_targets(scored, fprs) if tried is None else tried
     return SimulatedFigures(
         targets=len(scored),
-        auc=float(np.mean([auc(*pair) for pair in scored])),
-        strengths=tuple(float(np.mean([rate_with_ties(*pair, fpr)[0] for pair in scored])) for fpr in fprs),
-        shares_right=tuple(np.mean([shares_right(*pair) for pair in scored], axis=0).tolist()),
+        auc=float(np.mean([one.auc for one in tried])),
+        strengths=tuple(float(np.mean([one.rates[place] for one in tried])) for place in range(len(fprs))),
+        shares_right=tuple(np.mean([one.shares_right for one in tried], axis=0).tolist()),
     )
 
 
@@ -57,8 +61,4 @@ def rate_with_ties(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[
         >>> rate_with_ties(np.zeros(20), np.arange(20) >= 10, 0.1)
         (0.1, False)
     """
-    curve = roc(scores, members)
-    point = curve.point_at(fpr)
-    if point:
-        return float(curve.tpr[point]), True
-    return float(curve.tpr[1]) * fpr / float(curve.fpr[1]), False
+    return rate_at(roc(scores, members), fpr)

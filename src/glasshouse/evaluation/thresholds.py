@@ -15,6 +15,7 @@ from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.evaluation.intervals import Interval
 from glasshouse.evaluation.roc import roc
+from glasshouse.evaluation.tried import Scored, TriedTarget, cut_at, side_by_side, tried_targets
 from glasshouse.progress import track
 
 __all__ = [
@@ -29,7 +30,6 @@ __all__ = [
 ]
 
 Policy = Literal["mean", "max"]
-Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of each simulated target
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,7 @@ def thresholds_from(
     policy: Policy = "mean",
     confidence: float = 0.95,
     non_members: float | None = None,
+    tried: Sequence[TriedTarget] | None = None,
 ) -> tuple[Threshold, ...]:
     """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
 
@@ -117,6 +118,7 @@ def thresholds_from(
         policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
         confidence: of every interval.
         non_members: how many the target is expected to have; as many as a simulated target by default.
+        tried: `tried_targets` of the same targets and rates, if they are known already.
 
     Example:
         >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members have the top score
@@ -124,11 +126,14 @@ def thresholds_from(
         [(0.5, 1.0, True)]
     """
     options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": non_members}
-    curves = [roc(scores, members) for scores, members in scored]
-    reached = [fpr for fpr in fprs if any(curve.point_at(fpr) for curve in curves)]  # point 0 calls no record a member
-    found = [threshold_from(scored, fpr, **options) for fpr in reached]
-    if fprs and not reached:
-        first = max(float(curve.fpr[1]) for curve in curves)
+    tried = tried_targets(scored, fprs) if tried is None else tried
+    found = [
+        _threshold(scored, fpr, np.array([one.cuts[place] for one in tried]), **options)
+        for place, fpr in enumerate(fprs)
+        if any(one.reached[place] for one in tried)
+    ]
+    if fprs and not found:
+        first = max(one.first_fpr for one in tried)
         threshold = threshold_from(scored, first, **options)
         found.append(dataclasses.replace(threshold, first=True))
     return tuple(found)
@@ -150,8 +155,17 @@ def threshold_from(
         >>> threshold_from([pair, pair], 0.1).value
         90.0
     """
-    own = np.array([_largest_cut(scores, members, fpr) for scores, members in scored])
-    false = np.array([_false_alarms(pair, _agreed(np.delete(own, at), policy)) for at, pair in enumerate(scored)])
+    own = np.array([cut_at(roc(scores, members), fpr) for scores, members in scored])
+    return _threshold(scored, fpr, own, policy=policy, confidence=confidence, non_members=non_members)
+
+
+def _threshold(
+    scored: Scored, fpr: float, own: FloatArray, *, policy: Policy, confidence: float, non_members: float | None
+) -> Threshold:
+    """From the thresholds [T] of the simulated targets."""
+    agreed = [_agreed(np.delete(own, at), policy) for at in range(len(own))]
+    counts = side_by_side(lambda at: _false_alarms(scored[at], agreed[at]), range(len(own)), records=len(scored[0][0]))
+    false = np.array(counts)
     others = np.array([int((~members).sum()) for _, members in scored])
     return Threshold(
         wanted=fpr,
@@ -200,16 +214,6 @@ def predicted_rate(
 
 def _agreed(thresholds: FloatArray, policy: Policy) -> float:
     return float(thresholds.max() if policy == "max" else thresholds.mean())
-
-
-def _largest_cut(scores: FloatArray, members: BoolArray, fpr: float) -> float:
-    """The lowest score that keeps the rate; above all scores if no record can be called a member."""
-    curve = roc(scores, members)
-    point = curve.point_at(fpr)
-    if point:
-        return float(curve.thresholds[point])
-    highest, *lower = curve.thresholds[1:3].tolist()  # half a step above: a mean of such values must not equal a score
-    return float(highest + (highest - lower[0] if lower else 1.0) / 2)
 
 
 def _false_alarms(pair: tuple[FloatArray, BoolArray], threshold: float) -> int:

@@ -125,21 +125,32 @@ class _Ranked(NamedTuple):
 
 def _ranked(scores: FloatArray, members: BoolArray) -> _Ranked:
     random = generator(len(scores), "order of tied scores")
-    shuffled = random.permutation(len(scores))
-    order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
+    order = np.argsort(-scores)
+    ranked = scores[order]
+    tied, unequal = bool((ranked[1:] == ranked[:-1]).any()), _surplus(members) != 0
+    if tied or unequal:  # drawing takes as long as sorting, and is rarely needed
+        shuffled = random.permutation(len(scores))
+        order = shuffled[np.argsort(-scores[shuffled], kind="stable")] if tied else order
+    everyone = _running(members[order])
+    if not unequal:
+        return _Ranked(everyone, everyone)
     kept = _balanced(members, random)
-    return _Ranked(_running(members[order]), _running(members[order[kept[order]]]))
+    return _Ranked(everyone, _running(members[order[kept[order]]]))
 
 
 def _balanced(members: BoolArray, random: np.random.Generator) -> BoolArray:
     """[N] who stays so that membership is a fair coin."""
     kept = np.ones(len(members), dtype=np.bool_)
-    inside = int(members.sum())
-    surplus = 2 * inside - len(members)
-    if abs(surplus) > 3 * math.sqrt(len(members)):
-        larger = np.flatnonzero(members if surplus > 0 else ~members)
-        kept[random.permutation(larger)[: abs(surplus)]] = False
+    surplus = _surplus(members)
+    larger = np.flatnonzero(members if surplus > 0 else ~members)
+    kept[random.permutation(larger)[: abs(surplus)]] = False
     return kept
+
+
+def _surplus(members: BoolArray) -> int:
+    """How many more members than others there are; 0 where fair coins may well differ by as much."""
+    surplus = 2 * int(members.sum()) - len(members)
+    return surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0
 
 
 def _running(ranked: BoolArray) -> np.ndarray:

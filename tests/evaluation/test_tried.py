@@ -1,0 +1,76 @@
+"""Simulated targets in a few numbers, against the functions that each look at all scores again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks import BASE
+from glasshouse.evaluation import auc, roc, tpr_at_fpr
+from glasshouse.evaluation.discoveries import conformal_p_values
+from glasshouse.evaluation.fewer import compare_references
+from glasshouse.evaluation.privacy import shares_right
+from glasshouse.evaluation.simulated import simulated_figures
+from glasshouse.evaluation.thresholds import threshold_from, thresholds_from
+from glasshouse.evaluation.tried import side_by_side, tried_targets
+from tests.strategies import gaussian_evidence, scores_and_members
+
+
+@settings(deadline=None)
+@given(scores_and_members(), st.floats(0.01, 0.9))
+def test_a_tried_target_has_the_figures_of_its_scores(pair: tuple[FloatArray, BoolArray], fpr: float) -> None:
+    (found,) = tried_targets([pair], [fpr])
+    assert found.auc == auc(*pair) == roc(*pair).area
+    assert found.shares_right == shares_right(*pair)
+    if found.reached[0]:
+        assert found.rates[0] == tpr_at_fpr(*pair, fpr)
+        assert ((pair[0] >= found.cuts[0]) & ~pair[1]).sum() <= fpr * (~pair[1]).sum() * (1 + 1e-12)
+    else:
+        assert tpr_at_fpr(*pair, fpr) == 0.0
+        assert not (pair[0] >= found.cuts[0]).any()
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence, _ = gaussian_evidence(records=400, models=8, shift=1.0, seed=1)
+    scored = list(BASE().simulated_scores(evidence))
+    scores = BASE().score(evidence)
+
+    def everything() -> list[object]:
+        levels = conformal_p_values(scores, scored).tolist()
+        return [
+            simulated_figures(scored, [0.05]),
+            thresholds_from(scored, [0.05]),
+            threshold_from(scored, 0.05),
+            levels,
+        ]
+
+    one = everything()
+    monkeypatch.setattr("glasshouse.evaluation.tried._MANY", 1)
+    assert everything() == one
+    assert side_by_side(lambda value: value + 1, [1, 2, 3], records=10) == [2, 3, 4]
+
+
+def test_p_values_count_the_simulated_non_members_above() -> None:
+    random = np.random.default_rng(0)
+    scored = [(random.integers(0, 9, 50) / 8, random.random(50) < 0.5) for _ in range(3)]
+    scores = random.integers(0, 9, 50) / 8
+    others = np.concatenate([one[~members] for one, members in scored])
+    expected = [(1 + (others >= score).sum()) / (1 + len(others)) for score in scores]
+    assert conformal_p_values(scores, scored).tolist() == expected
+
+
+def test_very_many_records_are_compared_by_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence, _ = gaussian_evidence(records=4000, models=8, shift=1.0, seed=2)
+    scored = list(BASE().simulated_scores(evidence))
+    whole = compare_references(BASE(), evidence, scored, [0.1])
+    monkeypatch.setattr("glasshouse.evaluation.fewer._MOST", 2000)
+    half = compare_references(BASE(), evidence, scored, [0.1])
+    assert whole is not None
+    assert half is not None
+    assert half.strength != whole.strength
+    assert half.strength == pytest.approx(whole.strength, abs=0.05)
+    per_record = BASE(prior=np.full(4000, 0.5))  # belongs to all records, so all are used
+    assert compare_references(per_record, evidence, scored, [0.1]) == whole
