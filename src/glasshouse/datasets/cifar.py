@@ -126,6 +126,7 @@ def _files(kind: _Kind) -> ImageFiles:
     if found is None:
         raise InputError(
             f"{folder}: there is neither {kind.binary[0]} nor train_1.webp. Place the files of {kind.title}'s binary "
-            f"version there ({kind.archive} of cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), or set GLASSHOUSE_DATA."
+            f"version there ({kind.archive} from cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), "
+            f"or set GLASSHOUSE_DATA."
         )
     return found
