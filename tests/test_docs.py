@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -65,11 +66,13 @@ def test_the_page_about_reports_says_what_the_pictures_and_the_verdict_show() ->
     assert [min(resolvable(None, others)) for others in (999, 1000)] == [0.01, 0.001]
 
 
-def test_the_page_about_results_names_every_experiment_and_data_set() -> None:
+def test_the_page_about_results_names_the_commit_of_every_file_that_does_not_name_it_itself() -> None:
     page = (ROOT / "results" / "README.md").read_text()
     rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("| `") and "/" not in line}
     for folder in (path for path in (ROOT / "results").iterdir() if path.is_dir()):
         for table in folder.glob("*.csv"):
+            if "commit" in json.loads(table.with_suffix(".json").read_text()):
+                continue
             assert re.search(rf"\b{table.stem}\b", rows[folder.name]), f"which commit made {folder.name}/{table.name}?"
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from glasshouse.table import Table
 
-__all__ = ["COLUMNS", "Cell", "compared", "markdown", "printed_cells", "readable", "tally"]
+__all__ = ["COLUMNS", "Cell", "compared", "markdown", "paper_rows", "printed_cells", "readable", "tally"]
 
 COLUMNS = ("dataset", "mode", "K", "attack", "metric", "ours (targets)", "paper", "difference in sd", "verdict")
 
@@ -114,13 +114,23 @@ def _verdict(difference: float, deviation: float) -> str:
     return "above" if difference > 0 else "below"
 
 
+def paper_rows() -> list[dict[str, str]]:
+    """Every cell that the paper prints, as text under the names of `Cell` with ``model``, ``mean`` and ``std``.
+
+    Example:
+        >>> len(paper_rows()), paper_rows()[0]["attack"]
+        (1076, 'MLP (0-hop)')
+    """
+    text = (files("glasshouse_experiments") / "paper.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 @functools.cache
 def _printed() -> dict[Key, tuple[float, float]]:
-    text = (files("glasshouse_experiments") / "paper.csv").read_text(encoding="utf-8")
     names = Cell._fields[:7]
     return {
         _key(tuple(row[name] for name in names)): (float(row["mean"]), float(row["std"] or "nan"))
-        for row in csv.DictReader(text.splitlines())
+        for row in paper_rows()
     }
 
 

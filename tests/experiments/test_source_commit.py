@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import glasshouse
-from glasshouse_experiments.source_commit import source_commit
+from glasshouse_experiments.source_commit import STAMP, source_commit, write_stamp
 
 
 def git(tree: Path, *arguments: str) -> str:
@@ -45,4 +45,16 @@ def test_code_from_elsewhere_has_no_commit(tree: Path, monkeypatch: pytest.Monke
 
 def test_a_repository_that_git_cannot_read_is_unknown(tree: Path) -> None:
     (tree / ".git" / "HEAD").write_text("damaged")
+    assert source_commit(tree) == "unknown"
+
+
+def test_a_copy_without_its_repository_knows_its_commit_from_the_stamp(tree: Path) -> None:
+    commit = git(tree, "rev-parse", "HEAD")
+    write_stamp(tree)
+    (tree / ".git").rename(tree / "elsewhere")
+    assert source_commit(tree) == commit
+    code = tree / "src" / "glasshouse" / "__init__.py"
+    code.write_text("changed = True")
+    assert source_commit(tree) == f"{commit} with changes"
+    (tree / STAMP).write_text("damaged")
     assert source_commit(tree) == "unknown"

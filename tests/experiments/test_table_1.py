@@ -10,7 +10,7 @@ from glasshouse.graph import citation_graph
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import compared
 from glasshouse_experiments.settings import SETTINGS, Preset
-from glasshouse_experiments.table_1 import table_1
+from glasshouse_experiments.table_1 import many, table_1
 
 
 def write_flickr(folder: Path, nodes: int) -> None:
@@ -42,7 +42,7 @@ def test_flickr_runs_by_the_same_code_with_few_and_many_shadow_models(
     monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path))
     preset = Preset(targets=2, datasets=("flickr",), epochs=0.005, most_shadows=128)
     bench = Bench(setting=SETTINGS.find("flickr"), preset=preset, folder=tmp_path / "pools", progress=False)
-    table = compared(table_1(bench))
+    table = compared([*table_1(bench), *many(bench)])
     assert table.height == 3 * (2 + 2 * 6 + 2 * 4)
     assert set(table["K"]) == {"8", "4", "128", "64"}
     assert not any(np.isnan(table["mean"]))

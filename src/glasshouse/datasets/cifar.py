@@ -25,6 +25,8 @@ class _Kind:
 
     name: str
     title: str
+    archive: str
+    md5: str  # of the archive, as cs.toronto.edu/~kriz/cifar.html prints it
     classes: int
     binary: tuple[str, ...]
     label_bytes: int
@@ -35,6 +37,8 @@ class _Kind:
 _CIFAR_10 = _Kind(
     name="cifar10",
     title="CIFAR-10",
+    archive="cifar-10-binary.tar.gz",
+    md5="c32a1d4ab5d03f1284b67883e8d87530",
     classes=10,
     binary=tuple(f"data_batch_{part}.bin" for part in range(1, 6)),
     label_bytes=1,
@@ -44,6 +48,8 @@ _CIFAR_10 = _Kind(
 _CIFAR_100 = _Kind(
     name="cifar100",
     title="CIFAR-100",
+    archive="cifar-100-binary.tar.gz",
+    md5="03b5dce01913d631647c71ecec9e9cb8",
     classes=100,
     binary=("train.bin",),
     label_bytes=2,  # the coarse class, which is not used, then the fine one
@@ -120,6 +126,7 @@ def _files(kind: _Kind) -> ImageFiles:
     if found is None:
         raise InputError(
             f"{folder}: there is neither {kind.binary[0]} nor train_1.webp. Place the files of {kind.title}'s binary "
-            f"version there (cs.toronto.edu/~kriz/cifar.html), or set GLASSHOUSE_DATA."
+            f"version there ({kind.archive} from cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), "
+            f"or set GLASSHOUSE_DATA."
         )
     return found

@@ -1,0 +1,70 @@
+"""Why groups of cells lie outside two of the paper's standard deviations, as docs/reproduction.md tells at length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["CAUSES", "Cause", "cause_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """A known reason, and the cells that it covers.
+
+    Args:
+        why: in a few words.
+        tables: the paper's tables.
+        cells: values of columns that a cell must have, one of several each; all cells of the tables by default.
+    """
+
+    why: str
+    tables: tuple[str, ...]
+    cells: Mapping[str, tuple[str, ...]]
+
+    def covers(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row of a results table is one of its cells.
+
+        Example:
+            >>> CAUSES[0].covers({"table": "thresholds", "attack": "RMIA", "dataset": "Cora"})
+            True
+        """
+        return row["table"] in self.tables and all(row[name] in values for name, values in self.cells.items())
+
+
+CAUSES: tuple[Cause, ...] = (
+    Cause(
+        why="the printed shares do not fit RMIA as the text defines it",
+        tables=("thresholds", "rmia_fixed_beta_graph"),
+        cells={"attack": ("RMIA",)},
+    ),
+    Cause(why="other features than the paper's", tables=("accuracy", "thresholds"), cells={"dataset": ("Github",)}),
+    Cause(why="another scale of the log ratio", tables=("thresholds_iid",), cells={"attack": ("LiRA",)}),
+    Cause(
+        why="another α, which scales BASE offline",
+        tables=("thresholds_iid",),
+        cells={"attack": ("BASE",), "mode": ("offline",)},
+    ),
+    Cause(
+        why="the printed spread leaves out that of the threshold",
+        tables=("est-threshold",),
+        cells={"attack": ("BASE", "RMIA", "G-BASE")},
+    ),
+    Cause(
+        why="the printed spread leaves out that of the threshold",
+        tables=("est-threshold",),
+        cells={"attack": ("LiRA",), "mode": ("online",)},
+    ),
+    Cause(why="our program is faster", tables=("wall-clock-time",), cells={"verdict": ("faster",)}),
+)
+
+
+def cause_of(row: Mapping[str, Any]) -> Cause | None:
+    """The first cause that covers a row of a results table.
+
+    Example:
+        >>> cause_of({"table": "sampling-strategies", "attack": "Metropolis-Hastings"}) is None
+        True
+    """
+    return next((cause for cause in CAUSES if cause.covers(row)), None)

@@ -1,0 +1,126 @@
+"""How many of the paper's cells were run, and how many agree: the table at the top of docs/reproduction.md.
+
+``python -m glasshouse_experiments.counting`` writes it there again, from ``results/`` and the paper's printed cells.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from glasshouse import InputError
+from glasshouse.store import write_file
+from glasshouse_experiments.causes import cause_of
+from glasshouse_experiments.cells import paper_rows
+
+__all__ = ["Count", "counted", "counts_table", "page_with_counts", "run_cells"]
+
+TREE = Path(__file__).resolve().parents[2]
+PAGE = TREE / "docs" / "reproduction.md"
+_BEGIN, _END = "<!-- counts: written by python -m glasshouse_experiments.counting -->", "<!-- end of counts -->"
+_NAMES = {  # the paper's tables, by what they show
+    "MIAGNN": "Table 1",
+    "iid": "images",
+    "accuracy": "accuracy of targets",
+    "sampling-strategies": "samplers",
+    "vary-M": "more samples",
+    "est-threshold": "estimated thresholds",
+    "model-distr-shift": "mismatched adversary",
+    "thresholds": "thresholds, graphs",
+    "thresholds_iid": "thresholds, images",
+    "rmia_fixed_beta_graph": "RMIA at a fixed share, graphs",
+    "rule_iid": "RMIA at a fixed share, images",
+    "wall-clock-time": "wall-clock",
+}
+_RANKING = "auc", "tpr_at_fpr"
+_HEAD = ("", "cells in the paper", "run", "within 2 sd", "outside, with a cause", "outside, without")
+
+
+class Count(NamedTuple):
+    """How many cells of a table there are in the paper, were run, agree, and differ with and without a known cause."""
+
+    printed: int
+    run: int
+    within: int
+    explained: int
+    unexplained: int
+
+
+def run_cells(results: Path) -> list[dict[str, Any]]:
+    """Every row of our results that has a cell of the paper beside it, each cell once.
+
+    Our own attacks stand beside the best of the paper's in files of another form, which do not count.
+    """
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for path in sorted(results.glob("*.csv")):
+        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+            if row["table"] in _NAMES and row["verdict"] != "not printed":
+                # the machine of a time is not a part of the paper's cell
+                setting = "" if row["table"] == "wall-clock-time" else row["setting"]
+                key = (row["table"], row["dataset"].lower(), row["mode"], row["K"], setting, row["attack"])
+                found[*key, row["metric"]] = row
+    return list(found.values())
+
+
+def counted(printed: Iterable[Mapping[str, Any]], ours: Iterable[Mapping[str, Any]]) -> Count:
+    """The counts of some cells of the paper and of our rows beside them.
+
+    Example:
+        >>> row = {"table": "MIAGNN", "attack": "BASE", "verdict": "above"}
+        >>> counted([row, row], [row])
+        Count(printed=2, run=1, within=0, explained=0, unexplained=1)
+    """
+    rows = list(ours)
+    outside = [row for row in rows if row["verdict"] != "within 2 sd"]
+    known = sum(cause_of(row) is not None for row in outside)
+    return Count(len(list(printed)), len(rows), len(rows) - len(outside), known, len(outside) - known)
+
+
+def counts_table(results: Path) -> str:
+    """The table as Markdown: all cells, those of AUC and TPR alone, and then table by table."""
+    printed, ours = paper_rows(), run_cells(results)
+    unknown = {row["table"] for row in printed} - _NAMES.keys()
+    if unknown:
+        raise InputError(f"paper.csv: tables without a name in counting.py: {', '.join(sorted(unknown))}.")
+    sizes = Counter(row["table"] for row in printed)
+    groups: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+        "**all**": lambda _: True,
+        "**AUC, and TPR at a fixed FPR**": _is_ranking,
+        **{_NAMES[table]: partial(_is_of, table) for table in _NAMES if sizes[table]},
+    }
+    lines = [f"| {' | '.join(_HEAD)} |", "|" + " --- |" * len(_HEAD)]
+    for name, belongs in groups.items():
+        count = counted(filter(belongs, printed), filter(belongs, ours))
+        lines.append(f"| {name} | {' | '.join(str(number) for number in count)} |")
+    return "\n".join(lines)
+
+
+def page_with_counts(page: str, table: str) -> str:
+    """The page with this table between its two marks.
+
+    Example:
+        >>> page_with_counts(f"a {_BEGIN} old {_END} b", "new").split()[-2:]
+        ['-->', 'b']
+    """
+    before, begin, rest = page.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not begin or not end:
+        raise InputError(f"{PAGE}: the marks of the table are missing: {_BEGIN} and {_END}.")
+    return f"{before}{_BEGIN}\n\n{table}\n\n{_END}{after}"
+
+
+def _is_of(table: str, row: Mapping[str, Any]) -> bool:
+    return bool(row["table"] == table)
+
+
+def _is_ranking(row: Mapping[str, Any]) -> bool:
+    """Whether a cell measures how well an attack ranks."""
+    return str(row["metric"]).startswith(_RANKING)
+
+
+if __name__ == "__main__":
+    write_file(PAGE, page_with_counts(PAGE.read_text(encoding="utf-8"), counts_table(TREE / "results")))

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glasshouse.registry import Registry
+from glasshouse_experiments import reproduce
+from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.runner import Part, experiment
+from glasshouse_experiments.settings import SETTINGS, Preset, Setting
+
+FEW, MANY = ("8", "4"), ("128", "64")
+
+
+class Idle:
+    """A bench that trains nothing."""
+
+    def __init__(self, *, setting: Setting, **_: Any) -> None:
+        self.setting, self.note = setting, "made up"
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """An experiment with two parts, and the parts that were run, in order."""
+    ran: list[str] = []
+    monkeypatch.setattr("glasshouse_experiments.runner.EXPERIMENTS", Registry("an experiment"))
+    presets: Registry[Preset] = Registry("a preset")
+    presets.add("paper", Preset(targets=1, datasets=("cora",)))
+    presets.add("small", Preset(targets=1, datasets=("cora",), most_shadows=8))
+    monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", presets)
+
+    def cells(bench: Idle, counts: tuple[str, ...]) -> list[Cell]:
+        return [
+            Cell("MIAGNN", bench.setting.paper_name, "online", count, "", "BASE", "auc_pct", (82.0,))
+            for count in counts
+        ]
+
+    options: dict[str, Any] = {"settings": SETTINGS, "datasets": ("cora", "pubmed"), "bench": Idle}
+    with_many = Part(
+        name="many", holds=lambda row: row["K"] in MANY, wanted=lambda preset: preset.most_shadows >= int(MANY[0])
+    )
+
+    @experiment("parts", **options)
+    def few(bench: Idle) -> list[Cell]:
+        ran.append(f"few {bench.setting.data}")
+        return cells(bench, FEW)
+
+    @experiment("parts", part=with_many, **options)
+    def many(bench: Idle) -> list[Cell]:
+        ran.append(f"many {bench.setting.data}")
+        return cells(bench, MANY)
+
+    return ran
+
+
+def test_a_missing_part_is_run_and_a_finished_one_is_not(runs: list[str], tmp_path: Path) -> None:
+    reproduce("parts", out=tmp_path, preset="paper", datasets=["cora"])
+    assert runs == ["few cora", "many cora"]
+    folder = tmp_path / "parts"
+    stamp = (folder / "cora.csv").stat().st_mtime_ns
+    (folder / "cora-many.csv").unlink()
+    table = reproduce("parts", out=tmp_path, preset="paper", datasets=["cora"])
+    assert runs == ["few cora", "many cora", "many cora"]
+    assert (folder / "cora.csv").stat().st_mtime_ns == stamp
+    assert table["K"].tolist() == [*FEW, *MANY]
+    for part in ("cora", "cora-many"):  # each says how it was made
+        assert json.loads((folder / f"{part}.json").read_text())["seconds"] >= 0
+
+
+def test_a_file_from_before_the_parts_counts_for_both_and_once(runs: list[str], tmp_path: Path) -> None:
+    reproduce("parts", out=tmp_path, preset="paper", datasets=["cora"])
+    folder = tmp_path / "parts"
+    both = (folder / "cora.csv").read_text() + "".join((folder / "cora-many.csv").read_text().splitlines(True)[1:])
+    (folder / "cora.csv").write_text(both)
+    (folder / "cora-many.csv").unlink()
+    table = reproduce("parts", out=tmp_path, preset="paper", datasets=["cora"])
+    assert runs == ["few cora", "many cora"]
+    assert table["K"].tolist() == [*FEW, *MANY]
+    assert (tmp_path / "parts.csv").read_text() == both
+
+
+def test_a_preset_with_few_shadow_models_leaves_the_other_part_out(runs: list[str], tmp_path: Path) -> None:
+    table = reproduce("parts", out=tmp_path, preset="small", datasets=["cora", "pubmed"])
+    assert runs == ["few cora", "few pubmed"]
+    assert set(table["K"]) == set(FEW)
+
+
+def test_the_page_keeps_the_parts_of_a_data_set_together(runs: list[str], tmp_path: Path) -> None:
+    reproduce("parts", out=tmp_path, preset="paper", datasets=["pubmed", "cora"])
+    rows = (tmp_path / "parts.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[1] for row in rows] == ["Cora"] * 4 + ["Pubmed"] * 4
+    assert runs == ["few pubmed", "many pubmed", "few cora", "many cora"]
+    assert np.unique(rows).size == len(rows)
