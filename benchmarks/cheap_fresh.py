@@ -62,7 +62,8 @@ def page(found: Sequence[Try]) -> list[str]:
     held = np.array([one.held for one in found])
     area, rate = (int(count) for count in held.sum(axis=0))
     names = sorted({one.table for one in found})
-    widths = [np.median([one[place][1] - one[place][0] for one in found]) for place in (4, 6)]
+    each = [one.auc_interval for one in found], [one.tpr_interval for one in found]
+    widths = [np.median(np.diff(intervals)) for intervals in each]
     lines = [
         "# The estimate of a quick look, on fresh tables",
         "",
