@@ -57,8 +57,9 @@ def timings(table: Table) -> Iterator[Timing]:
     loops = {tuple(row[name] for name in names): row["mean"] for row in rows if row["metric"] == LOOP}
     for row in rows:
         if row["metric"] == OURS:
-            key = tuple(row[name] for name in names)
-            yield Timing(*key, row["mean"], loops.get(key, math.nan), row["paper_mean"])
+            dataset, attack, mode, count, machine = key = tuple(row[name] for name in names)
+            seconds = (row["mean"], loops.get(key, math.nan), row["paper_mean"])
+            yield Timing(dataset, attack, mode, count, machine, *seconds)
 
 
 def clock_page(table: Table, title: str, notes: Sequence[str] = ()) -> str:
