@@ -20,7 +20,7 @@ def test_harmed_files_are_refused_by_a_line_or_give_a_possible_input(name: str) 
     counts, seconds, failures = fuzz.fuzz(name, trials=TRIALS)
     assert failures == []
     assert sum(counts.values()) == TRIALS
-    assert counts["refused"] > TRIALS // 4  # the harm is harm
+    assert counts["refused"] > TRIALS // 10  # the harm is harm
     assert seconds < fuzz.MOST_SECONDS
 
 
