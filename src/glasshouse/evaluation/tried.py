@@ -54,7 +54,9 @@ def tried_targets(scored: Scored, fprs: Sequence[float]) -> list[TriedTarget]:
         >>> first.auc, first.rates, first.cuts
         (1.0, (1.0,), (9.0,))
     """
-    return side_by_side(lambda pair: _tried(pair[0], pair[1], fprs), scored, records=len(scored[0][0]) if len(scored) else 0)
+    return side_by_side(
+        lambda pair: _tried(pair[0], pair[1], fprs), scored, records=len(scored[0][0]) if len(scored) else 0
+    )
 
 
 def _tried(scores: FloatArray, members: BoolArray, fprs: Sequence[float]) -> TriedTarget:
