@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
+from glasshouse.cli.printing import say
 from glasshouse.errors import InputError
 from glasshouse.report.redaction import read_or_make_key
 
@@ -36,8 +37,8 @@ def lookup(
         raise InputError("lookup: give ids, or --ids with a file of them.")
     for name in wanted or known:
         if name in behind:
-            typer.echo(f"{name}  {behind[name]}")
+            say(f"{name}  {behind[name]}")
         elif ids is None or name in known:
-            typer.echo(f"{redactor.hash(name)}  {name}")
+            say(f"{redactor.hash(name)}  {name}")
         else:
-            typer.echo(f"{name}  is not an id of {ids}, nor the hash of one with this key")
+            say(f"{name}  is not an id of {ids}, nor the hash of one with this key")

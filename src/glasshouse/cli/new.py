@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.cli.app import app
+from glasshouse.cli.printing import say
 from glasshouse.cli.starters import STARTERS, write_starter
 
 __all__ = ["new"]
@@ -29,6 +30,6 @@ def new(
     """Write a commented script or audit file that runs as it stands, to put your own model and data into."""
     starter = STARTERS.find(kind)
     for path in write_starter(starter, folder):
-        typer.echo(f"Written: {path}")
+        say(f"Written: {path}")
     there = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     typer.echo(f"It audits {starter.about}. Run it as it is, then change what is marked yours:\n  {there}{starter.run}")
