@@ -99,6 +99,7 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of these files to work in; named graphs are tiny, and a cluster is this process."""
     folder = shutil.copytree(files, tmp_path / "desk")
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(folder))  # where the manual says that graphs by name are
 
     def load(name: str) -> Data:
         assert name in ("synthetic", "cora"), f"give {name} a small stand-in"

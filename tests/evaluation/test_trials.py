@@ -22,7 +22,7 @@ def test_an_attack_with_equal_parameters_is_tuned_and_tried_once(monkeypatch: py
     options: dict[str, Any] = {"fprs": [0.05], "members": members}
     alone = [run_attack(attack, evidence, **options) for attack in (create("base"), best)]
     learned: list[str] = []
-    whole = Attack.simulated_scores
+    whole = BASE.simulated_scores
 
     def counted(self: Any, view: Any) -> Iterator[tuple[FloatArray, BoolArray]]:
         learned.append(self.name)

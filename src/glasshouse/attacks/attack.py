@@ -74,8 +74,9 @@ class Attack(abc.ABC, Generic[V]):
     ``kind`` (what it looks at), ``needs_logits`` (all classes, not the loss alone), ``needs_public`` (records known to
     be outside), ``needs_trace`` (losses from the target's training), ``least_models`` (shadow models that it needs, 0
     if it looks at the target alone), ``posterior`` (its score is a probability of membership), ``candidate``
-    (``"best"`` tries it), ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
-    change, so that stored scores of an earlier version are not used).
+    (``"best"`` tries it), ``likelihood_ratio`` (its score compares two likelihoods), ``needs_classes`` (why it cannot
+    attack a regression) and ``version`` (raised when its scores change, so that stored scores of an earlier version are
+    not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -93,6 +94,7 @@ class Attack(abc.ABC, Generic[V]):
     least_models: ClassVar[int] = 1
     posterior: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
+    likelihood_ratio: ClassVar[bool] = False
     needs_classes: ClassVar[str] = ""  # why a regression, which has no classes, cannot be attacked; empty if it can
 
     @property

@@ -79,6 +79,7 @@ class BaVarIA(Attack):
     """
 
     candidate: ClassVar[bool] = True
+    likelihood_ratio: ClassVar[bool] = True
 
     mode: Mode = "online"
     priors_: tuple[VariancePrior | None, VariancePrior] | None = dataclasses.field(default=None, repr=False)

@@ -60,6 +60,7 @@ class LiRA(Attack):
     """
 
     candidate: ClassVar[bool] = True
+    likelihood_ratio: ClassVar[bool] = True
 
     mode: Mode = "online"
     variance: Literal["auto", "record", "global"] = "auto"

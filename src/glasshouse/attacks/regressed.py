@@ -56,6 +56,7 @@ class Regressed(Attack):
 
     posterior: ClassVar[bool] = True
     candidate: ClassVar[bool] = True
+    likelihood_ratio: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5

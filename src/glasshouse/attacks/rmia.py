@@ -51,6 +51,7 @@ class RMIA(Attack):
     """
 
     candidate: ClassVar[bool] = True
+    likelihood_ratio: ClassVar[bool] = True
 
     mode: Mode = "online"
     gamma: float = 1.0

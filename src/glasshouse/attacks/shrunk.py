@@ -105,6 +105,7 @@ class ShrunkLiRA(Attack):
 
     version: ClassVar[int] = 2
     candidate: ClassVar[bool] = True
+    likelihood_ratio: ClassVar[bool] = True
     needs_classes: ClassVar[str] = (
         "it moves all records by one common shift, and residuals move towards 0 from both sides"
     )

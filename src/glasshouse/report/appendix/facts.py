@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from glasshouse.attacks.registry import attack_names, find_attack
 from glasshouse.report.next_questions import groups_sentence, power_sentences
 from glasshouse.report.summarise import Summary
 from glasshouse.report.words import percent, whole
@@ -26,8 +27,6 @@ __all__ = [
     "training",
     "who_was_trained_on",
 ]
-
-_RATIO_ATTACKS = ("lira", "shrunk-lira", "bavaria", "rmia")  # by name, or by a name that begins with it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +74,8 @@ def attacks_tried(summary: Summary) -> Iterator[Statement]:
 def likelihood_ratio(summary: Summary) -> Iterator[Statement]:
     """Which of the attacks compare likelihoods, and which learn from shadow models."""
     tried = [attack.name for attack in summary.attacks]
-    ratio = [name for name in tried if name.startswith(_RATIO_ATTACKS)]
+    known = tuple(name for name in attack_names(graph=False) if find_attack(name).likelihood_ratio)
+    ratio = [name for name in tried if name.startswith(known)]  # a name may go on with its parameters
     found = (
         f"Likelihood-ratio attacks among them: {', '.join(ratio)}." if ratio else "No likelihood-ratio attack was run."
     )
