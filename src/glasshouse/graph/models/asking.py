@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -282,5 +283,10 @@ def _remember(model: Model, manners: Manners) -> None:
     number = id(model)
     place: Callable[[], Any] = lambda: model  # noqa: E731 (an object that cannot be referred to weakly is kept)
     with contextlib.suppress(TypeError):
-        place = weakref.ref(model, lambda _: _KNOWN.pop(number, None))
+        place = weakref.ref(model, functools.partial(_forget, _KNOWN, number))
     _KNOWN[number] = (place, manners)
+
+
+def _forget(known: dict[int, Any], number: int, _: object) -> None:
+    """Called when a model goes; it is handed the table, since names of a module may go before the models do."""
+    known.pop(number, None)
