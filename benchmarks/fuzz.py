@@ -48,7 +48,7 @@ _ABOUT = (
 _FOUND = (
     "What the first runs found, and what was mended since: harmed trees of a stored estimator crashed the process; one "
     "estimator without an attribute failed only when it was asked; archives whose list of members was cut gave the "
-    "members that were left. The counts below are of runs (seeds 3 to 5 and 9, not all of them complete) after that, "
+    "members that were left. The counts below are of runs (seeds 3 to 5, 9, 12 and 13, not all complete) after that, "
     "the kinds concerned run again."
 )
 

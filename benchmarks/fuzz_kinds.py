@@ -244,7 +244,7 @@ def _read_run(path: Path) -> str:
         page = render_html(summary)
         judge(summary, read_policy(path.parent.parent / "risk.yaml"), written=written)
     # text that somebody wrote may say anything; drawings and cells of numbers may not
-    drawn = re.sub(r'>[^<]*<| title="[^"]*"| data-class="[^"]*"', "><", page)
+    drawn = re.sub(r'>[^<]*<|option value="[^"]*"| title="[^"]*"| data-class="[^"]*"', "><", page)
     must(not _NO_NUMBER.search(drawn), "NaN in a drawing")
     scores = [values for name, values in found.records().items() if name.endswith("_score")]
     must(all(not np.isnan(one).any() for one in scores), "scores")
