@@ -27,6 +27,8 @@ __all__ = ["checked", "finish", "interruptible", "key_file"]
 
 Found = TypeVar("Found")
 
+_LONG = 1.0  # seconds of loading that are worth a word
+
 
 @contextmanager
 def interruptible(out: Path | None) -> Iterator[None]:
@@ -60,6 +62,7 @@ def finish(
     overwrite: bool,
     as_json: bool,
     seconds: float,
+    loading: float = 0.0,
     policy: Policy | None = None,
     key: Path | None = None,
     author: str | None = None,
@@ -72,6 +75,7 @@ def finish(
         overwrite: replace an earlier run there.
         as_json: print JSON for machines.
         seconds: of the whole command.
+        loading: of these, what passed before anything was computed: libraries, mostly.
         policy: that rates the run.
         key: file of the key by which ids are hashed, which is made if it is not there; None to keep ids.
         author: who answers for the audit; None to keep what the audit file says.
@@ -101,7 +105,8 @@ def finish(
         if key is not None:
             place = visible(key.resolve())
             console.print(f"Key to the hashed ids: {place}", highlight=False, soft_wrap=True, markup=False)
-        console.print(f"[dim]{seconds:.1f} s in all[/dim]", highlight=False)
+        apart = f", {seconds - loading:.1f} s of it computing" if loading >= _LONG else ""
+        console.print(f"[dim]{seconds:.1f} s in all{apart}[/dim]", highlight=False)
     if fault is not None:
         raise fault
 
