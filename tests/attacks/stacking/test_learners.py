@@ -38,3 +38,18 @@ def test_several_fits_are_averaged_and_none_is_surer_than_the_data_allow() -> No
     assert (one != both).any()
     sure = Boosted(rounds=200, rate=5.0, smallest_leaf=1, penalty=0.0).fit(rows, members, seed=0).log_odds(rows)
     assert np.abs(sure).max() <= 16
+
+
+def test_a_guide_is_one_more_feature_and_helps_few_trees_with_a_weighted_sum() -> None:
+    random = np.random.default_rng(1)
+    rows = random.normal(size=(3000, 6))
+    members = random.random(3000) < 1 / (1 + np.exp(-rows.sum(axis=1)))
+    learn, fresh = rows[:2000], rows[2000:]
+    plain, guided = Boosted(rounds=10), Boosted(rounds=10, guide=Linear())
+    found = guided.fit(learn, members[:2000], seed=0).log_odds(fresh)
+    line = Linear().fit(learn, members[:2000], seed=0)
+    wider = [np.column_stack([some, line.log_odds(some)]) for some in (learn, fresh)]
+    np.testing.assert_array_equal(found, plain.fit(wider[0], members[:2000], seed=0).log_odds(wider[1]))
+    alone = plain.fit(learn, members[:2000], seed=0).log_odds(fresh)
+    missed = [np.logaddexp(0, np.where(members[2000:], -odds, odds)).mean() for odds in (found, alone)]
+    assert missed[0] < missed[1] - 0.02

@@ -15,7 +15,7 @@ from sklearn.utils import gen_batches
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.thread_counts import thread_counts
-from glasshouse.randomness import seed_for
+from glasshouse.randomness import seed_for, some_of
 
 __all__ = ["Boosted", "Learner", "Linear", "Predictor"]
 
@@ -61,6 +61,8 @@ class Boosted:
         share: share of the features that is tried for each split.
         bins: how many values of a feature are told apart, at most 255.
         fits: how many fits are averaged.
+        guide: a regression that is fitted first; its log-odds are one more feature. Trees split along single features,
+            so that they need many of them for a weighted sum. None for no guide.
         examples: how many rows it learns from, at most; drawn at random.
 
     Example:
@@ -80,11 +82,18 @@ class Boosted:
     share: float = 0.5
     bins: int = 63
     fits: int = 1
+    guide: Linear | None = None
     examples: int = 200_000
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]."""
-        return _Trees([self._fit(rows, members, seed_for(seed, "boosted", number)) for number in range(self.fits)])
+        guide = None
+        if self.guide is not None:
+            some = some_of(len(rows), self.guide.examples, seed, "guide")
+            guide = self.guide.fit(rows[some], members[some], seed=seed)
+            rows = _guided(rows, guide)
+        fits = [self._fit(rows, members, seed_for(seed, "boosted", number)) for number in range(self.fits)]
+        return _Trees(fits, guide)
 
     def _fit(self, rows: FloatArray, members: BoolArray, seed: int) -> Any:
         made = HistGradientBoostingClassifier(
@@ -103,15 +112,22 @@ class Boosted:
             return made.fit(rows, members)
 
 
+def _guided(rows: FloatArray, guide: Predictor) -> FloatArray:
+    """Rows [R, F + 1]: the features, and what the guide says of them."""
+    return np.column_stack([rows, guide.log_odds(rows)])
+
+
 @dataclass(frozen=True)
 class _Trees:
     fitted: Sequence[Any]
+    guide: Predictor | None = None
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
         found = np.empty(len(rows))
         with thread_counts().limit(limits=1, user_api="openmp"):
             for block in gen_batches(len(rows), _BLOCK):  # scikit-learn makes a copy in double precision
-                odds = [one.decision_function(rows[block]) for one in self.fitted]
+                some = rows[block] if self.guide is None else _guided(rows[block], self.guide)
+                odds = [one.decision_function(some) for one in self.fitted]
                 found[block] = np.mean(np.clip(odds, -_SUREST, _SUREST), axis=0)
         return found
 

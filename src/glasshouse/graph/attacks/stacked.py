@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
-from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.attacks.stacking.likeness import unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.errors import InputError
@@ -64,10 +64,13 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     samples: tuple[int, ...] = (8, 2, 8)
     sampled_models: int = 32
+    boosted: Boosted = field(
+        default_factory=lambda: Boosted(rounds=120, rate=0.06, share=0.15, guide=Linear(examples=20_000))
+    )
     early: Boosted = field(default_factory=lambda: Boosted(rounds=30, rate=0.2, leaves=15, examples=50_000))
     without: Sequence[str] = ()
     engine: str = "auto"
