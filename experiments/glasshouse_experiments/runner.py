@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,7 @@ def reproduce(
     pools: Path | str = "runs/pools",
     seed: int = 0,
     progress: bool | None = None,
+    workers: int = 1,
 ) -> Table:
     """Run one experiment, data set by data set, and write its CSV, Markdown and provenance under ``out``.
 
@@ -133,6 +135,7 @@ def reproduce(
         pools: folder for shadow models, targets and scores, shared by all experiments.
         seed: of every random choice.
         progress: whether to show bars.
+        workers: processes that attack targets of a graph side by side.
     """
     parts, chosen = EXPERIMENTS.find(name), PRESETS.find(preset)
     place = Path(out) / preset if preset != "paper" else Path(out)
@@ -142,9 +145,11 @@ def reproduce(
             started = time.perf_counter()
             setting = part.settings.find(dataset)
             bench = part.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
+            if isinstance(bench, Bench):
+                bench = dataclasses.replace(bench, workers=workers)
             table = part.compare(part.run(bench))
             drawn = None if part.picture is None else part.picture(table)
-            made = provenance(bench.note, preset, chosen, seed, time.perf_counter() - started)
+            made = provenance(bench.note, preset, chosen, seed, time.perf_counter() - started) | {"workers": workers}
             Kept(place / name, dataset, part.part.name).write(table, made=made, picture=drawn)
     # the page shows all finished data sets, also those of earlier calls
     done = _holders(place / name, [(part, dataset) for part in parts for dataset in part.datasets])

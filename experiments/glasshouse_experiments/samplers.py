@@ -6,9 +6,9 @@ from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.lineup import gbase
 from glasshouse_experiments.measures import collected, ranking
-from glasshouse_experiments.runner import experiment
+from glasshouse_experiments.runner import Part, experiment
 
-__all__ = ["samplers"]
+__all__ = ["gibbs", "metropolis", "samplers"]
 
 NAMES: dict[str, str] = {
     "Model-independent": "independent",
@@ -19,8 +19,33 @@ NAMES: dict[str, str] = {
 }
 
 
+def _part(sampler: str) -> Part:
+    """A chain is a part of its own: it takes many times as long as the samplers without one."""
+    name = next(title for title, known in NAMES.items() if known == sampler)
+    return Part(name=sampler, holds=lambda row: row["attack"] == name)
+
+
+CHAINS = ("metropolis", "gibbs")
+
+
 @experiment("samplers")
 def samplers(bench: Bench) -> list[Cell]:
-    """All five samplers, online and offline."""
-    rounds = bench.judged(gbase(8, NAMES))
+    """The samplers without a chain, online and offline."""
+    return _compared(bench, {name: sampler for name, sampler in NAMES.items() if sampler not in CHAINS})
+
+
+@experiment("samplers", part=_part("metropolis"))
+def metropolis(bench: Bench) -> list[Cell]:
+    """Metropolis-Hastings, online."""
+    return _compared(bench, {name: sampler for name, sampler in NAMES.items() if sampler == "metropolis"})
+
+
+@experiment("samplers", part=_part("gibbs"))
+def gibbs(bench: Bench) -> list[Cell]:
+    """Gibbs, online and offline."""
+    return _compared(bench, {name: sampler for name, sampler in NAMES.items() if sampler == "gibbs"})
+
+
+def _compared(bench: Bench, names: dict[str, str]) -> list[Cell]:
+    rounds = bench.judged(gbase(8, names))
     return collected(rounds, ranking, table="sampling-strategies", dataset=bench.setting.paper_name)

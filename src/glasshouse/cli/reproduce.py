@@ -31,6 +31,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
     pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that attack targets of a graph side by side.")] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Run an experiment of the paper, and print our figures beside those of the paper."""
@@ -38,6 +39,7 @@ def reproduce(
     import glasshouse_experiments as experiments
 
     options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
+    options["workers"] = workers
     options["progress"] = False if quiet else None
     console = Console(width=None if sys.stdout.isatty() else 160)
     with sharing():  # tables of public data
