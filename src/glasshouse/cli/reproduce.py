@@ -30,6 +30,7 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="A data set; repeat for more.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
     pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
+    part: Annotated[str | None, typer.Option(help="Only this part of an experiment, such as gibbs.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes that attack targets of a graph side by side.")] = 1,
     quiet: Quiet = False,
@@ -44,7 +45,12 @@ def reproduce(
     console = Console(width=None if sys.stdout.isatty() else 160)
     with sharing():  # tables of public data
         every = name == "all"
-        found = experiments.reproduce_all(**options) if every else [(name, experiments.reproduce(name, **options))]
+        if every and part is not None:
+            raise InputError("--part: all runs every part; name one experiment.")
+        if every:
+            found = experiments.reproduce_all(**options)
+        else:
+            found = iter([(name, experiments.reproduce(name, part=part, **options))])
         for title, table in found:
             experiments.show(table, title=f"{title}, preset {preset}", console=console)
 
