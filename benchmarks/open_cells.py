@@ -113,8 +113,9 @@ def main() -> None:
     lines = [
         "# Cells that do not meet the paper's, with other seeds",
         "",
-        f"{options.targets} targets for each of {options.seeds} seeds; a seed draws shadow models, targets and simulated",
-        "targets again. Chains: the first seed, with so many steps before the first sample and a tenth between samples.",
+        f"{options.targets} targets for each of {options.seeds} seeds; a seed draws shadow models, targets and",
+        "simulated targets again. Chains: the first seed, with so many steps before the first sample and a tenth of them",
+        "between samples.",
         "",
         f"| {' | '.join(HEAD)} |",
         "|" + " --- |" * len(HEAD),
