@@ -114,7 +114,7 @@ def main() -> None:
         "# Cells that do not meet the paper's, with other seeds",
         "",
         f"{options.targets} targets for each of {options.seeds} seeds; a seed draws shadow models, targets and",
-        "simulated targets again. Chains: the first seed, with so many steps before the first sample and a tenth of them",
+        "simulated targets again. Chains: the first seed; so many steps before the first sample, and a tenth of them",
         "between samples.",
         "",
         f"| {' | '.join(HEAD)} |",

@@ -2,7 +2,7 @@
 # The paper's cells that need a GPU or many cores, in calls of ten minutes on a machine that is lent for minutes.
 #
 #   python -m glasshouse_experiments.source_commit     # before the tree is copied there: a copy has no .git
-#   experiments/on_device.sh FOLDER [LANE ...]         # there; lanes: clock many chains quick open (all by default)
+#   experiments/on_device.sh FOLDER [LANE ...]         # there; lanes as at the end of this file
 #
 # FOLDER gets results.tgz, written again after every step, with a log of each step in it. PYTHONPATH needs src, experiments and
 # what Glasshouse imports; GLASSHOUSE_DATA the data. A step that runs out of its time is stopped, and the next begins; none
@@ -71,10 +71,24 @@ chains() { # each data set's first part trains the models that its chains use
     wait
     step 500 "$rest" chains samplers --preset "$preset" --dataset github --part metropolis --workers $each
 }
+measure() { # SECONDS CORES BENCHMARK [OPTION ...]
+    local seconds=$1 where=$2 name=$3 began=$SECONDS left=$((limit - SECONDS))
+    shift 3
+    timeout $((seconds < left ? seconds : left)) taskset -c "$where" "${PYTHON:-python3}" "$tree/benchmarks/$name.py" "$@" 2>&1 |
+        tee "$scratch/logs/$name-$1-$2.log" | tail -n 4
+    echo "$name $*: $((SECONDS - began)) s, at $SECONDS s"
+}
+open() { # cells that do not meet the paper's
+    measure 400 "$(range 2 3)" open_cells --cells threshold --out "$out/open_threshold.md" &
+    measure 400 "$(range 4 5)" open_cells --cells mismatch --seeds 6 --out "$out/open_mismatch.md" &
+    measure 400 "$(range 6 7)" open_cells --cells chains --out "$out/open_chains.md" &
+    wait
+}
+flickr() { measure 400 "$(range 8 $((cores - 1)))" flickr_size --out "$out/flickr_size.md"; }
 
 lanes=" ${*:-clock two_cores many chains quick} "
 case $lanes in *" clock "*) clock ;; esac
-for lane in two_cores many chains quick; do
+for lane in two_cores many chains quick open flickr; do
     case $lanes in *" $lane "*) "$lane" & ;; esac
 done
 wait
