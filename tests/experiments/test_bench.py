@@ -9,8 +9,8 @@ import pytest
 
 from glasshouse.compute import ThisProcess
 from glasshouse.graph import citation_graph
-from glasshouse_experiments import bench as benches
 from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.kept_scores import keep_scores
 from glasshouse_experiments.lineup import gbase, singles
 from glasshouse_experiments.measures import collected, ranking
 from glasshouse_experiments.settings import SETTINGS, Preset
@@ -37,13 +37,12 @@ def test_targets_attacked_by_workers_have_the_scores_of_one_process(
     several = dataclasses.replace(alone, folder=tmp_path / "several", workers=2)
     attacks = singles(8) | gbase(8, {"G-BASE": "truth"})
     written: list[Path] = []
-    keep = benches.keep_scores
 
     def counted(path: Path, *rest: Any, **named: Any) -> None:
         written.append(path)
-        keep(path, *rest, **named)
+        keep_scores(path, *rest, **named)
 
-    monkeypatch.setattr(benches, "keep_scores", counted)
+    monkeypatch.setattr("glasshouse_experiments.bench.keep_scores", counted)
     one, two = (collected(bench.judged(attacks), ranking, table="", dataset="") for bench in (alone, several))
     assert one == two
     assert len(written) == len(set(written)) == 2 * 2 * len(attacks)  # the caller only reads what workers keep
