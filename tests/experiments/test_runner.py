@@ -27,7 +27,7 @@ from glasshouse_experiments.source_commit import source_commit
 
 NODES = 400
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
-ORDER = ["synthetic", "synthetic-cpu", "synthetic-metropolis", "synthetic-gibbs"]  # of the parts
+ORDER = ["synthetic", "synthetic-cpu", "synthetic-truth", "synthetic-metropolis", "synthetic-gibbs"]  # of the parts
 GRAPH = ["accuracy", "table-1", "thresholds", "estimated-threshold", "rmia-beta", "mismatch", "samplers", "vary-m"]
 
 
