@@ -15,14 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
-from made_graphs import hub_graph, wide_graph
+from made_graphs import flickr_graph, hub_graph, wide_graph
 from torch import Tensor
 from torch_geometric.data import Data
 from users_module import Mine
 
-from glasshouse.datasets import data_root
 from glasshouse.graph.data.datasets import load_graph
 from glasshouse.graph.models.gnn import GNN, build_gnn
 from glasshouse.graph.rule.toggle import toggle_losses
@@ -56,21 +54,8 @@ CASES = {
 
 def load(name: str) -> Data:
     """A graph by name; Flickr's features are made up, because the file that holds them was not available."""
-    made = {"flickr": _flickr, "hubs": hub_graph, "wide": wide_graph}
+    made = {"flickr": flickr_graph, "hubs": hub_graph, "wide": wide_graph}
     return made[name]() if name in made else load_graph(name)
-
-
-def _flickr() -> Data:
-    """The real Flickr graph with features and labels of its shape: 500 columns, about half of the entries zero."""
-    stored = np.load(data_root() / "flickr" / "raw" / "adj_full.npz")
-    start, receiver = torch.from_numpy(stored["indptr"]).long(), torch.from_numpy(stored["indices"]).long()
-    generator = torch.Generator().manual_seed(0)
-    size = len(start) - 1
-    return Data(
-        x=torch.randn(size, 500, generator=generator).clamp_(min=0),
-        edge_index=torch.stack([torch.repeat_interleave(start.diff()), receiver]),
-        y=torch.randint(0, 7, (size,), generator=generator),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

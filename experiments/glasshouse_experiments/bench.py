@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
+from glasshouse.compute import LocalProcesses
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GNNTrainer, Scene, load_graph
 from glasshouse.graph.attacks.gbase import with_truth
@@ -34,6 +35,17 @@ _TOGETHER, _TOGETHER_ON_GPU = 8, 32  # models trained at once; eight of them lea
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class _Job:
+    """What `Bench.judged` was asked for."""
+
+    attacks: Mapping[Name, Attack[Any]]
+    shadows: int
+    purpose: Purpose
+    audited: float
+    fprs: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Bench:
     """A setting under a preset; models and scores are kept under ``folder`` and shared by all experiments.
 
@@ -43,6 +55,7 @@ class Bench:
         folder: for pools and scores; results found there are not computed again.
         seed: of every random choice.
         progress: whether to show bars.
+        workers: processes that attack targets side by side; the models are trained before, in this one.
 
     Example:
         >>> from glasshouse_experiments.settings import PRESETS, SETTINGS
@@ -55,6 +68,7 @@ class Bench:
     folder: Path
     seed: int = 0
     progress: bool | None = None
+    workers: int = 1
 
     @property
     def trainer(self) -> GNNTrainer:
@@ -89,25 +103,37 @@ class Bench:
             audited: share of the nodes that is audited, as many members as others.
             fprs: rates to estimate thresholds for, from the pool's own simulated targets.
         """
+        job = _Job(attacks=attacks, shadows=shadows, purpose=purpose, audited=audited, fprs=fprs)
+        if self.workers > 1:
+            self._checksums(purpose)  # trains the models here, so that workers only read them
+            self._checksums(shadows)
+            alone = dataclasses.replace(self, workers=1, progress=False)
+            processes = LocalProcesses(workers=self.workers)
+            for _ in processes.run(_keep_judged, (alone, job), range(self.preset.targets)):
+                pass
         # from all nodes of the one pool, so it is not learned again for the next target
         learned: dict[Name, Attack[Any]] = {}
         for number in self._counted(purpose):
-            truth = self._members(purpose)[number]
-            nodes = _balanced(truth, audited, seed_for(self.seed, "audited", purpose, number))
-            case = f"{purpose} {number}, {shadows} shadows, {audited}, {fprs or ''}"
-            places = {name: self._place(attack, case) for name, attack in attacks.items()}
-            models = self._checksum(purpose, number, shadows)
-            origins = {name: Origin.of(attack, models) for name, attack in attacks.items()}
-            scene: Scene | None = None
-            for name, attack in attacks.items():
-                if kept_scores(places[name], truth[nodes], origin=origins[name]) is None:
-                    scene = scene or self._scene(purpose, number, shadows=shadows, nodes=nodes)
-                    outcome = run_attack(with_truth(learned.get(name, attack), truth), scene, fprs=fprs)
-                    if outcome.attack.kind == "graph" and not outcome.attack.knows_truth:
-                        learned[name] = outcome.attack
-                    keep_scores(places[name], outcome, origin=origins[name])
-            found = {name: kept_scores(place, truth[nodes], origin=origins[name]) for name, place in places.items()}
-            yield {name: judged for name, judged in found.items() if judged is not None}
+            yield self._judged(job, number, learned)
+
+    def _judged(self, job: _Job, number: int, learned: dict[Name, Attack[Any]]) -> dict[Name, Judged]:
+        """Every attack against one target; scores that are kept already are read."""
+        truth = self._members(job.purpose)[number]
+        nodes = _balanced(truth, job.audited, seed_for(self.seed, "audited", job.purpose, number))
+        case = f"{job.purpose} {number}, {job.shadows} shadows, {job.audited}, {job.fprs or ''}"
+        places = {name: self._place(attack, case) for name, attack in job.attacks.items()}
+        models = self._checksum(job.purpose, number, job.shadows)
+        origins = {name: Origin.of(attack, models) for name, attack in job.attacks.items()}
+        scene: Scene | None = None
+        for name, attack in job.attacks.items():
+            if kept_scores(places[name], truth[nodes], origin=origins[name]) is None:
+                scene = scene or self._scene(job.purpose, number, shadows=job.shadows, nodes=nodes)
+                outcome = run_attack(with_truth(learned.get(name, attack), truth), scene, fprs=job.fprs)
+                if outcome.attack.kind == "graph" and not outcome.attack.knows_truth:
+                    learned[name] = outcome.attack
+                keep_scores(places[name], outcome, origin=origins[name])
+        found = {name: kept_scores(place, truth[nodes], origin=origins[name]) for name, place in places.items()}
+        return {name: judged for name, judged in found.items() if judged is not None}
 
     def scenes(self, *, shadows: int = 8) -> Iterator[Scene]:
         """One scene per target, for experiments that need the models."""
@@ -200,6 +226,11 @@ class Bench:
         owner = self.setting.target
         told = f"{attack!r} {case} seed {self.seed} {'' if owner is None else described(owner)}"
         return self._folder(self.trainer) / "scores" / f"{attack.name}-{_hashed(told)}.npz"
+
+
+def _keep_judged(bench: Bench, job: _Job, number: int) -> None:
+    """What a worker does: its results are the files of scores."""
+    bench._judged(job, number, {})
 
 
 def _together() -> int:

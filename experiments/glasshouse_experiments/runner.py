@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from glasshouse import InputError
+from glasshouse.errors import MissingExtraError
 from glasshouse.registry import Registry, did_you_mean
 from glasshouse.store import write_file
 from glasshouse.table import Table
@@ -116,6 +118,8 @@ def reproduce(
     pools: Path | str = "runs/pools",
     seed: int = 0,
     progress: bool | None = None,
+    workers: int = 1,
+    part: str | None = None,
 ) -> Table:
     """Run one experiment, data set by data set, and write its CSV, Markdown and provenance under ``out``.
 
@@ -133,21 +137,25 @@ def reproduce(
         pools: folder for shadow models, targets and scores, shared by all experiments.
         seed: of every random choice.
         progress: whether to show bars.
+        workers: processes that attack targets of a graph side by side.
+        part: name of the only part to run; ``"first"`` is the one whose files have no name of a part.
     """
     parts, chosen = EXPERIMENTS.find(name), PRESETS.find(preset)
     place = Path(out) / preset if preset != "paper" else Path(out)
-    jobs = _jobs(name, parts, chosen, datasets)
-    for part, dataset in jobs:
-        if _holder(place / name, part, dataset) is None:
+    jobs = _jobs(name, _of_name(name, parts, part), chosen, datasets)
+    for one, dataset in jobs:
+        if _holder(place / name, one, dataset) is None:
             started = time.perf_counter()
-            setting = part.settings.find(dataset)
-            bench = part.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
-            table = part.compare(part.run(bench))
-            drawn = None if part.picture is None else part.picture(table)
-            made = provenance(bench.note, preset, chosen, seed, time.perf_counter() - started)
-            Kept(place / name, dataset, part.part.name).write(table, made=made, picture=drawn)
+            setting = one.settings.find(dataset)
+            bench = one.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
+            if isinstance(bench, Bench):
+                bench = dataclasses.replace(bench, workers=workers)
+            table = one.compare(one.run(bench))
+            drawn = None if one.picture is None else one.picture(table)
+            made = provenance(bench.note, preset, chosen, seed, time.perf_counter() - started) | {"workers": workers}
+            Kept(place / name, dataset, one.part.name).write(table, made=made, picture=drawn)
     # the page shows all finished data sets, also those of earlier calls
-    done = _holders(place / name, [(part, dataset) for part in parts for dataset in part.datasets])
+    done = _holders(place / name, [(one, dataset) for one in parts for dataset in one.datasets])
     told = [(setting.find(kept.dataset).paper_name, kept.note) for kept, setting in done.items()]
     notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
     whole = stacked_tables(list(done))
@@ -161,12 +169,31 @@ def reproduce(
 def reproduce_all(
     *, preset: str = "quick", datasets: Sequence[str] | None = None, **options: Any
 ) -> Iterator[tuple[str, Table]]:
-    """Every experiment in the paper's order, by `reproduce`; those that fit none of the data sets are left out."""
+    """Every experiment in the paper's order, by `reproduce`; those that fit none of the data sets are left out.
+
+    One that needs a library that is not installed does not stop the others; it is named at the end.
+    """
+    missing: list[str] = []
     for name in EXPERIMENTS.names():
         known = {dataset for part in EXPERIMENTS.find(name) for dataset in part.datasets}
         asked = None if datasets is None else [dataset for dataset in datasets if dataset in known]
         if asked or (asked is None and known & set(PRESETS.find(preset).datasets)):
-            yield name, reproduce(name, preset=preset, datasets=asked, **options)
+            try:
+                table = reproduce(name, preset=preset, datasets=asked, **options)
+            except MissingExtraError as error:
+                missing.append(f"{name}: {error}")
+            else:
+                yield name, table
+    if missing:
+        raise InputError(*missing)
+
+
+def _of_name(name: str, parts: Sequence[Experiment], wanted: str | None) -> Sequence[Experiment]:
+    """The parts of an experiment with this name; all if none is named."""
+    known = {one.part.name or "first": one for one in parts}
+    if wanted is not None and wanted not in known:
+        raise InputError(f'part: {name} has no part "{wanted}".{did_you_mean(wanted, list(known))}')
+    return [one for one in parts if wanted in (None, one.part.name or "first")]
 
 
 def _jobs(

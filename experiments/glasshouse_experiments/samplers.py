@@ -6,9 +6,9 @@ from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.lineup import gbase
 from glasshouse_experiments.measures import collected, ranking
-from glasshouse_experiments.runner import experiment
+from glasshouse_experiments.runner import Part, experiment
 
-__all__ = ["samplers"]
+__all__ = ["gibbs", "metropolis", "samplers", "truth"]
 
 NAMES: dict[str, str] = {
     "Model-independent": "independent",
@@ -19,8 +19,36 @@ NAMES: dict[str, str] = {
 }
 
 
+def _part(sampler: str) -> Part:
+    """A sampler that is run alone; a chain takes many times as long as the samplers without one."""
+    title = next(title for title, known in NAMES.items() if known == sampler)
+    return Part(name=sampler, holds=lambda row: row["attack"] == title)
+
+
 @experiment("samplers")
 def samplers(bench: Bench) -> list[Cell]:
-    """All five samplers, online and offline."""
-    rounds = bench.judged(gbase(8, NAMES))
+    """The samplers that know neither the truth nor a chain, online and offline."""
+    return _compared(bench, "independent", "mia")
+
+
+@experiment("samplers", part=_part("truth"))
+def truth(bench: Bench) -> list[Cell]:
+    """The target's own training set, online and offline."""
+    return _compared(bench, "truth")
+
+
+@experiment("samplers", part=_part("metropolis"))
+def metropolis(bench: Bench) -> list[Cell]:
+    """Metropolis-Hastings, online."""
+    return _compared(bench, "metropolis")
+
+
+@experiment("samplers", part=_part("gibbs"))
+def gibbs(bench: Bench) -> list[Cell]:
+    """Gibbs, online and offline."""
+    return _compared(bench, "gibbs")
+
+
+def _compared(bench: Bench, *chosen: str) -> list[Cell]:
+    rounds = bench.judged(gbase(8, {title: sampler for title, sampler in NAMES.items() if sampler in chosen}))
     return collected(rounds, ranking, table="sampling-strategies", dataset=bench.setting.paper_name)

@@ -15,7 +15,7 @@ from glasshouse.graph.rule.toggle.compiled.workers import available_cores
 from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared
-from glasshouse_experiments.clock_page import LOOP, OURS, clock_page
+from glasshouse_experiments.clock_page import BUSY, LOOP, OURS, clock_page
 from glasshouse_experiments.clock_picture import clock_picture
 from glasshouse_experiments.ego_nets import ego_losses
 from glasshouse_experiments.lineup import gbase, singles
@@ -72,7 +72,9 @@ def wall_clock(bench: Bench) -> list[Cell]:
     machine, found = _machine(), []
     for (mode, count, _, name), attack in attacks.items():
         place = ("wall-clock-time", bench.setting.paper_name, mode, count, machine, name)
+        before = time.process_time()
         found.append(Cell(*place, OURS, (run_attack(attack, scene, fprs=()).seconds,)))
+        found.append(Cell(*place, BUSY, (time.process_time() - before,)))
         if isinstance(attack, GBASE):
             found.append(Cell(*place, LOOP, (loop_seconds(scene, attack),)))
     return found

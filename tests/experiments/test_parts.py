@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glasshouse import InputError
+from glasshouse.errors import MissingExtraError
 from glasshouse.registry import Registry
-from glasshouse_experiments import reproduce
+from glasshouse_experiments import reproduce, reproduce_all
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.runner import Part, experiment
 from glasshouse_experiments.settings import SETTINGS, Preset, Setting
@@ -95,3 +97,28 @@ def test_the_page_keeps_the_parts_of_a_data_set_together(runs: list[str], tmp_pa
     assert [row.split(",")[1] for row in rows] == ["Cora"] * 4 + ["Pubmed"] * 4
     assert runs == ["few pubmed", "many pubmed", "few cora", "many cora"]
     assert np.unique(rows).size == len(rows)
+
+
+def test_a_part_can_be_run_alone(runs: list[str], tmp_path: Path) -> None:
+    assert set(reproduce("parts", out=tmp_path, preset="paper", datasets=["cora"], part="many")["K"]) == set(MANY)
+    reproduce("parts", out=tmp_path, preset="paper", datasets=["pubmed"], part="first")
+    assert runs == ["many cora", "few pubmed"]
+    with pytest.raises(InputError, match='parts has no part "mani". Did you mean "many"'):
+        reproduce("parts", out=tmp_path, preset="paper", part="mani")
+
+
+def test_an_experiment_without_its_library_is_named_after_the_others_have_run(
+    runs: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @experiment("private", datasets=("cora",), bench=Idle)
+    def private(bench: Idle) -> list[Cell]:
+        raise MissingExtraError("DP-SGD", package="opacus", extra="dp")
+
+    experiment("later", datasets=("cora",), bench=Idle)(
+        lambda _: [Cell("MIAGNN", "Cora", "online", "8", "", "BASE", "auc_pct", (82.0,))]
+    )
+    done = []
+    with pytest.raises(InputError, match="^private: DP-SGD needs opacus"):
+        for name, _ in reproduce_all(preset="paper", out=tmp_path):
+            done.append(name)
+    assert done == ["parts", "later"]

@@ -30,7 +30,9 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="A data set; repeat for more.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for CSV, pictures and Markdown.")] = Path("results"),
     pools: Annotated[Path, typer.Option(help="Folder that keeps models and scores.")] = Path("runs/pools"),
+    part: Annotated[str | None, typer.Option(help="Only this part of an experiment, such as gibbs.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that attack targets of a graph side by side.")] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Run an experiment of the paper, and print our figures beside those of the paper."""
@@ -38,11 +40,17 @@ def reproduce(
     import glasshouse_experiments as experiments
 
     options: dict[str, Any] = {"preset": preset, "datasets": dataset or None, "out": out, "pools": pools, "seed": seed}
+    options["workers"] = workers
     options["progress"] = False if quiet else None
     console = Console(width=None if sys.stdout.isatty() else 160)
     with sharing():  # tables of public data
         every = name == "all"
-        found = experiments.reproduce_all(**options) if every else [(name, experiments.reproduce(name, **options))]
+        if every and part is not None:
+            raise InputError("--part: all runs every part; name one experiment.")
+        if every:
+            found = experiments.reproduce_all(**options)
+        else:
+            found = iter([(name, experiments.reproduce(name, part=part, **options))])
         for title, table in found:
             experiments.show(table, title=f"{title}, preset {preset}", console=console)
 

@@ -61,6 +61,6 @@ def test_a_message_that_is_taken_or_replaced_leaves_the_sum_of_the_others(seed: 
 
 def test_a_sum_that_lost_most_of_its_weight_has_too_few_digits_left() -> None:
     kept, changed = np.ones((1, 2 * (WIDTH + 1))), np.ones((1, 2 * (WIDTH + 1)))
-    assert not KERNELS.cancels(kept, 0, changed, 2)
+    assert not KERNELS.cancels(kept, 0, changed, 2, attention.QUARTER)
     changed[0, -1] = 0.2
-    assert KERNELS.cancels(kept, 0, changed, 2)
+    assert KERNELS.cancels(kept, 0, changed, 2, attention.QUARTER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from glasshouse.graph.rule.jit import choose_by_type, inner_kernel
-from glasshouse.graph.rule.toggle.compiled import gat, gcn, sage, sage_refresh
+from glasshouse.graph.rule.toggle.compiled import gat, gat_refresh, gcn, sage, sage_refresh
 from glasshouse.graph.rule.toggle.compiled.plan import Graph
 
 __all__ = ["ARCHITECTURES", "SELF_LOOPS_MATTER", "STAGES", "extra_hops", "fill_row", "refresh", "toggle"]
@@ -59,4 +59,7 @@ def _one(weights: Any) -> int:
 choose_by_type(fill_row, {gcn.GCNWeights: gcn.fill_row, sage.SAGEWeights: sage.fill_row, gat.GATWeights: gat.fill_row})
 choose_by_type(toggle, {gcn.GCNWeights: gcn.toggle, sage.SAGEWeights: sage.toggle, gat.GATWeights: gat.toggle})
 choose_by_type(extra_hops, {gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
-choose_by_type(refresh, {gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage_refresh.refresh, gat.GATWeights: _fill_all})
+choose_by_type(
+    refresh,
+    {gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage_refresh.refresh, gat.GATWeights: gat_refresh.refresh},
+)

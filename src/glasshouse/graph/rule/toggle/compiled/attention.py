@@ -24,9 +24,10 @@ import numpy as np
 from glasshouse.arrays import Floats
 from glasshouse.graph.rule.jit import inner_kernel
 
-__all__ = ["PARTS", "add_message", "cancels", "replace_message", "take_message", "write_message"]
+__all__ = ["PARTS", "QUARTER", "add_message", "cancels", "replace_message", "take_message", "write_message"]
 
 PARTS = 6
+QUARTER = 0.25  # if less is left of a sum of weights, too few digits of it are left
 
 
 @inner_kernel
@@ -89,11 +90,11 @@ def replace_message(out: Floats, to: Floats, t: int, old: Floats, o: int, new: F
 
 
 @inner_kernel
-def cancels(kept: Floats, row: int, changed: Floats, heads: int) -> bool:
-    """Whether some sum of weights in changed[0] fell below a quarter of kept[row]: too few digits are then left."""
+def cancels(kept: Floats, row: int, changed: Floats, heads: int, share: float) -> bool:
+    """Whether some sum of weights in changed[0] fell below this share of kept[row]."""
     width = changed.shape[1] // heads
     for g in range(heads):
         last = (g + 1) * width - 1
-        if 4 * changed[0, last] < kept[row, last]:
+        if changed[0, last] < share * kept[row, last]:
             return True
     return False

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch_geometric.nn import GATConv
 
-from glasshouse.arrays import F32, FloatArray, Floats
+from glasshouse.arrays import F32, I32, FloatArray, Floats
 from glasshouse.graph.rule.jit import inner_kernel, kernel
 from glasshouse.graph.rule.toggle.compiled import losses
 from glasshouse.graph.rule.toggle.compiled.attention import (
     PARTS,
+    QUARTER,
     add_message,
     cancels,
     replace_message,
@@ -33,11 +34,14 @@ __all__ = [
     "GATState",
     "GATWeights",
     "fill_row",
+    "first_sums",
     "new_scratch",
     "new_state",
     "prepare",
+    "second_message",
     "supports",
     "toggle",
+    "write_logits",
 ]
 
 _WIDEST = 60.0  # spread of scores beyond which exponentials leave float32
@@ -65,6 +69,7 @@ class GATState(NamedTuple):
     second: Floats  # [n, PARTS, G2 * (C + 1)], the second layer's messages
     sum2: Floats  # [n, G2 * (C + 1)]
     loss: FloatArray  # [n, K]
+    updates: I32  # [n, 2], how often the sums of either layer were updated since they were computed from all messages
 
 
 class GATScratch(NamedTuple):
@@ -167,6 +172,7 @@ def new_state(weights: GATWeights, models: int) -> GATState:
         second=np.zeros((n, PARTS, width2), kind),
         sum2=np.zeros((n, width2), kind),
         loss=np.zeros((n, models)),
+        updates=np.zeros((n, 2), np.int32),
     )
 
 
@@ -191,7 +197,7 @@ def new_scratch(weights: GATWeights, models: int) -> GATScratch:
 
 
 @inner_kernel
-def _second_message(
+def second_message(
     weights: GATWeights, sums: Floats, row: int, scratch: GATScratch, messages: Floats, place: int
 ) -> None:
     """From the first layer's sums[row] to the second layer's messages[place]."""
@@ -218,7 +224,7 @@ def _second_message(
 
 
 @inner_kernel
-def _first_sums(weights: GATWeights, u: int, without: int, graph: Graph, scratch: GATScratch) -> None:
+def first_sums(weights: GATWeights, u: int, without: int, graph: Graph, scratch: GATScratch) -> None:
     """The first layer's sums of u over itself and its member neighbours, without one of them, into ``scratch.sum1``."""
     first, sums = weights.first, scratch.sum1
     for j in range(sums.shape[1]):
@@ -231,7 +237,7 @@ def _first_sums(weights: GATWeights, u: int, without: int, graph: Graph, scratch
 
 
 @inner_kernel
-def _write_logits(weights: GATWeights, scratch: GATScratch) -> None:
+def write_logits(weights: GATWeights, scratch: GATScratch) -> None:
     """The average over heads of ``scratch.sum2``, into ``row.logits``."""
     sums, logits, b2, scale = scratch.sum2, scratch.row.logits, weights.b2, scratch.scores
     models = len(scratch.signal)
@@ -251,11 +257,12 @@ def _write_logits(weights: GATWeights, scratch: GATScratch) -> None:
 @inner_kernel
 def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
     """Compute the kept row of member u again: stage 0 up to its message, stage 1 the loss."""
+    state.updates[u, stage] = 0
     if stage == 0:
-        _first_sums(weights, u, -1, graph, scratch)
+        first_sums(weights, u, -1, graph, scratch)
         for j in range(scratch.sum1.shape[1]):
             state.sum1[u, j] = scratch.sum1[0, j]
-        _second_message(weights, state.sum1, u, scratch, state.second, u)
+        second_message(weights, state.sum1, u, scratch, state.second, u)
         return
     second, sums = state.second, scratch.sum2
     for j in range(sums.shape[1]):
@@ -265,7 +272,7 @@ def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATSt
         add_message(sums, second, u, second, graph.columns[e])
     for j in range(sums.shape[1]):
         state.sum2[u, j] = sums[0, j]
-    _write_logits(weights, scratch)
+    write_logits(weights, scratch)
     losses.row_losses(graph.label[u], scratch.row, u, state.loss)
 
 
@@ -289,12 +296,12 @@ def _new_messages(v: int, graph: Graph, weights: GATWeights, state: GATState, sc
             add_message(sums, first, u, first, v)
         else:
             take_message(sums, first, u, first, v)
-            if cancels(state.sum1, u, sums, heads):
-                _first_sums(weights, u, v, graph, scratch)
-        _second_message(weights, sums, 0, scratch, scratch.after, i)
+            if cancels(state.sum1, u, sums, heads, QUARTER):
+                first_sums(weights, u, v, graph, scratch)
+        second_message(weights, sums, 0, scratch, scratch.after, i)
     if not graph.member[v]:
-        _first_sums(weights, v, -1, graph, scratch)
-        _second_message(weights, sums, 0, scratch, scratch.after, near)
+        first_sums(weights, v, -1, graph, scratch)
+        second_message(weights, sums, 0, scratch, scratch.after, near)
 
 
 @inner_kernel
@@ -329,7 +336,7 @@ def toggle(weights: GATWeights, v: int, affected: bool, graph: Graph, state: GAT
             sum2[0, j] = 0
         for i in range(near + 1):
             add_message(sum2, after, near, after, i)
-        _write_logits(weights, scratch)
+        write_logits(weights, scratch)
         losses.row_losses(graph.label[v], scratch.row, v, state.loss)
     losses.clear(sums)
     for i in range(reach.size[1]):
@@ -343,10 +350,10 @@ def toggle(weights: GATWeights, v: int, affected: bool, graph: Graph, state: GAT
                 k = reach.slot[w]
                 if 0 <= k < near:
                     replace_message(sum2, state.second, x, state.second, w, after, k)
-            afresh = cancels(state.sum2, x, sum2, len(weights.level2))
+            afresh = cancels(state.sum2, x, sum2, len(weights.level2), QUARTER)
         if afresh:
             _second_sums(v, i, graph, state, scratch)
-        _write_logits(weights, scratch)
+        write_logits(weights, scratch)
         losses.add_losses(graph.label[x], scratch.row, sums)
         for m in range(len(signal)):
             sums.sum[m] -= state.loss[x, m]

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from glasshouse.compute import ThisProcess
+from glasshouse.graph import citation_graph
+from glasshouse_experiments.bench import Bench
+from glasshouse_experiments.kept_scores import keep_scores
+from glasshouse_experiments.lineup import gbase, singles
+from glasshouse_experiments.measures import collected, ranking
+from glasshouse_experiments.settings import SETTINGS, Preset
+
+
+class Sent:
+    """Stands for worker processes: what they are given is sent as bytes, and nothing comes back but files."""
+
+    def __init__(self, *, workers: int) -> None:
+        self.workers = workers
+
+    def run(self, function: Any, shared: tuple[Any, ...], tasks: Any) -> Any:
+        function, shared = cloudpickle.loads(cloudpickle.dumps((function, shared)))
+        return ThisProcess().run(function, shared, tasks)
+
+
+def test_targets_attacked_by_workers_have_the_scores_of_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+    monkeypatch.setattr("glasshouse_experiments.bench.LocalProcesses", Sent)
+    preset = Preset(targets=2, datasets=("synthetic",), epochs=0.05)
+    alone = Bench(setting=SETTINGS.find("synthetic"), preset=preset, folder=tmp_path / "alone", progress=False)
+    several = dataclasses.replace(alone, folder=tmp_path / "several", workers=2)
+    attacks = singles(8) | gbase(8, {"G-BASE": "truth"})
+    written: list[Path] = []
+
+    def counted(path: Path, *rest: Any, **named: Any) -> None:
+        written.append(path)
+        keep_scores(path, *rest, **named)
+
+    monkeypatch.setattr("glasshouse_experiments.bench.keep_scores", counted)
+    one, two = (collected(bench.judged(attacks), ranking, table="", dataset="") for bench in (alone, several))
+    assert one == two
+    assert len(written) == len(set(written)) == 2 * 2 * len(attacks)  # the caller only reads what workers keep
