@@ -20,11 +20,10 @@ ROOT = Path(__file__).resolve().parents[1]
 WORDS = ("raw exception", "crash", "bomb", "accepted", "wrong", "not there")
 ABOUT = """\
 Each row was given to the commit {old} and to this tree ({new}), each in a process of its own with at most 1 GiB
-more than its imports take and at most 20 seconds (30 for clusters, more for many kills). What the earlier tree did: *raw exception*: an
-exception other than `InputError`; *crash*: the process ended; *bomb*: too much memory, too long, or a line of more than
-2100 letters; *accepted*: the input gave a result; *wrong*: it did what it must not do; *not there*: there was no such
-option or reader, so that nothing could go wrong and nothing was guarded; **held**: refused in one line, or it worked as
-it must, already then.
+more than its imports take and at most 20 seconds (30 for clusters, more for many kills). What the earlier tree did:
+*raw exception*: an exception other than `InputError`; *crash*: the process ended; *bomb*: too much memory, too long, or
+a line of more than 2100 letters; *accepted*: the input gave a result; *wrong*: it did what it must not do; *not there*:
+there was no such option or reader; **held**: refused in one line, or it worked as it must, already then.
 
 Made by `python benchmarks/cases.py --old PATH`; the tests are named as pytest names them.
 """
@@ -34,13 +33,15 @@ def inside(name: str | None) -> None:
     """In one tree: try every case and print a line for each."""
     from cases_acts import act_cases
     from cases_files import file_cases
+    from cases_folders import folder_cases
     from cases_kinds import timed
+    from cases_stored import stored_cases
 
     import glasshouse.cli
     import glasshouse.graph
     import glasshouse.report  # noqa: F401 (imported before the children are made)
 
-    for case in (*file_cases(), *act_cases()):
+    for case in (*file_cases(), *stored_cases(), *folder_cases(), *act_cases()):
         if name is not None and name not in f"{case.part} {case.name}":
             continue
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -117,7 +117,7 @@ def _ended(case: Case) -> Outcome:
     except (ImportError, AttributeError, TypeError) as error:
         lacking = isinstance(error, ImportError) or any(one in str(error).lower() for one in _MISSING)
         return Outcome("not there" if lacking else "raw exception", f"{type(error).__name__}: {error}", held=False)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Outcome("raw exception", f"{type(error).__name__}: {error}", held=False)
     return Outcome("held" if case.works else "accepted", told or "", held=case.works)
 

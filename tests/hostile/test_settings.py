@@ -112,6 +112,23 @@ WORK: dict[str, tuple[str, str]] = {
         "AdaBoostClassifier",
     ),
     "a wide network": ("{kind: mlp, hidden: [100000000000]}", "trainer.hidden: training such a network takes 8.7 TiB"),
+    "too many trees": (
+        "{kind: sklearn, estimator: RandomForestClassifier, parameters: {n_estimators: 1000000000}}",
+        "trainer.parameters: n_estimators: 1000000000 trees take at least 1.8 TiB, and the limit is 1.0 GiB",
+    ),
+    "too many rounds": (
+        "{kind: sklearn, estimator: HistGradientBoostingClassifier, parameters: {max_iter: 1000000000}}",
+        "trainer.parameters: max_iter: 1000000000 trees take",
+    ),
+    "too many boosted trees": (
+        "{kind: xgboost, parameters: {n_estimators: 30000, num_parallel_tree: 30000}}",
+        "trainer.parameters: n_estimators: 900000000 trees take|needs the package",
+    ),
+    "a wide perceptron": (
+        "{kind: sklearn, estimator: MLPClassifier, parameters: {hidden_layer_sizes: [4, 100000000000]}}",
+        "trainer.parameters: hidden_layer_sizes: training such a network takes",
+    ),
+    "too many epochs": ("{kind: mlp, epochs: 1000000000}", "epochs: Input should be less than or equal to 1000000"),
     "a wide image network": ("{kind: wide-resnet, width: 100000000000}", "trainer"),
 }
 

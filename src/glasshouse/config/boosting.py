@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from glasshouse.config.any_trainer import EstimatorSection
+from glasshouse.config.demands import check_estimator
 from glasshouse.errors import InputError, needs_extra
 from glasshouse.population import Population, select
 from glasshouse.registry import did_you_mean
@@ -70,6 +71,7 @@ class BoostingSection(EstimatorSection):
         known = library.names(classifier) if library.names else set(self.parameters)
         if unknown := sorted(self.parameters.keys() - known):
             raise _unknown(unknown[0], library, known)
+        check_estimator(self.parameters, population, rounds="max_iter")  # LightGBM has this name for it too
         try:
             one = {} if _THREADS & self.parameters.keys() else {library.threads: 1}
             estimator = classifier(**one | self.parameters)
