@@ -7,10 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from glasshouse.errors import InputError
 from glasshouse.population import Population
 from glasshouse.reading import check_memory
 
-__all__ = ["MOST_EPOCHS", "check_estimator", "check_network", "check_shadows"]
+__all__ = ["MOST_EPOCHS", "THREADS", "check_estimator", "check_network", "check_shadows"]
 
 MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice
 
@@ -20,6 +21,9 @@ _ROUNDS = {  # how the libraries call the number of trees, or of estimators of a
     *("n_estimators", "iterations", "num_boost_round", "num_trees", "num_tree", "num_iterations", "num_iteration"),
     *("num_round", "num_rounds", "nrounds", "n_iter"),
 }
+# how the libraries call the number of threads
+THREADS = frozenset({"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"})
+_MOST_THREADS = 1024  # with 100 000, LightGBM and CatBoost end the process
 _PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether it was a member
 
 
@@ -59,6 +63,9 @@ def check_estimator(parameters: Mapping[str, Any], population: Population, *, ro
     for name in sorted({rounds, *_ROUNDS} & parameters.keys()):
         count = _whole(parameters[name]) * max(1, _whole(parameters.get("num_parallel_tree")))
         check_memory(count * _TREE, place=f"{place}: {name}", what=f"{count} trees take at least")
+    for name in sorted(THREADS & parameters.keys()):
+        if _whole(parameters[name]) > _MOST_THREADS:
+            raise InputError(f"{place}: {name}: more than {_MOST_THREADS} threads; use as many as there are cores.")
     layers = parameters.get("hidden_layer_sizes")
     if layers is not None:
         width = math.prod(getattr(population.x, "shape", (0, 1))[1:])  # texts have no shape
