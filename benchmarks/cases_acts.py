@@ -14,6 +14,7 @@ import subprocess
 import time
 import tomllib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ def _clusters() -> Iterator[Case]:
             name=f"--cluster {name}",
             test=test,
             make=lambda: None,
-            act=lambda address=address: _cluster(address),
+            act=partial(_cluster, address),
             memory=None,
             seconds=30,
         )
@@ -102,7 +103,7 @@ def _clusters() -> Iterator[Case]:
             name=f"processes for {count} task{'s' * (count > 1)} of 9 workers",
             test=test,
             make=lambda: None,
-            act=lambda count=count: _workers(count),
+            act=partial(_workers, count),
             works=True,
             memory=None,
             seconds=150,  # starting a worker takes seconds

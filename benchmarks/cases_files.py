@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def part(name: str) -> str:
     return "nonsense" if name in NONSENSE else "bombs" if name in BOMBS else "readers"
 
 
-def trusted() -> dict[str, bool]:
+def trusted() -> dict[str, Any]:
     """Options with which a tree runs code that a file names; the old one needs none."""
     from glasshouse.config import run_audit_file
 
@@ -73,7 +74,7 @@ def _evidence() -> Iterator[Case]:
             part=part(name),
             name=f"evidence, npz: {name}",
             test=f"{test}[{name}]",
-            make=lambda write=write: write(Path("e.npz")),
+            make=partial(write, Path("e.npz")),
             act=_audited("e.npz"),
         )
     places = {"a folder": lambda: Path("e.npz").mkdir(), "a pipe": lambda: os.mkfifo("e.npz")}
@@ -86,7 +87,7 @@ def _evidence() -> Iterator[Case]:
     yield Case(part="bombs", name="evidence, npz: 1.2 GiB", test=test, make=_zip_bomb, act=_audited("e.npz"))
     test = "tests/hostile/test_npz.py::test_a_hostile_graph_is_one_line"
     for name, write in test_npz.GRAPHS.items():
-        make = lambda write=write: write(Path("g.npz"))  # noqa: E731
+        make = partial(write, Path("g.npz"))
         yield Case(part=part(name), name=f"graph: {name}", test=f"{test}[{name}]", make=make, act=_graph)
 
 
@@ -175,7 +176,7 @@ def _records() -> Iterator[Case]:
     for name, (changed, _) in test_npz.NONSENSE.items():
         if name == "a wide group":  # there were no groups
             continue
-        make = lambda changed=changed: files.npz(Path("d.npz"), files.RECORDS, **changed)  # noqa: E731
+        make = partial(files.npz, Path("d.npz"), files.RECORDS, **changed)
         yield Case(
             part="readers" if name == "infinite" else "nonsense",
             name=f"records, npz: {name}",
@@ -202,8 +203,6 @@ def _trained(trainer: str, *, more: str = "shadows: 2\n") -> Callable[[], str]:
 
 
 def _settings() -> Iterator[Case]:
-    from glasshouse.config import read_audit_file
-
     test = "tests/hostile/test_settings.py::"
     for name, (text, _) in test_settings.FAULTS.items():
         content = text.encode("utf-8", "surrogateescape")
@@ -211,8 +210,8 @@ def _settings() -> Iterator[Case]:
             part=part(name),
             name=f"audit file: {name}",
             test=f"{test}test_hostile_settings_are_a_short_line_at_once[{name}]",
-            make=lambda content=content: Path("audit.yaml").write_bytes(content),
-            act=_run_settings if name == "too many shadow models" else lambda: str(read_audit_file("audit.yaml"))[:60],
+            make=partial(Path("audit.yaml").write_bytes, content),
+            act=_run_settings if name == "too many shadow models" else partial(_read, "audit.yaml"),
         )
     shown = "test_a_folder_where_the_file_should_be_and_an_overlong_name_are_one_line"
     for name, path in (("a folder", "audit.yaml"), ("an overlong name", "x" * 5000)):
@@ -221,7 +220,7 @@ def _settings() -> Iterator[Case]:
             name=f"audit file: {name}",
             test=test + shown,
             make=lambda: Path("audit.yaml").mkdir(),
-            act=lambda path=path: str(read_audit_file(path))[:60],
+            act=partial(_read, path),
         )
     for name, (trainer, _) in test_settings.WORK.items():
         yield Case(
@@ -240,6 +239,12 @@ def _settings() -> Iterator[Case]:
         make=lambda: Path("audit.yaml").write_text(wide),
         act=_run_settings,
     )
+
+
+def _read(path: str) -> str:
+    from glasshouse.config import read_audit_file
+
+    return str(read_audit_file(path))[:60]
 
 
 def _modules() -> None:

@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,15 +42,15 @@ def _runs() -> Iterator[Case]:
     for name, (text, _) in test_runs.TEXTS.items():
         shown = f"test_json_that_is_no_plain_data_is_one_line[{name}]"
         where = "nonsense" if name in ("NaN", "infinite", "twice") else "readers"
-        make = lambda text=text: _metrics_text(text)  # noqa: E731
+        make = partial(_metrics_text, text)
         yield Case(part=where, name=f"run: metrics.json: {name}", test=test + shown, make=make, act=_page)
     for name, text in test_runs.RECORDS.items():
         shown = f"test_records_that_do_not_fit_are_one_line[{name}]"
-        make = lambda text=text: _records_text(text)  # noqa: E731
+        make = partial(_records_text, text)
         yield Case(part="readers", name=f"run: records.csv: {name}", test=test + shown, make=make, act=_run_records)
     for written in test_runs.DATES:
         shown = f"test_a_date_that_cannot_be_is_one_line[{written}]"
-        make = lambda written=written: _manifest(written=written)  # noqa: E731
+        make = partial(_manifest, written=written)
         yield Case(part="readers", name=f"run: written: {written}", test=test + shown, make=make, act=_date)
     shown = "test_folders_and_overlong_names_where_files_should_be_are_one_line"
     long = {"files": {"x" * 5000: {"sha256": "0"}, "metrics.json": {"sha256": "0"}}}
@@ -134,7 +135,7 @@ def _pools() -> Iterator[Case]:
             name=f"pool: {name}",
             test=f"{test}[{name}]",
             make=make,
-            act=lambda kind=kind: asked(kind),
+            act=partial(asked, kind),
         )
     test = "tests/hostile/test_pools.py::test_a_hostile_description_is_one_line"
     for text in ("[" * 5000 + "]" * 5000, "[]", "NaN", '{"a": 1, "a": 2}'):
@@ -142,7 +143,7 @@ def _pools() -> Iterator[Case]:
             part="readers",
             name=f"pool: pool.json: {text[:20]}",
             test=test,
-            make=lambda text=text: _description(text),
+            make=partial(_description, text),
             act=lambda: asked("answers"),
         )
     test = "tests/hostile/test_pools.py::test_folders_and_pipes_in_place_of_files_are_not_read"

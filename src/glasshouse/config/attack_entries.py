@@ -65,7 +65,8 @@ def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
     name = str(parameters.pop("name", ""))
     _refuse_infinite(parameters)
     try:
-        for field in dataclasses.fields(find_attack(name)) if parameters else ():
+        attack: Any = find_attack(name)
+        for field in dataclasses.fields(attack):
             if field.name in parameters:
                 _refuse_other_kinds(field, parameters[field.name])
         create(name, **parameters)
