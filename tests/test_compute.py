@@ -87,6 +87,22 @@ def test_a_killed_workers_tasks_are_run_again_and_there_are_no_more_workers_than
     assert workers() == before, "a worker is left"
 
 
+def counted(task: int) -> tuple[int, int]:
+    """The process that runs a task, and how many workers its parent has."""
+    listed = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getppid())]
+    found = subprocess.run(listed, capture_output=True, text=True, check=False)  # noqa: S603
+    return os.getpid(), found.stdout.count("LokyProcess")
+
+
+def test_one_task_has_one_worker_and_not_this_process() -> None:
+    before = workers()
+    [(position, (process, count))] = list(LocalProcesses(workers=9).run(counted, (), [7]))
+    assert position == 0
+    assert process != os.getpid()
+    assert count == before + 1
+    assert workers() == before, "a worker is left"
+
+
 def test_a_worker_ends_when_the_process_that_started_it_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glasshouse.compute.local._LOOK", 0.05)
     ended, alive = os.pipe()

@@ -52,6 +52,31 @@ def test_wrong_parameters_are_one_line_before_the_long_work(
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("lightgbm", "machines"),
+        ("lightgbm", "workers"),  # another name of machines
+        ("lightgbm", "model_output"),
+        ("lightgbm", "forcedsplits_filename"),
+        ("catboost", "train_dir"),
+        ("catboost", "snapshot_file"),
+    ],
+)
+def test_files_and_machines_that_a_parameter_names_are_refused(kind: str, name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"trainer.parameters: {name}: names files or machines"):
+        built(kind, **{name: str(tmp_path / "evil")})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("xgboost", "n_jobs"), ("lightgbm", "nthread"), ("catboost", "thread_count")]
+)
+def test_more_threads_than_any_machine_has_are_refused(kind: str, name: str) -> None:
+    with pytest.raises(InputError, match=f"trainer.parameters: {name}: more than 1024 threads"):
+        built(kind, **{name: 100_000})
+
+
 def test_one_thread_unless_the_user_says_otherwise() -> None:
     """Two threads of a small model on a busy machine wait for each other: 4 s of work took 22 s."""
     assert built("lightgbm").estimator.get_params()["n_jobs"] == 1

@@ -144,42 +144,87 @@ def test_places_that_are_not_files_are_one_line(tmp_path: Path) -> None:
         read_evidence(tmp_path / "a\0b.npz")
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"x": RECORDS["x"].astype(str)}, "x: is of type <U.*; save numbers"),
-        ({"x": RECORDS["x"].view("V8")}, "x: holds records of several fields"),
-        ({"x": np.where(np.eye(40)[:, :4] > 0, np.nan, 1.0)}, "x: record 0 has a feature that is NaN"),
-        ({"x": np.where(np.eye(40)[:, 4:8] > 0, np.inf, 1.0)}, "x: record 4 has a feature that is NaN, infinite"),
-        ({"x": np.full((40, 2), 1e300)}, "x: record 0 has a feature that is NaN, infinite or above 1e\\+38"),
-        ({"x": np.zeros((40, 0))}, r"x: has shape \(40, 0\)"),
-        ({"x": np.float64(1.0)}, "x: is one number and not an array"),
-        ({"y": (np.arange(40) % 2).astype("M8[D]")}, "y: holds dates"),
-        ({"members": np.array("yes")}, "members: is one number"),
-        ({"town": np.zeros((40, 2))}, r"town: has shape \(40, 2\); a group"),
-    ],
-)
-def test_an_archive_of_records_with_nonsense_is_refused(changed: dict[str, Any], message: str, tmp_path: Path) -> None:
+NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
+    "text": ({"x": RECORDS["x"].astype(str)}, "x: is of type <U.*; save numbers"),
+    "void": ({"x": RECORDS["x"].view("V8")}, "x: holds records of several fields"),
+    "NaN": ({"x": np.where(np.eye(40)[:, :4] > 0, np.nan, 1.0)}, "x: record 0 has a feature that is NaN"),
+    "infinite": (
+        {"x": np.where(np.eye(40)[:, 4:8] > 0, np.inf, 1.0)},
+        "x: record 4 has a feature that is NaN, infinite",
+    ),
+    "too large": ({"x": np.full((40, 2), 1e300)}, "x: record 0 has a feature that is NaN, infinite or above 1e\\+38"),
+    "no features": ({"x": np.zeros((40, 0))}, r"x: has shape \(40, 0\)"),
+    "one number": ({"x": np.float64(1.0)}, "x: is one number and not an array"),
+    "dates as labels": ({"y": (np.arange(40) % 2).astype("M8[D]")}, "y: holds dates"),
+    "one text as members": ({"members": np.array("yes")}, "members: is one number"),
+    "a wide group": ({"town": np.zeros((40, 2))}, r"town: has shape \(40, 2\); a group"),
+}
+
+
+@pytest.mark.parametrize("name", NONSENSE)
+def test_an_archive_of_records_with_nonsense_is_refused(name: str, tmp_path: Path) -> None:
     from glasshouse.config.data import FileData
 
+    changed, message = NONSENSE[name]
     npz(tmp_path / "d.npz", RECORDS, **{"town": np.arange(40) % 2, **changed})
     with pytest.raises(InputError, match=message):
         FileData(name="file", path="d.npz", groups=("town",)).load(tmp_path, 0)
 
 
-@pytest.mark.parametrize("name", ["encrypted", "broken stream", "raw member"])
+def graph_changed(**changed: Any) -> Callable[[Path], None]:
+    return lambda path: void(npz(path, GRAPH, **changed))
+
+
+def encrypted_graph(path: Path) -> None:
+    content = bytearray(npz(path, GRAPH).read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+
+
+def broken_graph(path: Path) -> None:
+    content = bytearray(npz(path, GRAPH).read_bytes())
+    content[content.index(GRAPH["x"].tobytes()) + 1] ^= 255
+    path.write_bytes(content)
+
+
+def raw_member(path: Path) -> None:
+    members(path, unpacked(npz(path, GRAPH, y=None)) | {"y": zlib.compress(b"hello")})
+
+
+GRAPHS: dict[str, Callable[[Path], None]] = {
+    "encrypted": encrypted_graph,
+    "broken stream": broken_graph,
+    "raw member": raw_member,
+    "features of text": graph_changed(x=GRAPH["x"].astype(str)),
+    "void features": graph_changed(x=GRAPH["x"].view("V8")),
+    "infinite features": graph_changed(x=np.full((40, 5), np.inf)),
+    "dates as classes": graph_changed(y=GRAPH["y"].astype("M8[D]")),
+    "one number as classes": graph_changed(y=np.int64(1)),
+    "edges to nowhere": graph_changed(edge_index=GRAPH["edge_index"] + 2**40),
+    "complex edges": graph_changed(edge_index=GRAPH["edge_index"] + 0j),
+    "ids twice": graph_changed(ids=np.repeat(IDS[:1], 40)),
+    "a shape that lies": lambda path: void(
+        members(path, unpacked(npz(path, GRAPH)) | {"x.npy": header((10**10, 5), "<f8")})
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
 def test_a_hostile_graph_is_one_line(name: str, tmp_path: Path) -> None:
     pytest.importorskip("torch_geometric")
     from glasshouse.graph import load_graph
 
-    path = npz(tmp_path / "g.npz", GRAPH)
-    content = bytearray(path.read_bytes())
-    if name == "encrypted":
-        content[content.index(b"PK\x01\x02") + 8] |= 1
-    elif name == "broken stream":
-        content[content.index(GRAPH["x"].tobytes()) + 1] ^= 255
-    path.write_bytes(content)
-    if name == "raw member":
-        members(path, unpacked(npz(path, GRAPH, y=None)) | {"y": zlib.compress(b"hello")})
+    path = tmp_path / "g.npz"
+    GRAPHS[name](path)
     with pytest.raises(InputError, match=r"g\.npz"):
         load_graph(path)
+
+
+def test_a_zip_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path) -> None:
+    from glasshouse.reading import memory_limit
+
+    np.savez_compressed(tmp_path / "e.npz", **EVIDENCE | {"labels": np.zeros(4_000_000)})
+    assert (tmp_path / "e.npz").stat().st_size < 100_000
+    told = "30.5 MiB, and the limit is 10.0 MiB.*--memory 32MiB"
+    with memory_limit("10MiB"), pytest.raises(InputError, match=told):
+        read_evidence(tmp_path / "e.npz")

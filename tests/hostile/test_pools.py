@@ -17,7 +17,6 @@ from sklearn.linear_model import LogisticRegression
 
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.description import digest_of
 from glasshouse.training import mlp
 from tests.hostile.files import RECORDS, header
 
@@ -42,6 +41,8 @@ def pool(kind: str, folder: Path) -> ShadowPool:
 
 def replaced(folder: Path, content: bytes) -> None:
     """Another content for the first model, with a manifest that fits it."""
+    from glasshouse.pool.description import digest_of
+
     path = next(path for path in folder.glob("model-00000.*") if path.suffix != ".json")
     path.write_bytes(content)
     manifest = json.loads((folder / "model-00000.json").read_text())

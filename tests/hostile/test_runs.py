@@ -13,7 +13,7 @@ import pytest
 
 from glasshouse import InputError
 from glasshouse.cli import main
-from glasshouse.report import read_run, read_run_with_records
+from glasshouse.report import read_run
 from tests.hostile.files import listed_again, saved_run
 
 Figures = dict[str, Any]
@@ -108,25 +108,29 @@ def test_folders_and_overlong_names_where_files_should_be_are_one_line(copy: Pat
         read_run(copy / ("x" * 5000))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "id\n",
-        "a,b\n1\n",
-        "id,member,base_score\n" + "r,True,nan\n" * 40,
-        "id,id\n" + "r,r\n" * 40,
-        "\0",
-        "\udcff",
-    ],
-)
+RECORDS = {
+    "nothing": "",
+    "no rows": "id\n",
+    "a short row": "a,b\n1\n",
+    "NaN scores": "id,member,base_score\n" + "r,True,nan\n" * 40,
+    "a column twice": "id,id\n" + "r,r\n" * 40,
+    "a zero": "\0",
+    "not UTF-8": "\udcff",
+}
+
+
+@pytest.mark.parametrize("text", RECORDS.values(), ids=RECORDS)
 def test_records_that_do_not_fit_are_one_line(text: str, copy: Path) -> None:
+    from glasshouse.report import read_run_with_records
+
     (copy / "records.csv").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(InputError, match=r"records\.csv"):
         read_run_with_records(listed_again(copy))
 
 
 def test_a_long_id_in_the_records_is_one_line(copy: Path) -> None:
+    from glasshouse.report import read_run_with_records
+
     lines = (copy / "records.csv").read_text().splitlines()
     lines[1] = "x" * 100_000 + lines[1]
     (copy / "records.csv").write_text("\n".join(lines) + "\n")
@@ -134,7 +138,10 @@ def test_a_long_id_in_the_records_is_one_line(copy: Path) -> None:
         read_run_with_records(listed_again(copy))
 
 
-@pytest.mark.parametrize("written", ["never", "9999-12-31T23:59:59-23:59", 7, "0001-01-01T00:00:00+23:00"])
+DATES = ("never", "9999-12-31T23:59:59-23:59", 7, "0001-01-01T00:00:00+23:00")
+
+
+@pytest.mark.parametrize("written", DATES)
 def test_a_date_that_cannot_be_is_one_line(written: Any, copy: Path) -> None:
     from glasshouse.report.folder import written_at
 

@@ -36,6 +36,11 @@ FAULTS: dict[str, tuple[str, str]] = {
     "no epsilon": ("claim: {epsilon: .nan}\n", "claim.epsilon: Input should be"),
     "an infinite parameter": ("attacks: [{name: rmia, gamma: .inf}]\n", "attacks\\[0\\]"),
     "a list as parameter": ("attacks: [{name: rmia, gamma: [1, 2]}]\n", "attacks\\[0\\]"),
+    "a dictionary as seed": ("attacks: [{name: regressed, seed: {a: 1}}]\n", "seed: .* is not a whole number from 0"),
+    "a truth as count": ("attacks: [{name: classifier, epochs: true}]\n", "epochs: True is not a whole"),
+    "an attack of years": ("attacks: [{name: classifier, epochs: 100000000}]\n", "epochs: 100000000 is not a whole"),
+    "an attack of terabytes": ("attacks: [{name: classifier, hidden: [1000000000]}]\n", "hidden: .* is not a list of"),
+    "a part of Python": ("attacks: [{name: stacked, boosted: {a: 1}}]\n", "boosted: can only be given in Python"),
     "a long value": ("mode: " + "x" * 30_000, "mode: Input should be .*characters"),
     "a long key": ("? " + "x" * 30_000 + "\n: 1", "is not a key here"),
     "a long attack": ("attacks: [" + "x" * 30_000 + "]", "is not an attack"),
@@ -112,6 +117,23 @@ WORK: dict[str, tuple[str, str]] = {
         "AdaBoostClassifier",
     ),
     "a wide network": ("{kind: mlp, hidden: [100000000000]}", "trainer.hidden: training such a network takes 8.7 TiB"),
+    "too many trees": (
+        "{kind: sklearn, estimator: RandomForestClassifier, parameters: {n_estimators: 1000000000}}",
+        "trainer.parameters: n_estimators: 1000000000 trees take at least 1.8 TiB, and the limit is 1.0 GiB",
+    ),
+    "too many rounds": (
+        "{kind: sklearn, estimator: HistGradientBoostingClassifier, parameters: {max_iter: 1000000000}}",
+        "trainer.parameters: max_iter: 1000000000 trees take",
+    ),
+    "too many boosted trees": (
+        "{kind: xgboost, parameters: {n_estimators: 30000, num_parallel_tree: 30000}}",
+        "trainer.parameters: n_estimators: 900000000 trees take|needs the package",
+    ),
+    "a wide perceptron": (
+        "{kind: sklearn, estimator: MLPClassifier, parameters: {hidden_layer_sizes: [4, 100000000000]}}",
+        "trainer.parameters: hidden_layer_sizes: training such a network takes",
+    ),
+    "too many epochs": ("{kind: mlp, epochs: 1000000000}", "epochs: Input should be less than or equal to 1000000"),
     "a wide image network": ("{kind: wide-resnet, width: 100000000000}", "trainer"),
 }
 

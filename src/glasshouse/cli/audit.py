@@ -15,7 +15,7 @@ from glasshouse.cli.steps import checked, finish, interruptible, key_file
 from glasshouse.compute import RayCluster, chosen_compute
 from glasshouse.config import AuditFile, read_audit_file, read_policy, run_audit_file, with_attacks, with_shadows
 from glasshouse.errors import InputError
-from glasshouse.store import check_free
+from glasshouse.store import check_free, resolved
 
 __all__ = ["audit"]
 
@@ -64,7 +64,7 @@ def audit(
         lambda: None if policy is None else read_policy(policy),
         lambda: key_file(redact=redact, key=key, out=out),
     )
-    given = {"seed": seed, "pool": None if pool is None else str(Path(pool).resolve())}
+    given = {"seed": seed, "pool": None if pool is None else str(resolved(pool))}
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
     config = with_attacks(config, attacks) if attacks else config
     config = config if shadows is None else with_shadows(config, shadows)

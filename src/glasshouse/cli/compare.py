@@ -15,7 +15,7 @@ from glasshouse.errors import InputError
 from glasshouse.reading import guarded
 from glasshouse.report import compare as compare_runs
 from glasshouse.report import read_run_with_records, render_comparison
-from glasshouse.store import check_page, write_file
+from glasshouse.store import check_page, resolved, write_file
 
 __all__ = ["compare"]
 
@@ -44,7 +44,7 @@ def compare(
 
 def _named(runs: list[Path]) -> dict[str, Path]:
     """Runs by the names of their folders; by their full paths if two names are equal."""
-    short = {run.resolve().name: run for run in runs}
+    short = {resolved(run).name: run for run in runs}
     named = short if len(short) == len(runs) else {str(run): run for run in runs}
     if len(named) < len(runs):
         raise InputError("runs: one of them is given twice; give each run once.")

@@ -21,6 +21,7 @@ from glasshouse.report.plain import metrics_json
 from glasshouse.report.policy import Policy
 from glasshouse.report.redaction import key_beside, read_or_make_key
 from glasshouse.result import AuditResult
+from glasshouse.store import resolved
 from glasshouse.visible import visible
 
 __all__ = ["checked", "finish", "interruptible", "key_file"]
@@ -50,7 +51,7 @@ def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None
     if key is None and out is None:
         raise InputError("--redact: there is no folder to keep the key beside; add --out or --key.")
     place = key if key is not None else key_beside(out or Path())
-    if place.exists():
+    if resolved(place).exists():
         read_or_make_key(place)
     return place
 

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 class LocalProcesses:
     """Worker processes on this machine (joblib's loky); each uses only its share of the cores.
 
-    There are never more of them than tasks (two at least), and none is left when the last task has ended, or this
+    There are never more of them than tasks, and none is left when the last task has ended, or this
     process was killed. A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle,
     within joblib), so that functions of a notebook, lambdas and closures work too.
 
@@ -84,12 +84,13 @@ class LocalProcesses:
         """Positions and results of the tasks at these positions."""
         from joblib import Parallel, delayed
 
-        # no more workers than tasks; but two at least, since joblib would run the work of one in this process
-        workers = min(self.count, max(len(left), 2))
+        here, workers = os.getpid(), min(self.count, len(left))
+        calls = [(here, self.threads, function, shared, tasks[at], at) for at in left]
+        if workers == 1:  # joblib would work in this process
+            yield from _one_after_another(calls)
+            return
         parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
-        here = os.getpid()
-        calls = (delayed(_in_worker)(here, self.threads, function, shared, tasks[at], at) for at in list(left))
-        yield from parallel(calls)
+        yield from parallel(delayed(_in_worker)(*call) for call in calls)
 
 
 @contextmanager
@@ -104,6 +105,18 @@ def _workers_that_end() -> Iterator[None]:
         ours = reusable_executor._executor
         if ours is not None and ours is not theirs:
             ours.shutdown(wait=True, kill_workers=True)
+
+
+def _one_after_another(calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Calls in one worker, which ends with the last."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    worker = ProcessPoolExecutor(max_workers=1)
+    try:
+        for call in calls:
+            yield worker.submit(_in_worker, *call).result()
+    finally:
+        worker.shutdown(wait=True, kill_workers=True)
 
 
 def _in_worker(parent: int, *call: Any) -> Any:

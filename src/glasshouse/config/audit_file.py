@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from glasshouse.attacks import create
 from glasshouse.attacks.registry import find_attack
 from glasshouse.audit import audit
 from glasshouse.compute import Compute
+from glasshouse.config.attack_entries import AttackEntry, known_attack
 from glasshouse.config.data import Data, DigitsData
 from glasshouse.config.demands import check_shadows
 from glasshouse.config.graph import GraphSection
@@ -22,7 +21,7 @@ from glasshouse.config.strict import Share, Strict, read_yaml
 from glasshouse.config.targets import Target, TrainedTarget
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import check_code
-from glasshouse.errors import InputError, first_line, raise_faults
+from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.label_only import LabelOnly
 from glasshouse.result import AuditResult
@@ -41,31 +40,9 @@ class ClaimSection(Strict):
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
-def _known(choice: str | dict[str, Any]) -> str | dict[str, Any]:
-    """An attack that can be made; pydantic adds its place in the list to an error."""
-    parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
-    name = str(parameters.pop("name", ""))
-    try:
-        create(name, **parameters)
-    except Exception as error:  # a parameter of a wrong type can fail in any way
-        raise ValueError(str(error) if isinstance(error, InputError) else first_line(error)) from error
-    _refuse_infinite(parameters)
-    return choice
-
-
-def _refuse_infinite(value: Any) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{value} is not a number that an attack can use.")
-    for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _refuse_infinite(inside)
-
-
 def _listed(attacks: Any) -> Any:
     """One name means a list of one, so that ``attacks: best`` works."""
     return [attacks] if isinstance(attacks, str) else attacks
-
-
-AttackEntry = Annotated[str | dict[str, Any], AfterValidator(_known)]
 
 
 class AuditFile(Strict):
@@ -147,7 +124,7 @@ def with_attacks(config: AuditFile, names: Sequence[str]) -> AuditFile:
     faults = []
     for name in names:
         try:
-            _known(name)
+            known_attack(name)
         except ValueError as error:
             faults.append(f"--attack: {error}")
         else:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from glasshouse.config.any_trainer import EstimatorSection
+from glasshouse.config.demands import THREADS, check_estimator
 from glasshouse.errors import InputError, needs_extra
 from glasshouse.population import Population, select
 from glasshouse.registry import did_you_mean
@@ -31,11 +32,13 @@ class _Library:
         threads: its parameter for the number of threads; one by default, because small models wait more for each other
             than they gain, and sums over threads need not be the same on every machine.
         names: the names of all parameters of the class; None if the library passes on any name.
+        outside: parameters that name files, folders or other machines.
     """
 
     classifier: str
     threads: str = "n_jobs"
     names: Callable[[Any], set[str]] | None = None
+    outside: Callable[[], set[str]] = set
 
 
 def _of_lightgbm(classifier: Any) -> set[str]:
@@ -44,16 +47,32 @@ def _of_lightgbm(classifier: Any) -> set[str]:
     return set(classifier().get_params()) | {name for same in aliases.values() for name in same}
 
 
+def _lightgbm_outside() -> set[str]:
+    names = (
+        *("config", "data", "valid", "input_model", "output_model", "output_result", "convert_model", "save_binary"),
+        *("snapshot_freq", "task", "forcedbins_filename", "forcedsplits_filename", "parser_config_file"),
+        *("machine_list_filename", "machines", "num_machines", "local_listen_port"),
+    )
+    found: set[str] = importlib.import_module("lightgbm.basic")._ConfigAliases.get(*names)
+    return found | set(names)
+
+
+def _catboost_outside() -> set[str]:
+    borders = {"input_borders", "output_borders"}
+    return borders | {"train_dir", "snapshot_file", "save_snapshot", "snapshot_interval", "allow_writing_files"}
+
+
 def _of_signature(classifier: Any) -> set[str]:
     return set(inspect.signature(classifier.__init__).parameters) - {"self"}
 
 
 _ROUNDS = ("n_estimators", "iterations", "num_boost_round", "num_trees", "num_iterations")  # all say the same
-_THREADS = {"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"}
 _LIBRARIES = {
     "xgboost": _Library(classifier="XGBClassifier"),
-    "lightgbm": _Library(classifier="LGBMClassifier", names=_of_lightgbm),
-    "catboost": _Library(classifier="CatBoostClassifier", threads="thread_count", names=_of_signature),
+    "lightgbm": _Library(classifier="LGBMClassifier", names=_of_lightgbm, outside=_lightgbm_outside),
+    "catboost": _Library(
+        classifier="CatBoostClassifier", threads="thread_count", names=_of_signature, outside=_catboost_outside
+    ),
 }
 
 
@@ -70,8 +89,14 @@ class BoostingSection(EstimatorSection):
         known = library.names(classifier) if library.names else set(self.parameters)
         if unknown := sorted(self.parameters.keys() - known):
             raise _unknown(unknown[0], library, known)
+        if outside := sorted(self.parameters.keys() & library.outside()):
+            raise InputError(
+                f"trainer.parameters: {outside[0]}: names files or machines, which an audit file may not. Train in "
+                f"Python if you need it."
+            )
+        check_estimator(self.parameters, population, rounds="max_iter")  # LightGBM has this name for it too
         try:
-            one = {} if _THREADS & self.parameters.keys() else {library.threads: 1}
+            one = {} if THREADS & self.parameters.keys() else {library.threads: 1}
             estimator = classifier(**one | self.parameters)
             unused = _unused(estimator, population)
         except Exception as error:  # each library has errors of its own

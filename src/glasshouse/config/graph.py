@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from glasshouse.config.demands import check_network
+from glasshouse.config.demands import MOST_EPOCHS, check_network
 from glasshouse.config.strict import Share, Strict
 from glasshouse.errors import InputError, MissingExtraError
 from glasshouse.population import random_subsets
@@ -41,7 +41,7 @@ class NetworkSection(Strict):
     hidden: Positive = 64
     layers: Annotated[int, Field(ge=1, le=1000)] = 2
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    epochs: Positive = 50
+    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 50
     optimizer: Literal["adam", "sgd"] = "adam"
     learning_rate: Annotated[float, Field(gt=0)] | None = None  # the optimizer's own
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9

@@ -14,7 +14,7 @@ from sklearn.utils import all_estimators
 
 from glasshouse.config.any_trainer import AnyTrainer, EstimatorSection
 from glasshouse.config.boosting import BoostingSection
-from glasshouse.config.demands import check_network
+from glasshouse.config.demands import MOST_EPOCHS, check_estimator, check_network
 from glasshouse.config.imports import called
 from glasshouse.errors import InputError, shortened
 from glasshouse.population import Population
@@ -29,7 +29,7 @@ _LARGE = 1000.0  # a pixel is at most 255
 class _TorchSection(AnyTrainer):
     """What all torch trainers have."""
 
-    epochs: Annotated[int, Field(ge=1)] = 100
+    epochs: Annotated[int, Field(ge=1, le=MOST_EPOCHS)] = 100
     batch_size: Annotated[int, Field(ge=1)] = 64
     learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
@@ -108,6 +108,8 @@ class SklearnSection(EstimatorSection):
         if self.estimator not in known:
             hint = did_you_mean(self.estimator, known)
             raise InputError(f"trainer.estimator: scikit-learn has no {kind} {shortened(self.estimator)}.{hint}")
+        rounds = "max_iter" if self.estimator.startswith("HistGradientBoosting") else "n_estimators"
+        check_estimator(self.parameters, population, rounds=rounds)
         try:
             estimator = known[self.estimator](**self.parameters)
             estimator._validate_params()  # scikit-learn itself looks at values only when it trains

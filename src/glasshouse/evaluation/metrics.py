@@ -137,9 +137,14 @@ def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, .
         if fpr * non_members * (1 + 1e-12) < 1:
             raise InputError(
                 f"fprs: with {non_members} non-members a false-positive rate of {fpr:.4g} is not measurable; the "
-                f"smallest is {1 / non_members:.2g}. Audit {int(np.ceil(1 / fpr))} non-members, or use a larger rate."
+                f"smallest is {1 / non_members:.2g}. {_more(fpr)}se a larger rate."
             )
     return tuple(fprs)
+
+
+def _more(fpr: float) -> str:
+    """How many non-members a rate needs, if there may be as many."""
+    return f"Audit {int(np.ceil(1 / fpr))} non-members, or u" if fpr > 1e-10 else "U"
 
 
 def chance_tpr(fpr: float, non_members: int) -> float:

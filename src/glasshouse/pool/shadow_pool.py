@@ -24,6 +24,7 @@ from glasshouse.pool.training import Group, groups_of, train_and_store, train_gr
 from glasshouse.population import as_members, as_population, complementary_halves, random_subsets
 from glasshouse.progress import note_work, track
 from glasshouse.randomness import seed_for
+from glasshouse.store import check_name
 from glasshouse.training.trainer import Trainer
 
 __all__ = ["ShadowPool", "described"]
@@ -135,6 +136,7 @@ class ShadowPool:
         """Train what is missing in the folder, and nothing else; several processes may do so at once."""
         if self.folder is None:
             raise InputError("folder: this pool has no folder to train into.")
+        check_name(self.folder)
         identity = self._identity
         try:
             opened = Claims(self.folder / ".claims")

@@ -19,6 +19,7 @@ from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError
 from glasshouse.pool.answers import KeptAnswers
 from glasshouse.pool.compiled import check_trees
+from glasshouse.pool.loaded import check_loaded
 from glasshouse.pool.trusted import strange_names
 from glasshouse.population import AnyPopulation, select
 from glasshouse.predictions import population_predictions
@@ -128,11 +129,11 @@ def _from_skops(content: bytes) -> Any:
         strange = strange_names(content)
         if not strange:
             _check_inside(content)
+            model = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+            check_loaded(model)
+            return model
     except InputError as error:
         raise InputError(*[f"{fault} {_AGAIN}" for fault in error.faults]) from error
-    if not strange:
-        doubted = skops.io.get_untrusted_types(data=content)
-        return skops.io.loads(content, trusted=doubted)
     loader, name = strange[0].split(" ", 1)
     raise InputError(
         f"names {name} ({loader}), which no stored estimator needs. It was not read: the file was changed. {_AGAIN}"

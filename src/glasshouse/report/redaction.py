@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from glasshouse.arrays import TextArray
 from glasshouse.errors import InputError
+from glasshouse.store import resolved
 
 __all__ = ["Redactor", "key_beside", "read_or_make_key"]
 
@@ -95,7 +96,7 @@ def key_beside(folder: Path | str) -> Path:
         >>> key_beside("runs/audit").name
         'audit.key'
     """
-    path = Path(folder).resolve()
+    path = resolved(folder)
     return path.with_name(f"{path.name}.key")
 
 

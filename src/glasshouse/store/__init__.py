@@ -3,6 +3,7 @@
 from glasshouse.store.folders import new_folder
 from glasshouse.store.leftovers import clean_leftovers
 from glasshouse.store.modes import file_mode, make_folders, sharing
+from glasshouse.store.names import check_name, resolved
 from glasshouse.store.places import MADE_AGAIN, PAGE_MARK, check_free, check_page, digest, found_run
 from glasshouse.store.writing import write_file
 
@@ -10,6 +11,7 @@ __all__ = [
     "MADE_AGAIN",
     "PAGE_MARK",
     "check_free",
+    "check_name",
     "check_page",
     "clean_leftovers",
     "digest",
@@ -17,6 +19,7 @@ __all__ = [
     "found_run",
     "make_folders",
     "new_folder",
+    "resolved",
     "sharing",
     "write_file",
 ]

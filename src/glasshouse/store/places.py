@@ -10,6 +10,7 @@ from pathlib import Path
 from glasshouse.errors import InputError
 from glasshouse.store.leftovers import aside, clean_leftovers, unfinished_file, unfinished_folder
 from glasshouse.store.listing import MADE_AGAIN, digest, not_ours
+from glasshouse.store.names import check_name
 from glasshouse.store.writing import said_clearly
 
 __all__ = ["MADE_AGAIN", "PAGE_MARK", "check_free", "check_page", "digest", "found_run", "is_free", "real_place"]
@@ -86,6 +87,7 @@ def is_free(path: Path) -> bool:
 def real_place(path: Path | str) -> Path:
     """The folder itself if the path is a link to it, so that the link stays; a link that leads nowhere is refused."""
     path = Path(path)
+    check_name(path)
     if path.is_symlink():
         if not path.exists():
             raise InputError(f"{path}: is a link to {path.readlink()}, which does not exist. Remove the link.")

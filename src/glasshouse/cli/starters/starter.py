@@ -9,7 +9,7 @@ from pathlib import Path
 
 from glasshouse.errors import raise_faults
 from glasshouse.registry import Registry
-from glasshouse.store import write_file
+from glasshouse.store import check_name, write_file
 
 __all__ = ["STARTERS", "Starter", "write_starter"]
 
@@ -65,6 +65,7 @@ def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
         ['audit.yaml', 'people.csv']
     """
     folder = Path(folder)
+    check_name(folder)
     texts = starter.texts()
     raise_faults(
         [

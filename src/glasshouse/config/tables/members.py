@@ -15,6 +15,7 @@ from glasshouse.evidence.table_files import read_text_table
 from glasshouse.evidence.tables import as_flags
 from glasshouse.population import first_of
 from glasshouse.reading import guarded, read_content
+from glasshouse.store import check_name
 
 __all__ = ["is_column", "read_members", "refuse_telling"]
 
@@ -47,6 +48,7 @@ def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path
             rows.refuse(section.members, empty.tolist(), "the cell is empty. Write 1 or 0, or leave the row out.")
         return np.asarray(flags == 1)
     path = folder / section.members
+    check_name(path)
     if not path.is_file():
         raise InputError(
             f"{rows.place}: data.members: {section.members!r} is neither a column nor a file of ids. Columns: "
