@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.expected import expected_confidence, simulated_confidence
+from glasshouse.attacks.expected import expected_among, expected_confidence, simulated_confidence
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
@@ -78,6 +78,15 @@ class BASE(Attack):
         known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
         for target in simulated_confidence(evidence, self.mode):
             yield expit(_statistic(target.loss, target.expected)(scale) + known), target.members
+
+    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+        """Posteriors of the target beside some of the shadow models, for each set; confidences are computed once."""
+        if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
+            yield from super().scores_among(evidence, sets)
+            return
+        known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
+        for expected in expected_among(evidence, self.mode, sets):
+            yield expit(_statistic(evidence.target_loss, expected)(scale) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its scale chosen: 1 online, the best on simulated targets offline."""

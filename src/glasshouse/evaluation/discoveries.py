@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.tried import Scored, side_by_side
+from glasshouse.evaluation.tried import Scored
+from glasshouse.threads import side_by_side
 
 __all__ = ["DISCOVERY_LEVEL", "conformal_p_values", "discovery_levels"]
 

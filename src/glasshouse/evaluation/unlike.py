@@ -66,7 +66,7 @@ def _unlikeness(evidence: Evidence, prior: float | ArrayLike) -> float:
     plan = plan_targets(inside, targets=_TARGETS, seed=0)
     columns = np.arange(margins.shape[1])
     usual = [margins[rows, columns].mean(axis=0) for rows in plan.references]
-    weights = prior_weights(evidence.shadow_members, prior)[:, some][plan.targets]
+    weights = prior_weights(evidence.shadow_members[plan.targets], prior, some=some)
     theirs, its = margins[plan.targets], loss_to_margin(evidence.target_loss[some])
     away = np.stack([one - mean for one, mean in zip(theirs, usual, strict=True)])
     return max(Likeness.of(theirs, weights).unlikeness(its), Likeness.of(away, weights).unlikeness(its - usual[0]))
