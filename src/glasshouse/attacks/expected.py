@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.sides import simulated_sets, sums_among
+from glasshouse.attacks.sides import left_out, simulated_sets, sums_among
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.numerics import log_mean_exp
 from glasshouse.threads import over_records
@@ -64,6 +64,7 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
     """
     members, loss = evidence.shadow_members, evidence.shadow_loss
     found = np.empty((len(sets), evidence.records))
+    without = [left_out(rows, evidence.models) for rows in sets]
     short = np.zeros(len(sets), dtype=np.bool_)  # which sets have no out-model of some record
 
     def write(some: slice) -> None:
@@ -71,16 +72,17 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
         smallest = (block if asked is None else np.where(asked, block, np.inf)).min(axis=0)
         smallest[np.isinf(smallest)] = 0.0  # a record without out-models is refused below
         confidence = np.exp(np.minimum(smallest - block, 0.0))  # at most 1 where asked
+        counted = None if asked is None else asked.astype(np.float64)
         if asked is not None:
             confidence[~asked] = 0.0
         for number, rows in enumerate(sets):
             part = rows if rows.shape[1] == 1 else rows[:, some]
-            if asked is None:
+            if counted is None:
                 count = np.full(block.shape[1], float(len(rows)))
             else:
-                count = sums_among(asked.astype(np.float64), part)
+                count = sums_among(counted, part, without[number])
                 short[number] |= not count.all()
-            total = sums_among(confidence, part)
+            total = sums_among(confidence, part, without[number])
             with np.errstate(divide="ignore", invalid="ignore"):
                 expected = np.log(total) - smallest - np.log(count)
             lost = np.flatnonzero((total < _SMALLEST) & (count > 0))

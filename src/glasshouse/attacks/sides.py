@@ -14,7 +14,16 @@ from glasshouse.evidence.simulation import check_simulation, reference_rows, sha
 from glasshouse.numerics import loss_to_margin
 from glasshouse.threads import over_records
 
-__all__ = ["Moments", "SideMeans", "moments", "moments_among", "simulated_means", "simulated_sets", "sums_among"]
+__all__ = [
+    "Moments",
+    "SideMeans",
+    "left_out",
+    "moments",
+    "moments_among",
+    "simulated_means",
+    "simulated_sets",
+    "sums_among",
+]
 
 _SETS = 8  # sets of references whose means are in memory at once
 
@@ -61,6 +70,7 @@ def moments_among(
                [6.]])
     """
     count, mean, squares = np.full((3, len(sets), values.shape[1]), np.nan)
+    without = [left_out(rows, len(values)) for rows in sets]
 
     def write(some: slice) -> None:
         block, chosen = values[:, some].copy(), who[:, some].astype(np.float64)  # near each other in memory
@@ -68,7 +78,7 @@ def moments_among(
         with np.errstate(divide="ignore", invalid="ignore"):
             for number, rows in enumerate(sets):
                 # entries times 0 or 1, added up model by model: the models that are left out change no bit of a sum
-                used = _only(chosen, rows if rows.shape[1] == 1 else rows[:, some])
+                used = _only(chosen, rows if rows.shape[1] == 1 else rows[:, some], without[number])
                 models = used.sum(axis=0)
                 centre = np.einsum("kn,kn->n", block, used) / models
                 count[number, some], mean[number, some] = models, centre
@@ -81,25 +91,44 @@ def moments_among(
     return Moments(count, mean, squares)
 
 
-def sums_among(values: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
-    """Sums [N] of values [K, N] over rows of the pool: [R, 1] the same for all records, or [R, N] record by record.
+def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp] | None:
+    """Which models of a pool are not in a set of rows, [R, 1]; None for a set that differs from record to record.
 
     Example:
-        >>> sums_among(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0], [2]]))
+        >>> left_out(np.array([[0], [2]]), 4)
+        array([1, 3])
+    """
+    return np.delete(np.arange(models), rows[:, 0]) if rows.shape[1] == 1 else None
+
+
+def sums_among(values: FloatArray, rows: NDArray[np.intp], without: NDArray[np.intp] | None) -> FloatArray:
+    """Sums [N] of values [K, N] over a set of rows.
+
+    Args:
+        values: those of models that are left out are 0 for a moment, so another thread may not use them.
+        rows: [R, 1] the same for all records, or [R, N] record by record.
+        without: `left_out` of the rows.
+
+    Example:
+        >>> sums_among(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([[0], [2]]), np.array([1]))
         array([6., 8.])
     """
-    if rows.shape[1] == 1 and 2 * len(rows) < len(values):
-        return np.asarray(values[rows[:, 0]].sum(axis=0))
-    return np.asarray(_only(values, rows).sum(axis=0))
+    if without is None:
+        return np.asarray(_only(values, rows, None).sum(axis=0))
+    kept = values[without]
+    values[without] = 0.0  # adding 0 changes no bit of a sum, and a copy of the others would take longer than adding
+    total = values.sum(axis=0)
+    values[without] = kept
+    return np.asarray(total)
 
 
-def _only(values: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
-    """Values [K, N] at these rows, [R, 1] or [R, N], and 0 elsewhere."""
-    if len(rows) == len(values):
-        return values
-    if rows.shape[1] == 1:
+def _only(values: FloatArray, rows: NDArray[np.intp], without: NDArray[np.intp] | None) -> FloatArray:
+    """Values [K, N] at these rows, and 0 elsewhere."""
+    if without is not None:
+        if not len(without):
+            return values
         kept = values.copy()
-        kept[np.delete(np.arange(len(values)), rows[:, 0])] = 0.0
+        kept[without] = 0.0
         return kept
     columns = np.arange(values.shape[1])
     kept = np.zeros_like(values)

@@ -92,7 +92,8 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
     else:
         inside, outside = expected / share, (1 - expected) / (1 - share)  # weights of members and of others
         # how likely a record with this posterior is a member of a target with another share of members
-        here = expit(logit(posteriors) + logit(share) - logit(expected))
+        alike = not expected.ndim and float(expected) == share
+        here = posteriors if alike else expit(logit(posteriors) + logit(share) - logit(expected))
     above, below = inside * (1 - posteriors), outside * posteriors  # what a member and another record add
     total = float((inside * here + outside * (1 - here)).sum())
     place = place_of(posteriors)

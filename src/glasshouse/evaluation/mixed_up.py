@@ -93,8 +93,9 @@ def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
     own = float(sure[members].mean())
 
     def means(k: int) -> tuple[float, float]:
-        theirs, who = np.exp(-evidence.shadow_loss[k]), inside[k]
-        return float(theirs.mean(where=who)), float(theirs.mean(where=~who)) if not who.all() else float("nan")
+        theirs, who = np.exp(-evidence.shadow_loss[k]), inside[k].astype(np.float64)
+        count, total = float(who.sum()), float(theirs @ who)
+        return total / count, (float(theirs.sum()) - total) / max(len(who) - count, 1.0)
 
     found = np.array(side_by_side(means, range(evidence.models), records=evidence.records))  # [K, 2]
     others = found[:, 0]
