@@ -20,12 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from growth_tables import Measured, growth_picture, growth_text
 
+Found = TypeVar("Found")
 HERE = Path(__file__).parent
 ATTACKS = ("base", "lira", "rmia", "stacked")
 STEPS = ("g-base", "g-stacked")
@@ -38,31 +39,34 @@ def graph_case(nodes: int, device: str, *, steps: Sequence[str] = STEPS) -> dict
     from made_graphs import hubs, two_step_paths
 
     from glasshouse.graph import GNNTrainer, audit
+    from glasshouse.pool import ShadowPool
 
     data = hubs(nodes, degree=DEGREE)
     told: dict[str, float] = {}
 
-    def tell(**found: float) -> None:
+    def tell(found: dict[str, float]) -> None:
         told.update(found)
         print(json.dumps({**found, "peak": peak_memory()}), flush=True)
 
+    def timed(step: str, work: Callable[[], Found]) -> Found:
+        began, worked = time.perf_counter(), time.process_time()
+        done = work()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        tell({step: time.perf_counter() - began, f"{step} processor": time.process_time() - worked})
+        return done
+
     edges, paths = two_step_paths(data)
-    tell(edges=edges, paths=paths)
+    tell({"edges": edges, "paths": paths})
     trainer = GNNTrainer(hidden=HIDDEN, epochs=EPOCHS, device=device)
-    result: Any = None
     with tempfile.TemporaryDirectory() as folder:
+        how = {"trainer": trainer, "shadows": SHADOWS, "seed": 0}
+        pool = ShadowPool.plan(data, folder=folder, **how)
+        timed("training", lambda: pool.train(progress=False))
         for step in steps:
-            began = time.perf_counter()
-            result = audit(data, trainer=trainer, attacks=[step], shadows=SHADOWS, pool=folder, progress=False)
-            if device == "cuda":
-                torch.cuda.synchronize()
-            spent = time.perf_counter() - began - result.context.shadow_seconds
-            trained = {} if "training" in told else {"training": result.context.shadow_seconds}
-            tell(**trained, **{step: spent})
-            if step == steps[0]:
-                began = time.perf_counter()
-                result.report(Path(folder) / "report.html")
-                tell(report=time.perf_counter() - began)
+            result = timed(step, lambda step=step: audit(data, attacks=[step], pool=folder, progress=False, **how))
+            if "report" not in told:
+                timed("report", lambda result=result: result.report(Path(folder) / "report.html"))
     return told
 
 

@@ -16,9 +16,13 @@ GRAPH_FIGURES = {  # what a case told, its name in the table, and its unit
     "edges": ("edges of the masked graph", "edges"),
     "paths": ("two-step paths of the masked graph", "paths"),
     "training": ("training", "s"),
+    "training processor": ("training, processor time", "s"),
     "g-base": ("G-BASE", "s"),
+    "g-base processor": ("G-BASE, processor time", "s"),
     "g-stacked": ("g-stacked", "s"),
+    "g-stacked processor": ("g-stacked, processor time", "s"),
     "report": ("report", "s"),
+    "report processor": ("report, processor time", "s"),
     "peak": ("memory", "MiB"),
 }
 
@@ -116,9 +120,8 @@ def growth_text(measured: Sequence[Measured]) -> str:
         sizes = sorted({one.size for one in own})
         limits = sorted({one.found["stopped"] for one in own if "stopped" in one.found})
         stopped = f" A dash: did not end within {limits[0]:g} s." if limits else ""
-        parts.append(
-            f"## {title}\n\n{machines + '. ' if machines else ''}{_SETTINGS['records' if kind == 'records' else 'graph']}{stopped}\n"
-        )
+        about = f"{machines}. {_SETTINGS[own[0].case[0]]}" if machines else _SETTINGS[own[0].case[0]]
+        parts.append(f"## {title}\n\n{about}{stopped}\n")
         parts.append("| figure | " + " | ".join(f"{size:,}" for size in sizes) + " | exponent | of the last step |")
         parts.append("| --- " * (len(sizes) + 3) + "|")
         for row in rows:
