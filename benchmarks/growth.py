@@ -21,8 +21,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from growth_tables import Measured, growth_picture, growth_text
 
@@ -60,13 +61,13 @@ def graph_case(nodes: int, device: str, *, steps: Sequence[str] = STEPS) -> dict
     tell({"edges": edges, "paths": paths})
     trainer = GNNTrainer(hidden=HIDDEN, epochs=EPOCHS, device=device)
     with tempfile.TemporaryDirectory() as folder:
-        how = {"trainer": trainer, "shadows": SHADOWS, "seed": 0}
+        how: dict[str, Any] = {"trainer": trainer, "shadows": SHADOWS, "seed": 0}
         pool = ShadowPool.plan(data, folder=folder, **how)
         timed("training", lambda: pool.train(progress=False))
         for step in steps:
-            result = timed(step, lambda step=step: audit(data, attacks=[step], pool=folder, progress=False, **how))
+            result = timed(step, partial(audit, data, attacks=[step], pool=folder, progress=False, **how))
             if "report" not in told:
-                timed("report", lambda result=result: result.report(Path(folder) / "report.html"))
+                timed("report", partial(result.report, Path(folder) / "report.html"))
     return told
 
 
