@@ -32,6 +32,30 @@ def hub_graph(seed: int = 0) -> Data:
     return Data(x=x, edge_index=edges, y=torch.from_numpy(random.integers(0, 40, size)))
 
 
+def hubs(nodes: int, *, degree: int = 14, features: int = 32, classes: int = 8, seed: int = 0) -> Data:
+    """A graph of any size that is made in the way of `hub_graph`: its hubs have more edges the larger it is."""
+    random = np.random.default_rng(seed)
+    edges = _edges(nodes, nodes * degree // 2, exponent=0.62, offset=3.9, random=random)
+    y = random.integers(0, classes, nodes)
+    x = random.standard_normal((nodes, features), dtype=np.float32)
+    x[:, :classes] += np.eye(classes, dtype=np.float32)[y]  # something to learn
+    return Data(x=torch.from_numpy(x), edge_index=edges, y=torch.from_numpy(y))
+
+
+def two_step_paths(data: Data, seed: int = 0) -> tuple[int, int]:
+    """Directed edges between members, and what the rule needs: the sum of two-hop neighbourhoods, as paths.
+
+    Members are a random half. A path leads from a node that is toggled to a member beside it, and from there to one of
+    its members: two layers change the answers of all ends, and each path is one message that changes.
+    """
+    size = int(data.num_nodes or 0)
+    inside = np.random.default_rng(seed).permutation(size) < size // 2
+    start, end = data.edge_index.numpy()
+    within = inside[start] & inside[end]
+    degree = np.bincount(start[within], minlength=size)  # members beside a member
+    return int(within.sum()), int(degree[end[inside[end]]].sum())
+
+
 def wide_graph(seed: int = 0) -> Data:
     """34 493 nodes, 495 924 directed edges, 8 415 features of which a node has 33 on average, 5 classes."""
     random = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from glasshouse import Evidence
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, RMIA, Regressed
 from glasshouse.population import complementary_halves
 
@@ -27,6 +28,15 @@ def made_up(records: int, models: int, seed: int) -> Evidence:
     members = complementary_halves(records, models=models, seed=seed)
     loss = random.gamma(1.0, np.where(members, 0.5, 1.0))
     return Evidence(target_loss=random.gamma(1.0, size=records), shadow_loss=loss, shadow_members=members)
+
+
+def made_up_audit(records: int, models: int, seed: int) -> tuple[Evidence, BoolArray]:
+    """The same with a target of the shadow models' kind, and its members: nothing is then withheld from an audit."""
+    random = np.random.default_rng([seed, 1])
+    members = random.random(records) < 0.5
+    pool = made_up(records, models, seed)
+    target = random.gamma(1.0, np.where(members, 0.5, 1.0))
+    return Evidence(target_loss=target, shadow_loss=pool.shadow_loss, shadow_members=pool.shadow_members), members
 
 
 def seconds(work: Callable[[], object], repeats: int = 5) -> float:

@@ -16,7 +16,7 @@ SOURCE = Path(glasshouse.__file__).parent
 ROOT = Path(__file__).parents[1]
 EXPERIMENTS = ROOT / "experiments"
 ROOMS = [
-    ["errors", "arrays", "visible"],
+    ["errors", "arrays", "visible", "threads"],
     ["numerics", "digests", "randomness", "progress", "registry", "store", "table", "reading"],
     ["losses", "model_outputs", "resolution"],
     ["population"],

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.threads import cached_blocks, over_records
 
 __all__ = [
+    "area_of_sorted",
     "area_under_roc",
     "log_mean_exp",
     "log_normal_farther",
@@ -21,7 +23,6 @@ __all__ = [
 ]
 
 
-_BLOCK = 1 << 14  # columns handled at once, so that temporaries stay small beside a [K, N] matrix
 _ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
 _SMALLEST_MARGIN = -1e100  # a loss of 1e300 is finite, but its square is not
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
@@ -39,17 +40,17 @@ def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> Float
         array([0.6931, 1.3863])
     """
     result = np.empty(values.shape[1])
-    for start in range(0, values.shape[1], _BLOCK):
-        block = values[:, start : start + _BLOCK]
+    for some in cached_blocks(values.shape[1], models=len(values)):
+        block = values[:, some]
         if where is None:
             count: Any = block.shape[0]
         else:
-            chosen = where[:, start : start + _BLOCK]
+            chosen = where[:, some]
             count = chosen.sum(axis=0)
             block = np.where(chosen, block, -np.inf)
         largest = block.max(axis=0)
-        total = np.exp(block - largest).sum(axis=0)
-        result[start : start + _BLOCK] = largest + np.log(total) - np.log(count)
+        apart = block - largest
+        result[some] = largest + np.log(np.exp(apart, out=apart).sum(axis=0)) - np.log(count)
     return result
 
 
@@ -101,8 +102,18 @@ def loss_to_margin(loss: FloatArray) -> FloatArray:
         >>> loss_to_margin(np.array([np.log(2.0), 3.72007598e-44])).round(6) + 0.0
         array([  0., 100.])
     """
+    given = np.asarray(loss)
+    margin = np.empty_like(given)
+    if not given.flags.forc:  # neither the one nor the other is one stretch of memory
+        return _write_margins(given, margin)
+    flat, result = given.ravel(order="K"), margin.ravel(order="K")  # views
+    over_records(lambda some: _write_margins(flat[some], result[some]), flat.size, models=1)
+    return margin
+
+
+def _write_margins(loss: FloatArray, margin: FloatArray) -> FloatArray:
     # expm1 overflows above 709, where log(expm1(loss)) and loss are the same number
-    margin = np.asarray(np.minimum(loss, 700.0))
+    np.minimum(loss, 700.0, out=margin)
     with np.errstate(divide="ignore"):
         for step in (np.expm1, np.log, np.negative):  # in place: losses of a whole pool are large
             step(margin, out=margin)
@@ -138,7 +149,16 @@ def area_under_roc(scores: FloatArray, positive: BoolArray) -> float:
         >>> area_under_roc(np.array([0.9, 0.5, 0.5, 0.1]), np.array([True, True, False, False]))
         0.875
     """
-    inside, outside = np.sort(scores[positive]), np.sort(scores[~positive])
+    return area_of_sorted(np.sort(scores[positive]), np.sort(scores[~positive]))
+
+
+def area_of_sorted(inside: FloatArray, outside: FloatArray) -> float:
+    """The same from the scores of the positives and of the negatives, each sorted.
+
+    Example:
+        >>> area_of_sorted(np.array([0.5, 0.9]), np.array([0.1, 0.5]))
+        0.875
+    """
     if not len(inside) or not len(outside) or np.isnan(inside[-1]) or np.isnan(outside[-1]):
         return float("nan")
     below = np.searchsorted(outside, inside)  # two sorted arrays: faster than the ranks of all scores

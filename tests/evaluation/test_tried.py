@@ -15,7 +15,8 @@ from glasshouse.evaluation.fewer import compare_references
 from glasshouse.evaluation.privacy import shares_right
 from glasshouse.evaluation.simulated import simulated_figures
 from glasshouse.evaluation.thresholds import threshold_from, thresholds_from
-from glasshouse.evaluation.tried import side_by_side, tried_targets
+from glasshouse.evaluation.tried import tried_targets
+from glasshouse.threads import side_by_side
 from tests.strategies import gaussian_evidence, scores_and_members
 
 
@@ -48,7 +49,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     one = everything()
-    monkeypatch.setattr("glasshouse.evaluation.tried._MANY", 1)
+    monkeypatch.setattr("glasshouse.threads._MANY", 1)
     assert everything() == one
     assert side_by_side(lambda value: value + 1, [1, 2, 3], records=10) == [2, 3, 4]
 

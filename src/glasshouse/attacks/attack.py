@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypeVar
 
@@ -159,6 +160,22 @@ class Attack(abc.ABC, Generic[V]):
         """
         for target in view.simulated():
             yield self.score(target.view), target.members
+
+    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+        """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.
+
+        For attacks on records. What was learned from the whole pool is not learned again.
+
+        Args:
+            evidence: the target and the whole pool.
+            sets: rows of the pool, [R, 1] the same for all records, or [R, N] record by record.
+        """
+        losses: Any = evidence.losses_alone()
+        for rows in sets:
+            try:
+                yield self.score(losses.among(rows))
+            except InputError:  # too few models for this attack, as for simulated targets
+                yield None
 
     def warning(self, view: V) -> str:
         """What a reader must know before believing the scores of this target; usually empty."""

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.expected import expected_confidence, simulated_confidence
+from glasshouse.attacks.expected import SimulatedConfidence, expected_among, expected_confidence, simulated_confidence
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.threads import cached_blocks, side_by_side
 
 __all__ = ["BASE"]
+
+_TARGETS = 8  # simulated targets that are scored side by side
+_ARRAYS = 8  # as long as a block of records that one posterior needs
 
 
 @register("base")
@@ -76,8 +81,23 @@ class BASE(Attack):
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members of each simulated target, without a copy of the pool for every one of them."""
         known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
-        for target in simulated_confidence(evidence, self.mode):
-            yield expit(_statistic(target.loss, target.expected)(scale) + known), target.members
+
+        def posteriors(target: SimulatedConfidence) -> FloatArray:
+            return _posteriors(target.loss, target.expected, scale, known)
+
+        targets = simulated_confidence(evidence, self.mode)
+        while some := list(islice(targets, _TARGETS)):
+            scores = side_by_side(posteriors, some, records=evidence.records)
+            yield from ((found, one.members) for found, one in zip(scores, some, strict=True))
+
+    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+        """Posteriors of the target beside some of the shadow models, for each set; confidences are computed once."""
+        if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
+            yield from super().scores_among(evidence, sets)
+            return
+        known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
+        for expected in expected_among(evidence, self.mode, sets):
+            yield _posteriors(evidence.target_loss, expected, scale, known)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its scale chosen: 1 online, the best on simulated targets offline."""
@@ -85,6 +105,15 @@ class BASE(Attack):
             return self
         settled = 1.0 if self.mode == "online" else best_share(evidence, _statistic, mode=self.mode, name="scale")
         return dataclasses.replace(self, scale=settled)
+
+
+def _posteriors(loss: FloatArray, expected: FloatArray, scale: float, known: FloatArray) -> FloatArray:
+    """Posteriors [N] from losses and expected log-confidences [N], with the log-odds of the prior, [] or [N]."""
+    found = np.empty(len(loss))
+    for some in cached_blocks(len(loss), models=_ARRAYS):
+        odds = _statistic(loss[some], expected[some])(scale) + (known[some] if known.ndim else known)
+        expit(odds, out=found[some])
+    return found
 
 
 def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:

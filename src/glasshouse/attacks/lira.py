@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
-from scipy.stats import norm
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.sides import moments
+from glasshouse.attacks.sides import Moments, moments_among, simulated_sets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.evidence.simulation import check_simulation, reference_rows
 from glasshouse.numerics import log_normal_farther
+from glasshouse.threads import cached_blocks, side_by_side
 
 __all__ = ["LiRA"]
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
+_SETS = 4  # sets of references whose Gaussians are in memory at once
+_ARRAYS = 8  # as long as a block of records that one density holds
+_LOG_OF_ROOT = np.log(np.sqrt(2 * np.pi))
 
 
 class _Side(NamedTuple):
@@ -71,7 +74,7 @@ class LiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        sides = self._sides(evidence, evidence.shadow_statistic)
+        (sides,) = self._sides(evidence, evidence.shadow_statistic, [np.arange(evidence.models)[:, None]])
         return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
 
     @property
@@ -81,22 +84,52 @@ class LiRA(Attack):
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target: margins are computed once, and a pair shares its Gaussians."""
-        check_simulation(evidence.models)
         statistic, members = evidence.shadow_statistic, evidence.shadow_members
-        known: tuple[bytes, list[_Side]] = (b"", [])
-        for k in range(evidence.models):
-            rows = reference_rows(members, k)
-            if rows.tobytes() != known[0]:  # else it is judged by the same models as its complement before it
-                references = evidence.among(rows, model=k)
-                at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(evidence.records))
-                known = (rows.tobytes(), self._sides(references, statistic[at]))
-            yield _ratios(statistic[k], known[1], regression=evidence.regression), members[k]
+        for targets, sets in simulated_sets(members, most=_SETS):
+            sides = self._sides(evidence, statistic, sets)
 
-    def _sides(self, evidence: Evidence, statistic: FloatArray) -> list[_Side]:
-        """The Gaussians of out-models, and online of in-models, from statistics [K, N] of the shadow models."""
-        own = self.tuned(evidence).variance == "record"
+            def of_target(pair: tuple[int, int], sides: list[list[_Side]] = sides) -> FloatArray:
+                return _ratios(statistic[pair[0]], sides[pair[1]], regression=evidence.regression)
+
+            scores = side_by_side(of_target, targets, records=evidence.records)
+            yield from ((one, members[k]) for one, (k, _) in zip(scores, targets, strict=True))
+
+    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+        """Scores of the target beside some of the shadow models, for each set of them; margins are computed once."""
+        statistic, own = evidence.shadow_statistic, evidence.target_statistic
+        for start in range(0, len(sets), _SETS):
+            try:
+                found = self._sides(evidence, statistic, sets[start : start + _SETS])
+            except InputError:  # one of them is too small for this attack: then each is tried
+                yield from super().scores_among(evidence, sets[start : start + _SETS])
+            else:
+                yield from (_ratios(own, sides, regression=evidence.regression) for sides in found)
+
+    def _sides(self, evidence: Evidence, statistic: FloatArray, sets: Sequence[NDArray[np.intp]]) -> list[list[_Side]]:
+        """The Gaussians of out-models, and online of in-models, for each set of rows of the pool.
+
+        Args:
+            evidence: the pool.
+            statistic: [K, N] of its shadow models.
+            sets: rows of the pool, [R, 1] the same for all records, or [R, N] record by record.
+        """
         wanted = [False] if self.mode == "offline" else [False, True]
-        return [_side(evidence, statistic, inside=inside, own=own) for inside in wanted]
+        members = evidence.shadow_members
+        found = [moments_among(statistic, members == inside, sets) for inside in wanted]
+        sides = []
+        for number, rows in enumerate(sets):
+            fewest = min(one.models[number].min() for one in found)
+            own = self._own_variance(int(fewest))
+            for inside in wanted:
+                if fewest < (2 if own else 1):
+                    evidence.among(rows).require_side(inside=inside, models=2 if own else 1)
+            parts = [Moments(*(part[number] for part in one)) for one in found]
+            sides.append([_side(part, inside=inside, own=own) for part, inside in zip(parts, wanted, strict=True)])
+        return sides
+
+    def _own_variance(self, fewest: int) -> bool:
+        """Whether each record has its own variance, where a side has at least so many models."""
+        return self.variance == "record" or (self.variance == "auto" and fewest >= _MODELS_FOR_OWN_VARIANCE)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its kind of variance chosen by the number of models on a side."""
@@ -108,28 +141,33 @@ class LiRA(Attack):
             if self.mode == "offline"
             else min(inside.min(), evidence.models - inside.max())
         )
-        return dataclasses.replace(self, variance="record" if fewest >= _MODELS_FOR_OWN_VARIANCE else "global")
+        return dataclasses.replace(self, variance="record" if self._own_variance(int(fewest)) else "global")
 
 
 def _ratios(target: FloatArray, sides: list[_Side], *, regression: bool) -> FloatArray:
     """Log ratios [N] of a target's statistics, or log tail probabilities if only the out-models are known."""
     outside, *within = sides
-    if within:
-        return np.asarray(
-            norm.logpdf(target, within[0].mean, np.sqrt(within[0].variance))
-            - norm.logpdf(target, outside.mean, np.sqrt(outside.variance))
-        )
-    spread = np.sqrt(outside.variance)
-    if regression:
-        return log_normal_farther(target / spread, outside.mean / spread)
-    return np.asarray(log_ndtr((target - outside.mean) / spread))
+    if not within:
+        spread = np.sqrt(outside.variance)
+        if regression:
+            return log_normal_farther(target / spread, outside.mean / spread)
+        return np.asarray(log_ndtr((target - outside.mean) / spread))
+    found = np.empty(len(target))
+    for some in cached_blocks(len(target), models=_ARRAYS):
+        densities = [_log_density(target[some], side.mean[some], side.variance[some]) for side in (*within, outside)]
+        np.subtract(*densities, out=found[some])
+    return found
 
 
-def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -> _Side:
-    """Mean and variance of each record's margin over the in-models or the out-models."""
-    evidence.require_side(inside=inside, models=2 if own else 1)
-    who = evidence.shadow_members if inside else ~evidence.shadow_members
-    count, mean, squares = moments(shadows, who)
+def _log_density(value: FloatArray, mean: FloatArray, variance: FloatArray) -> FloatArray:
+    """Log of the normal density, [N]; scipy's checks of its arguments take four times as long."""
+    spread = np.sqrt(variance)
+    return np.asarray(-(((value - mean) / spread) ** 2) / 2.0 - _LOG_OF_ROOT - np.log(spread))
+
+
+def _side(found: Moments, *, inside: bool, own: bool) -> _Side:
+    """Mean and variance of each record's margin, from its moments over the in-models or the out-models."""
+    count, mean, squares = found
     if own:
         variance = squares / (count - 1)
     else:
@@ -139,5 +177,5 @@ def _side(evidence: Evidence, shadows: FloatArray, *, inside: bool, own: bool) -
                 f"shadows: LiRA estimates a spread, which needs 2 or more {'in' if inside else 'out'}-models of some "
                 f"record; here each record has 1. Train 4 or more shadow models."
             )
-        variance = np.full(evidence.records, squares.sum() / freedom)
+        variance = np.full(len(count), squares.sum() / freedom)
     return _Side(mean, np.maximum(variance, _SMALLEST_VARIANCE))

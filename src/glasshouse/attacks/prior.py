@@ -37,7 +37,7 @@ def prior_log_odds(prior: float | ArrayLike, records: int) -> FloatArray:
     return np.asarray(logit(_for_records(prior, records)))
 
 
-def prior_weights(members: BoolArray, prior: float | ArrayLike) -> FloatArray:
+def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice = slice(None)) -> FloatArray:
     """Weights of the answers of models, [K, N], so that they stand for models of which the prior says who trained them.
 
     A member of a model weighs λ / s and another record (1 - λ) / (1 - s), where s is that model's share of members.
@@ -45,6 +45,7 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike) -> FloatArray:
     Args:
         members: [K, N], or [N] for one model.
         prior: λ: one number, or one per record.
+        some: of which records the weights are wanted; shares are those of all records.
 
     Example:
         >>> prior_weights(np.array([True, False, False, True]), 0.1)
@@ -52,9 +53,9 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike) -> FloatArray:
     """
     values = _for_records(prior, members.shape[-1])
     share = members.mean(axis=-1, keepdims=True)
-    weights = np.where(members, values, 1 - values)
-    weights /= np.where(members, share, 1 - share)
-    return weights
+    if values.ndim:
+        values = values[some]
+    return np.where(members[..., some], values / share, (1 - values) / (1 - share))
 
 
 def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:

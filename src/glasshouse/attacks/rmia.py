@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.expected import expected_confidence, simulated_confidence
+from glasshouse.attacks.expected import SimulatedConfidence, expected_among, expected_confidence, simulated_confidence
 from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.threads import side_by_side
 
 __all__ = ["RMIA"]
+
+_TARGETS = 8  # simulated targets that are scored side by side
 
 
 @register("rmia")
@@ -75,7 +80,22 @@ class RMIA(Attack):
         """
         share = float(self.tuned(evidence).offline_a)
         ratios = self._ratios(evidence, share)
-        others = ratios if population is None else self._ratios(population, share)
+        return self._beaten(ratios, ratios if population is None else self._ratios(population, share))
+
+    def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
+        """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""
+        if self.mode == "offline":  # a set without an out-model of some record is refused, and the others are not
+            yield from super().scores_among(evidence, sets)
+            return
+
+        def beaten(expected: FloatArray) -> FloatArray:
+            ratios = _statistic(evidence.target_loss, expected)(1.0)
+            return self._beaten(ratios, ratios)
+
+        yield from side_by_side(beaten, expected_among(evidence, self.mode, sets), records=evidence.records)
+
+    def _beaten(self, ratios: FloatArray, others: FloatArray) -> FloatArray:
+        """The share of the ratios of Z that each ratio [N] beats."""
         order = np.argsort(ratios)  # a search in this order is many times faster than in any other
         scores = np.empty(len(ratios))
         scores[order] = np.searchsorted(np.sort(others), ratios[order] - np.log(self.gamma), side="right")
@@ -89,15 +109,23 @@ class RMIA(Attack):
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""
         share = float(self.tuned(evidence).offline_a)
-        for target in simulated_confidence(evidence, self.mode):
-            ratios = _statistic(target.loss, target.expected)(share)
-            weights = prior_weights(target.members, self.prior)
+        targets = simulated_confidence(evidence, self.mode)
+        while some := list(islice(targets, _TARGETS)):
+            scores = side_by_side(lambda one: self._simulated(one, share), some, records=evidence.records)
+            yield from ((found, one.members) for found, one in zip(scores, some, strict=True))
+
+    def _simulated(self, target: SimulatedConfidence, share: float) -> FloatArray:
+        """Scores [N] of one simulated target."""
+        ratios = _statistic(target.loss, target.expected)(share)
+        weights = prior_weights(target.members, self.prior)
+        order = np.argsort(ratios)
+        ranked = ratios[order]  # searched in this order, which is many times faster than in any other
+        if (ranked[1:] == ranked[:-1]).any():  # the order of equals, which a slower sort keeps, is that of the sums
             order = np.argsort(ratios, kind="stable")
-            ranked = ratios[order]  # searched in this order, which is many times faster than in any other
-            beaten = np.searchsorted(ranked, ranked - np.log(self.gamma), side="right")
-            scores = np.empty(len(ratios))
-            scores[order] = np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum()
-            yield scores, target.members
+        beaten = np.searchsorted(ranked, ranked - np.log(self.gamma), side="right")
+        scores = np.empty(len(ratios))
+        scores[order] = np.append(0.0, np.cumsum(weights[order]))[beaten] / weights.sum()
+        return scores
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""
@@ -118,11 +146,11 @@ class RMIA(Attack):
 
 def _statistic(loss: FloatArray, expected: FloatArray) -> Statistic:
     """Log of r(x), [N], as a function of a; a = 1 leaves the mean confidence, log p(x) [N], as it is."""
-    confidence = np.exp(expected)
 
     def ratio(share: float) -> FloatArray:
         if share == 1.0:
             return np.asarray(-loss - expected)
-        return np.asarray(-loss - np.log((1 + share) * confidence + (1 - share)) + np.log(2.0))
+        return np.asarray(-loss - np.log((1 + share) * confidence() + (1 - share)) + np.log(2.0))
 
+    confidence = functools.cache(lambda: np.exp(expected))
     return ratio

@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.prior import prior_weights
 from glasshouse.evaluation.thresholds import Scored
+from glasshouse.threads import side_by_side
 
 __all__ = ["LARGEST_EXCESS", "Bins", "binned", "calibration_error", "calibration_floor", "posterior_doubt"]
 
@@ -85,13 +86,14 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
         >>> round(calibration_floor(np.full(100, 0.5)), 3), round(calibration_floor(np.full(10_000, 0.5)), 3)
         (0.04, 0.004)
     """
-    expected = np.broadcast_to(np.asarray(prior, dtype=np.float64), posteriors.shape)
+    expected = np.asarray(prior, dtype=np.float64)  # [] or [N]
     if share is None:
-        here, inside, outside = posteriors, np.ones_like(posteriors), np.ones_like(posteriors)
+        here, inside, outside = posteriors, np.ones(()), np.ones(())
     else:
         inside, outside = expected / share, (1 - expected) / (1 - share)  # weights of members and of others
         # how likely a record with this posterior is a member of a target with another share of members
-        here = expit(logit(posteriors) + logit(share) - logit(expected))
+        alike = not expected.ndim and float(expected) == share
+        here = posteriors if alike else expit(logit(posteriors) + logit(share) - logit(expected))
     above, below = inside * (1 - posteriors), outside * posteriors  # what a member and another record add
     total = float((inside * here + outside * (1 - here)).sum())
     place = place_of(posteriors)
@@ -123,10 +125,13 @@ def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float |
     """
     if not scored:
         return "no simulated target can show whether they are calibrated"
-    excess = []
-    for one, members in scored:
+
+    def excess_of(pair: tuple[FloatArray, BoolArray]) -> float:
+        one, members = pair
         error = calibration_error(one, members, prior_weights(members, prior))
-        excess.append(error - calibration_floor(one, prior=prior, share=float(members.mean())))
+        return error - calibration_floor(one, prior=prior, share=float(members.mean()))
+
+    excess = side_by_side(excess_of, scored, records=len(scores))
     above = float(np.mean(excess)) + float(np.std(excess, ddof=1)) / np.sqrt(len(excess))
     if above > LARGEST_EXCESS:
         return (

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.tried import Scored, side_by_side
+from glasshouse.evaluation.tried import Scored
+from glasshouse.threads import side_by_side
 
 __all__ = ["DISCOVERY_LEVEL", "conformal_p_values", "discovery_levels"]
 
@@ -31,20 +32,20 @@ def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
         array([0.25, 0.5 ])
     """
     order = np.argsort(scores)
-    asked = scores[order]  # sorted: the search for the next one then starts in what the cache still holds
-    reached = np.zeros(len(scores), dtype=np.int64)
+    asked = scores[order]
+    ending = np.zeros(len(scores) + 1, dtype=np.int64)  # how many non-members reach exactly so many of these scores
 
     def of_target(pair: tuple[FloatArray, BoolArray]) -> int:
-        others = np.sort(pair[0][~pair[1]])
-        found = len(others) - np.searchsorted(others, asked, side="left")
+        others = np.sort(pair[0][~pair[1]])  # sorted: the next search then starts in what the cache still holds
+        found = np.bincount(np.searchsorted(asked, others, side="right"), minlength=len(ending))
         with lock:  # one sum for all, so that no [K, N] copy is made; whole numbers add up in any order
-            np.add(reached, found, out=reached)
+            np.add(ending, found, out=ending)
         return len(others)
 
     lock = Lock()
     count = sum(side_by_side(of_target, scored, records=len(scores)))
     levels = np.empty(len(scores))
-    levels[order] = (1 + reached) / (1 + count)
+    levels[order] = (1 + count - np.cumsum(ending)[:-1]) / (1 + count)
     return levels
 
 

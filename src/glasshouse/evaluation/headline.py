@@ -73,7 +73,8 @@ def headline(
     scores = attackers[name].scores
     left = int((~members[measured]).sum())
     kept = [fpr for fpr in fprs if allowed_wrong(fpr, left) >= 1]
-    metrics = evaluate(scores[measured], members[measured], fprs=kept)
+    known = attackers[name].metrics if measured.all() and kept == list(fprs) else None
+    metrics = evaluate(scores[measured], members[measured], fprs=kept) if known is None else known
     return Headline(
         attack=name,
         way=way,

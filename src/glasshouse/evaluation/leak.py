@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 from glasshouse.evaluation.roc import allowed_wrong, checked
 from glasshouse.randomness import generator
+from glasshouse.threads import side_by_side
 
 __all__ = ["LEVEL", "LeakTest", "leak_test"]
 
@@ -21,6 +23,7 @@ LEVEL = 0.05  # of false alarms among audits of models that leak nothing
 _WORK = 40_000_000  # records times permutations
 _FEWEST, _MOST = 199, 1999  # permutations
 _BLOCK = 4_000_000  # labels held at once
+_SHUFFLED = 1 << 16  # records
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +88,10 @@ def leak_test(
     names = [(name, figure) for name in given for figure in ("auc", *(f"tpr@{fpr:g}" for fpr in fprs))]
     attacks = [_Attack.of(values) for values in given.values()]
     allowed = [allowed_wrong(fpr, int((~mask).sum())) for fpr in fprs]
-    random = generator(seed, "leak test")
-    found = [_figures(attacks, mask[None, :], allowed)]
     size = max(1, min(count, _BLOCK // len(mask)))
-    for start in range(0, count, size):
-        drawn = np.broadcast_to(mask, (min(size, count - start), len(mask)))
-        found.append(_figures(attacks, random.permuted(drawn, axis=1), allowed))
+    blocks = _arrangements(mask, [min(size, count - start) for start in range(0, count, size)], seed)
+    found = [_figures(attacks, mask[None, :], allowed)]
+    found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
     surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks))
     best = surprise.min(axis=1)
@@ -102,6 +103,41 @@ def leak_test(
         figure=figure,
         tested=len(names),
     )
+
+
+def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
+    """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, each drawn when it is called.
+
+    Shuffling a million flags takes far longer than all that is done with them. So with very many records each flag is
+    drawn by itself, and then as many flags as are too many, chosen at random, are turned. No record is treated unlike
+    another, so all arrangements are equally likely. Fewer records keep the shuffles that they always had.
+    """
+    if len(members) < _SHUFFLED:
+        random = generator(seed, "leak test")
+        for size in sizes:
+            shuffled = random.permuted(np.broadcast_to(members, (size, len(members))), axis=1)
+            yield lambda shuffled=shuffled: shuffled  # type: ignore[misc]
+        return
+    for number, size in enumerate(sizes):
+        yield partial(_drawn_flags, members, size, generator(seed, "leak test", number))
+
+
+def _drawn_flags(members: BoolArray, size: int, random: np.random.Generator) -> BoolArray:
+    """[B, N] random flags, of which each row has as many set as there are members [N]."""
+    records, inside = len(members), int(members.sum())
+    drawn = np.frombuffer(random.bytes(size * records), dtype=np.uint8).reshape(size, records)
+    flags = drawn < np.clip(round(256 * inside / records), 1, 255)
+    for row in flags:
+        surplus = int(np.count_nonzero(row)) - inside
+        while surplus:
+            # those of the larger kind that are met first: each of them is as likely as any other to be among these
+            met = random.integers(records, size=4 * abs(surplus) + 16)
+            met = met[row[met] == (surplus > 0)]
+            _, first = np.unique(met, return_index=True)
+            turned = met[np.sort(first)][: abs(surplus)]
+            row[turned] = surplus < 0
+            surplus -= len(turned) * (1 if surplus > 0 else -1)
+    return flags
 
 
 @dataclass(frozen=True, eq=False)

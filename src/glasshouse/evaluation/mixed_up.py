@@ -11,6 +11,7 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation.intervals import delong
 from glasshouse.evaluation.roc import auc
 from glasshouse.evidence import Evidence
+from glasshouse.threads import side_by_side
 
 __all__ = [
     "Finding",
@@ -88,11 +89,18 @@ def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
     inside = evidence.shadow_members
     if not len(inside) or not inside.any(axis=1).all():
         return ()
-    sure, theirs = np.exp(-evidence.target_loss), np.exp(-evidence.shadow_loss)  # [N], [K, N] confidences
+    sure = np.exp(-evidence.target_loss)  # [N] confidences
     own = float(sure[members].mean())
-    others = theirs.mean(axis=1, where=inside)  # [K]
+
+    def means(k: int) -> tuple[float, float]:
+        theirs, who = np.exp(-evidence.shadow_loss[k]), inside[k].astype(np.float64)
+        count, total = float(who.sum()), float(theirs @ who)
+        return total / count, (float(theirs.sum()) - total) / max(len(who) - count, 1.0)
+
+    found = np.array(side_by_side(means, range(evidence.models), records=evidence.records))  # [K, 2]
+    others = found[:, 0]
     if own > float(others.min()) - _FAR_LESS_SURE:
-        return () if inside.all(axis=1).any() else _no_gap(sure, members, others - theirs.mean(axis=1, where=~inside))
+        return () if inside.all(axis=1).any() else _no_gap(sure, members, others - found[:, 1])
     return (
         f"The target gives its members a mean confidence of {100 * own:.0f} %, while every shadow model gives its own "
         f"{100 * float(others.min()):.0f} % or more. Was the target trained on these records, with these features and "
@@ -186,15 +194,17 @@ def shared_losses(evidence: Evidence, members: BoolArray) -> Finding:
         evidence: losses of the target and of the shadow models.
         members: [N] members of the target.
     """
-    losses = np.ascontiguousarray(np.vstack([evidence.target_loss, evidence.shadow_loss]).T)
-    keys = np.array([row.tobytes() for row in losses], dtype=object)
-    _, counts = np.unique(evidence.target_loss, return_counts=True)
+    _, numbers, counts = np.unique(evidence.target_loss, return_inverse=True, return_counts=True)
     if counts.max(initial=1) > 1 + len(members) // 20:  # answers in coarse steps can be equal by chance
         return Finding()
-    inside = set(keys[members].tolist())
+    alike = np.flatnonzero(counts[numbers] > 1)  # the others have a loss under the target that no other record has
+    losses = np.ascontiguousarray(np.vstack([evidence.target_loss[alike], evidence.shadow_loss[:, alike]]).T)
+    keys = np.array([row.tobytes() for row in losses], dtype=object)
+    inside = set(keys[members[alike]].tolist())
+    equal = np.zeros(len(members), dtype=np.bool_)
+    equal[alike] = [key in inside for key in keys.tolist()]
     return _said(
-        np.array([key in inside for key in keys[~members].tolist()], dtype=np.bool_),
-        "have exactly the losses of a member under all models, so they seem to be the same records",
+        equal[~members], "have exactly the losses of a member under all models, so they seem to be the same records"
     )
 
 

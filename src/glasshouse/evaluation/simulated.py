@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.roc import roc
-from glasshouse.evaluation.tried import Scored, TriedTarget, rate_at, tried_targets
+from glasshouse.evaluation.roc import checked
+from glasshouse.evaluation.sorted_scores import SortedScores
+from glasshouse.evaluation.tried import Scored, TriedTarget, tried_targets
 
 __all__ = ["SimulatedFigures", "rate_with_ties", "simulated_figures"]
 
@@ -61,4 +62,4 @@ def rate_with_ties(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[
         >>> rate_with_ties(np.zeros(20), np.arange(20) >= 10, 0.1)
         (0.1, False)
     """
-    return rate_at(roc(scores, members), fpr)
+    return SortedScores.of(*checked(scores, members)).rate_at(fpr)

@@ -55,13 +55,10 @@ def steadiness(attack: Attack[Any], evidence: Evidence, threshold: Threshold) ->
     if not is_cheap(attack):
         return None
     called, count = np.zeros(evidence.records), 0
-    for rows in _panels(evidence.shadow_members):
-        try:
-            scores = attack.score(_part(evidence, rows))
-        except InputError:  # this sub-pool is too small for the attack, as for simulated targets
-            continue
-        called += threshold.decide(scores)
-        count += 1
+    for scores in attack.scores_among(evidence, _panels(evidence.shadow_members)):
+        if scores is not None:
+            called += threshold.decide(scores)
+            count += 1
     return called / count if count else None
 
 
@@ -74,13 +71,13 @@ def with_fewer_references(attack: Attack[Any], evidence: Evidence) -> Scored | N
     pairs = _pairs(evidence.shadow_members) if is_cheap(attack) else None
     if pairs is None or len(pairs) < 3:
         return None
-    scored = []
+    scored, losses = [], evidence.losses_alone()
     partner = {one: number for number, pair in enumerate(pairs) for one in pair}
     for k in range(min(evidence.models, _TARGETS)):
         others = [pair for number, pair in enumerate(pairs) if number != partner[k]]
         rows = np.array(sorted(row for pair in others[: fewer_references(evidence.models) // 2] for row in pair))
         try:
-            scores = attack.score(_part(evidence, rows[:, None], model=k))
+            scores = attack.score(losses.among(rows[:, None], model=k))
             scored.append((scores, evidence.shadow_members[k]))
         except InputError:
             return None
@@ -116,17 +113,3 @@ def _pairs(members: BoolArray) -> list[tuple[int, int]] | None:
         else:
             found.append((complement, k))
     return sorted(found) if not waiting and 2 * len(found) == len(members) else None
-
-
-def _part(evidence: Evidence, rows: NDArray[np.intp], *, model: int | None = None) -> Evidence:
-    """The target, or a shadow model, beside some references; a cheap attack needs no logits, and ids cost a sort."""
-    columns = np.arange(evidence.records)
-    residual = evidence.shadow_residual
-    return Evidence(
-        target_loss=evidence.target_loss if model is None else evidence.shadow_loss[model],
-        shadow_loss=evidence.shadow_loss[rows, columns],
-        shadow_members=evidence.shadow_members[rows, columns],
-        labels=evidence.labels,
-        target_residual=evidence.target_residual if model is None or residual is None else residual[model],
-        shadow_residual=None if residual is None else residual[rows, columns],
-    )

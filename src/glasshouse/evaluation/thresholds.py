@@ -14,9 +14,11 @@ from scipy.stats import t as student
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.attack import Attack, View
 from glasshouse.evaluation.intervals import Interval
-from glasshouse.evaluation.roc import roc
-from glasshouse.evaluation.tried import Scored, TriedTarget, cut_at, side_by_side, tried_targets
+from glasshouse.evaluation.roc import checked
+from glasshouse.evaluation.sorted_scores import SortedScores
+from glasshouse.evaluation.tried import Scored, TriedTarget, tried_targets
 from glasshouse.progress import track
+from glasshouse.threads import side_by_side
 
 __all__ = [
     "Policy",
@@ -155,7 +157,7 @@ def threshold_from(
         >>> threshold_from([pair, pair], 0.1).value
         90.0
     """
-    own = np.array([cut_at(roc(scores, members), fpr) for scores, members in scored])
+    own = np.array([SortedScores.of(*checked(*pair)).cut_at(fpr) for pair in scored])
     return _threshold(scored, fpr, own, policy=policy, confidence=confidence, non_members=non_members)
 
 
@@ -166,7 +168,7 @@ def _threshold(
     agreed = [_agreed(np.delete(own, at), policy) for at in range(len(own))]
     counts = side_by_side(lambda at: _false_alarms(scored[at], agreed[at]), range(len(own)), records=len(scored[0][0]))
     false = np.array(counts)
-    others = np.array([int((~members).sum()) for _, members in scored])
+    others = np.array([len(members) - np.count_nonzero(members) for _, members in scored])
     return Threshold(
         wanted=fpr,
         value=_agreed(own, policy),
@@ -218,4 +220,4 @@ def _agreed(thresholds: FloatArray, policy: Policy) -> float:
 
 def _false_alarms(pair: tuple[FloatArray, BoolArray], threshold: float) -> int:
     scores, members = pair
-    return int((scores[~members] >= threshold).sum())
+    return int(np.count_nonzero((scores >= threshold) > members))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from functools import partial
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from glasshouse.arrays import FloatArray
 from glasshouse.attacks.prior import prior_weights
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness
 from glasshouse.attacks.stacking.plan import plan_targets
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
+from glasshouse.threads import side_by_side
 
 __all__ = ["unlike_target"]
 
@@ -64,9 +68,15 @@ def _unlikeness(evidence: Evidence, prior: float | ArrayLike) -> float:
     some = slice(None, None, -(-evidence.records // _MOST))
     inside, margins = evidence.shadow_members[:, some], loss_to_margin(evidence.shadow_loss[:, some])
     plan = plan_targets(inside, targets=_TARGETS, seed=0)
-    columns = np.arange(margins.shape[1])
-    usual = [margins[rows, columns].mean(axis=0) for rows in plan.references]
-    weights = prior_weights(evidence.shadow_members, prior)[:, some][plan.targets]
+    usual = side_by_side(partial(_mean_margins, margins), plan.references, records=margins.shape[1])
+    weights = prior_weights(evidence.shadow_members[plan.targets], prior, some=some)
     theirs, its = margins[plan.targets], loss_to_margin(evidence.target_loss[some])
     away = np.stack([one - mean for one, mean in zip(theirs, usual, strict=True)])
     return max(Likeness.of(theirs, weights).unlikeness(its), Likeness.of(away, weights).unlikeness(its - usual[0]))
+
+
+def _mean_margins(margins: FloatArray, rows: NDArray[np.intp]) -> FloatArray:
+    """[N] means of margins [K, N] over rows of the pool, [R, 1] or [R, N]."""
+    if rows.shape[1] == 1:  # copied row by row, which is much faster than entry by entry
+        return np.asarray(margins[rows[:, 0]].mean(axis=0))
+    return np.asarray(margins[rows, np.arange(margins.shape[1])].mean(axis=0))

@@ -253,6 +253,10 @@ class Evidence:
         # `take` keeps the order in memory, on which the last bits of sums depend
         return self._part(**{name: value.take(at, axis=int(name in _BY_MODEL)) for name, value in held.items()})
 
+    def losses_alone(self) -> Evidence:
+        """The same evidence without logits, trace and public records, which attacks on losses do not need."""
+        return self._part(target_logits=None, shadow_logits=None, target_trace=None, public=None, notes=())
+
     def with_public(self, public: PublicRecords) -> Evidence:
         """The same evidence with these public records, for attacks without shadow models."""
         return self._part(public=public)

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 
-__all__ = ["SimulatedTarget", "check_simulation", "reference_rows"]
+__all__ = ["SimulatedTarget", "check_simulation", "reference_rows", "shared_rows"]
+
+_FEW = 64  # records that show of nearly every pair of models that they are not complements
 
 V = TypeVar("V")
 
@@ -41,13 +43,47 @@ def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
         >>> reference_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool), 0).tolist()
         [[2], [3]]
     """
-    others = np.delete(np.arange(len(members)), k)
-    # row by row: a copy of all members for each simulated target would take longer than everything else
-    complement = next((j for j in others.tolist() if (members[j] != members[k]).all()), None)
-    if complement is not None:
-        return np.asarray(others[others != complement][:, None])
-    if len(np.unique(members.sum(axis=0))) != 1:
-        return others[:, None]
+    paired = _without_pair(members, k)
+    if paired is not None:
+        return paired
+    return _by_record(members, k) if _balanced(members) else _others(members, k)[:, None]
+
+
+def shared_rows(members: BoolArray) -> list[NDArray[np.intp]] | None:
+    """`reference_rows` of every simulated target, [R, 1] each; None if they differ from record to record for one.
+
+    Example:
+        >>> [rows.ravel().tolist() for rows in shared_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool))]
+        [[2, 3], [2, 3], [0, 1], [0, 1]]
+    """
+    found = [_without_pair(members, k) for k in range(len(members))]
+    if any(rows is None for rows in found) and _balanced(members):
+        return None
+    return [_others(members, k)[:, None] if rows is None else rows for k, rows in enumerate(found)]
+
+
+def _others(members: BoolArray, k: int) -> NDArray[np.intp]:
+    return np.delete(np.arange(len(members)), k)
+
+
+def _without_pair(members: BoolArray, k: int) -> NDArray[np.intp] | None:
+    """[R, 1] the other models without the complement of k; None if it has none."""
+    others = _others(members, k)
+    # row by row, and a few records first: a copy of all members for each target would take longer than everything else
+    few = members[:, :_FEW] != members[k, :_FEW]
+    hopeful = others[few[others].all(axis=1)].tolist()
+    complement = next((j for j in hopeful if (members[j] != members[k]).all()), None)
+    return None if complement is None else np.asarray(others[others != complement][:, None])
+
+
+def _balanced(members: BoolArray) -> bool:
+    """Whether every record is in equally many models."""
+    return len(np.unique(members.sum(axis=0))) == 1
+
+
+def _by_record(members: BoolArray, k: int) -> NDArray[np.intp]:
+    """[R, N] the other models without one of the opposite side for each record."""
+    others = _others(members, k)
     opposite = members[others] != members[k]  # [K - 1, N]
     # the partner changes from record to record, so that no model is left out more often than another
     turn = (np.arange(len(others))[:, None] + np.arange(members.shape[1])[None, :]) % len(others)

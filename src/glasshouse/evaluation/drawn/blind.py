@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import norm, rankdata
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.attacks.thread_counts import thread_counts
 from glasshouse.evaluation.drawn.smoothers import cells, ridge, waves
 from glasshouse.evaluation.intervals import Interval, delong
 from glasshouse.randomness import generator
@@ -74,7 +75,8 @@ def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray
     )
     mean, largest = np.zeros(len(members)), np.full(1 + _PERMUTATIONS, -np.inf)
     for learner, columns in plan:
-        scores = _standard(learner(columns, labels, folds, random), folds)
+        with thread_counts().limit(limits=1):  # matrices so small wait longer for a second thread than they take
+            scores = _standard(learner(columns, labels, folds, random), folds)
         if columns is together:
             mean += scores[:, 0]
         statistic = np.einsum("np,np->p", scores, labels)

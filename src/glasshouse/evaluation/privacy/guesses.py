@@ -12,6 +12,7 @@ from scipy.special import expit, logit
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
+from glasshouse.evaluation.sorted_scores import SortedScores
 from glasshouse.randomness import generator
 
 __all__ = ["DESIGNS", "EVERY_RECORD", "Design", "Guesses", "count_right", "shares_right", "sized"]
@@ -87,20 +88,26 @@ def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guess
         >>> count_right(scores, scores >= 80, Design(0.05, 0.0))
         Guesses(correct=10, made=10, possible=120, prior=0.6)
     """
-    return _counted(_ranked(scores, members), [design])[design]
+    return _counted(_ranked(scores, members, [design]), [design])[design]
 
 
-def shares_right(scores: FloatArray, members: BoolArray) -> tuple[float, ...]:
+def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScores | None = None) -> tuple[float, ...]:
     """How many guesses of each of `DESIGNS`, and at last of `EVERY_RECORD`, are right, as shares at even odds.
 
     At even odds means: as if half of the records were members, so that they can be used where another share is.
+
+    Args:
+        scores: [N], higher means member.
+        members: [N] the true members.
+        ordered: the same scores sorted, if they are known already.
 
     Example:
         >>> scores = np.arange(200.0)
         >>> set(shares_right(scores, scores >= 100))
         {1.0}
     """
-    counted = _counted(_ranked(scores, members), [*DESIGNS, EVERY_RECORD]).values()
+    designs = [*DESIGNS, EVERY_RECORD]
+    counted = _counted(_ranked(scores, members, designs, ordered=ordered), designs).values()
     shares = np.array([guesses.correct / guesses.made if guesses.made else 0.5 for guesses in counted])
     with np.errstate(divide="ignore"):  # all right, or none: the odds are infinite, and the share stays what it is
         return tuple(expit(logit(shares) - logit([guesses.prior for guesses in counted])).tolist())
@@ -113,29 +120,54 @@ def sized(members: BoolArray) -> Mapping[Design, Guesses]:
         >>> sized(np.arange(200) < 120)[Design(0.05, 0.0)].made
         10
     """
-    return _counted(_ranked(np.zeros(len(members)), members), list(DESIGNS))
+    designs = list(DESIGNS)
+    return _counted(_ranked(np.zeros(len(members)), members, designs), designs)
 
 
 class _Ranked(NamedTuple):
-    """Running counts of members, the highest score first: of all records, and of those left after balancing."""
+    """Members among the first so many records, the highest score first: of all records, and of those after balancing.
 
-    everyone: np.ndarray  # [N + 1], members among the first 0, 1, …, N records
-    balanced: np.ndarray
+    The numbers of records are those that some designs ask for; the largest of them is that of all records.
+    """
+
+    everyone: Mapping[int, int]
+    balanced: Mapping[int, int]
 
 
-def _ranked(scores: FloatArray, members: BoolArray) -> _Ranked:
+def _ranked(
+    scores: FloatArray, members: BoolArray, designs: list[Design], *, ordered: SortedScores | None = None
+) -> _Ranked:
     random = generator(len(scores), "order of tied scores")
-    order = np.argsort(-scores)
-    ranked = scores[order]
-    tied, unequal = bool((ranked[1:] == ranked[:-1]).any()), _surplus(members) != 0
-    if tied or unequal:  # drawing takes as long as sorting, and is rarely needed
-        shuffled = random.permutation(len(scores))
-        order = shuffled[np.argsort(-scores[shuffled], kind="stable")] if tied else order
-    everyone = _running(members[order])
-    if not unequal:
+    places = _places(designs, len(members))
+    everyone = _searched(ordered or SortedScores.of(scores, members), places)
+    if _surplus(members) == 0 and everyone is not None:  # drawing takes as long as sorting, and is rarely needed
         return _Ranked(everyone, everyone)
-    kept = _balanced(members, random)
-    return _Ranked(everyone, _running(members[order[kept[order]]]))
+    shuffled = random.permutation(len(scores))
+    kept = _balanced(members, random) if _surplus(members) else np.ones(len(members), dtype=np.bool_)
+    fewer = _places(designs, int(kept.sum()))
+    balanced = _searched(SortedScores.of(scores[kept], members[kept]), fewer) if everyone is not None else None
+    if everyone is not None and balanced is not None:
+        return _Ranked(everyone, balanced)
+    order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
+    return _Ranked(_running(members[order], places), _running(members[order[kept[order]]], fewer))
+
+
+def _places(designs: list[Design], count: int) -> list[int]:
+    """How many records from the top designs look at."""
+    tops = {_size(design.members, count) for design in designs}
+    bottoms = {_size(design.others, count) for design in designs}
+    return sorted({count, *tops, *(count - size for size in bottoms)})
+
+
+def _searched(ordered: SortedScores, places: list[int]) -> dict[int, int] | None:
+    """Members among the first records at each place; None if one of them depends on the order of tied scores."""
+    found: dict[int, int] = {}
+    for place in places:
+        inside = ordered.members_in_top(place)
+        if inside is None:
+            return None
+        found[place] = inside
+    return found
 
 
 def _balanced(members: BoolArray, random: np.random.Generator) -> BoolArray:
@@ -153,18 +185,20 @@ def _surplus(members: BoolArray) -> int:
     return surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0
 
 
-def _running(ranked: BoolArray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(ranked)])
+def _running(ranked: BoolArray, places: list[int]) -> dict[int, int]:
+    running = np.concatenate([[0], np.cumsum(ranked)])
+    return {place: int(running[place]) for place in places}
 
 
 def _counted(ranked: _Ranked, designs: list[Design]) -> Mapping[Design, Guesses]:
     found = {}
     for design in designs:
         running = ranked.balanced if design.both else ranked.everyone
-        count, inside = len(running) - 1, int(running[-1])
+        count = max(running)
+        inside = running[count]
         top, bottom = (_size(share, count) for share in design)
-        right_top = int(running[top])
-        right_bottom = bottom - (inside - int(running[count - bottom]))
+        right_top = running[top]
+        right_bottom = bottom - (inside - running[count - bottom])
         if design.both:
             found[design] = Guesses(right_top + right_bottom, top + bottom, count)
         elif top:
