@@ -28,7 +28,15 @@ from glasshouse.label_only import LabelOnly
 from glasshouse.result import AuditResult
 from glasshouse.visible import visible
 
-__all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks", "with_shadows"]
+__all__ = [
+    "AuditFile",
+    "ClaimSection",
+    "read_audit_file",
+    "run_audit_file",
+    "with_attacks",
+    "with_nodes",
+    "with_shadows",
+]
 
 _MOST_SHADOWS = 100_000
 _LOG = logging.getLogger("glasshouse")
@@ -176,6 +184,21 @@ def with_shadows(config: AuditFile, shadows: int) -> AuditFile:
     if config.is_graph and changed < 2:
         raise InputError("--shadows: an audit without shadow models is for records; a graph needs 2 or more.")
     return config.model_copy(update={"shadows": changed})
+
+
+def with_nodes(config: AuditFile, nodes: int) -> AuditFile:
+    """The same audit of a random sample of so many nodes, in place of what the file says.
+
+    Example:
+        >>> with_nodes(AuditFile(), 500).graph.nodes
+        500
+    """
+    if not config.is_graph:
+        raise InputError("--nodes: a sample of nodes is for graphs, and this audit is of records. Leave it out.")
+    if nodes < 1:
+        raise InputError(f"--nodes: {nodes} is too few; give how many nodes to audit, such as 20000.")
+    section = (config.graph or GraphSection()).model_copy(update={"nodes": nodes})
+    return config.model_copy(update={"graph": section})
 
 
 def run_audit_file(

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.utils import contains_self_loops, is_undirected
 
 from glasshouse.attacks import Attack
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
@@ -35,6 +34,7 @@ from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.gbase import with_truth
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.graphs import check_one_graph
+from glasshouse.graph.data.node_sample import chosen_nodes
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
@@ -83,7 +83,7 @@ def audit(
     title: str = "Membership audit of a graph neural network",
     about: str = "",
     progress: bool | None = None,
-    nodes: ArrayLike | None = None,
+    nodes: int | ArrayLike | None = None,
     ids: Sequence[Any] | NDArray[Any] | None = None,
     known_graph: Data | None = None,
     setting: Setting = "inductive",
@@ -122,7 +122,9 @@ def audit(
         title: of the report.
         about: a sentence on the data, shown beside the figures; by default ``data.about``, if it is set.
         progress: whether to show bars; by default on a terminal only.
-        nodes: ids of the nodes to audit; all by default.
+        nodes: which nodes are audited; all by default. A number draws that many at random, spread over degrees and
+            classes: the work of attacks on graphs is then in proportion to it, and figures are estimates for the whole
+            graph, with intervals that know it. Or the nodes themselves, by position or as ids.
         ids: [n] names of the nodes; by default ``data.ids``, or their numbers.
         known_graph: the graph as the attacker knows it, such as `noisy_edges` of ``data``; ``data`` by default.
         setting: how training saw the graph: ``"inductive"``, only the members and the edges between them; or
@@ -142,7 +144,9 @@ def audit(
     check_setting(setting)
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
-    truth = checked_members(model, members, count, seed=seed, ids=as_ids(names, count, place="ids"))
+    known_ids = as_ids(names, count, place="ids")
+    truth = checked_members(model, members, count, seed=seed, ids=known_ids)
+    chosen = chosen_nodes(nodes, data, ids=known_ids, members=truth, seed=seed)
     owner = _owner(data, model, trainer, setting)
     if shadow_trainer is not None:
         check_trainer(shadow_trainer, place="shadow_trainer")
@@ -152,7 +156,8 @@ def audit(
         raise InputError(f"shadows: {shadows} is too few; attacks on a graph need shadow models. Use 8.")
     seen = data if known_graph is None else known_graph
     # a first scene without models checks nodes and ids before the long work
-    empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, ids=names, setting=setting)
+    common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
+    empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
     wanted = checked_rates(fprs, truth[empty.nodes])
     columns = as_groups(groups, count)
     made = chosen_attacks(
@@ -171,7 +176,7 @@ def audit(
     started = time.perf_counter()
     models = list(track(plan, total=len(plan), label="Shadow models", unit="models", show=progress))
     spent = seconds + time.perf_counter() - started
-    scene = Scene(seen, target, models, plan.members, nodes=nodes, ids=names, setting=setting)
+    scene = Scene(seen, target, models, plan.members, **common)
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
@@ -192,7 +197,11 @@ def audit(
         },
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer),
-        notes=(*scene.notes, *shared_nodes(scene.audited(population.digests()), scene.audited(truth))),
+        notes=(
+            *filter(None, [chosen.note]),
+            *scene.notes,
+            *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
+        ),
     )
     return audit_view(
         scene,
@@ -209,6 +218,7 @@ def audit(
         groups={name: scene.audited(values) for name, values in columns.items()},
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
+        sampled=chosen.sampled,
     )
 
 
@@ -272,13 +282,16 @@ def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:
 
 def _oddities(data: Data) -> list[str]:
     """Report once what is unusual about the edges; all of it is handled as PyTorch Geometric's layers do."""
-    edges = data.edge_index
+    edges, count = data.edge_index, int(data.num_nodes)
     found = []
-    if contains_self_loops(edges):
-        found.append(f"{int((edges[0] == edges[1]).sum())} self-loops")
-    if (repeated := edges.shape[1] - torch.unique(edges, dim=1).shape[1]) > 0:
+    if loops := int((edges[0] == edges[1]).sum()):
+        found.append(f"{loops} self-loops")
+    # one number per edge: sorting pairs takes many times as long, and ten million edges are sorted here
+    ways = (edges.long(), edges.long().flip(0))
+    there, back = (np.sort((source * count + end).cpu().numpy()) for source, end in ways)
+    if repeated := int((there[1:] == there[:-1]).sum()):
         found.append(f"{repeated} repeated edges")
-    if not is_undirected(edges, num_nodes=data.num_nodes):
+    if not np.array_equal(there, back):
         found.append("edges in one direction only")
     return [f"The graph has {' and '.join(found)}, handled as PyTorch Geometric does."] if found else []
 

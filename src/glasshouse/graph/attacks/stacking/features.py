@@ -21,7 +21,7 @@ from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.kin import Kin
 from glasshouse.graph.attacks.stacking.similarity import Described, compact
-from glasshouse.numerics import log_mean_exp
+from glasshouse.numerics import distinct, log_mean_exp
 
 __all__ = [
     "SIGNALS",
@@ -73,7 +73,7 @@ class GraphContext:
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
         apart = source != receiver
-        receiver, source = np.divmod(np.unique(receiver[apart] * count + source[apart]), count)
+        receiver, source = np.divmod(distinct(receiver[apart] * count + source[apart]), count)
         adjacency = csr_array((np.ones(len(source)), (receiver, source)), shape=(count, count))
         degree = np.bincount(receiver, minlength=count).astype(np.float64)
         labels = data.y.cpu().numpy().astype(np.int64)
