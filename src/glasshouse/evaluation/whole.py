@@ -22,7 +22,7 @@ from glasshouse.evaluation.roc import ROC, allowed_wrong, checked, roc
 
 __all__ = ["Sampled", "WholeFigures", "WholeRate", "estimate_whole"]
 
-_LEVELS = 129  # numbers of non-members above the threshold that are tried; more change no printed digit
+_LEVELS = 65  # numbers of non-members above the threshold that are tried; more change no printed digit
 _FAR = 8.0  # standard deviations beyond which nothing is left
 
 
