@@ -93,10 +93,11 @@ class GraphSection(Strict):
     def arguments(self, *, folder: Path, seed: int) -> dict[str, Any]:
         """The arguments of `glasshouse.graph.audit` that this section decides."""
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
+        from glasshouse.graph.data.datasets import GRAPH_FILES
 
         beside = folder / self.name
         with guarded(beside, what="a graph"):
-            data = load_graph(str(beside) if beside.suffix == ".npz" and beside.exists() else self.name)
+            data = load_graph(str(beside) if beside.suffix in GRAPH_FILES and beside.exists() else self.name)
         if self.drawn == "snowball":
             members = snowball_subset(data, fraction=self.fraction, seed=seed)
         else:
