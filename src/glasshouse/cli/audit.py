@@ -18,6 +18,7 @@ from glasshouse.config import (
     read_policy,
     run_audit_file,
     with_attacks,
+    with_minutes,
     with_nodes,
     with_shadows,
 )
@@ -45,6 +46,9 @@ def audit(
     ] = None,
     nodes: Annotated[
         int | None, typer.Option(help="Audit a random sample of so many nodes of the graph, instead of all.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="How long an audit of a graph may take; it then plans what it gives up.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
@@ -79,6 +83,7 @@ def audit(
     config = with_attacks(config, attacks) if attacks else config
     config = config if shadows is None else with_shadows(config, shadows)
     config = config if nodes is None else with_nodes(config, nodes)
+    config = config if minutes is None else with_minutes(config, minutes)
     compute = chosen_compute(workers=workers, cluster=cluster)
     if isinstance(compute, RayCluster):
         compute.check()

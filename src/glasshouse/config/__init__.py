@@ -5,6 +5,7 @@ from glasshouse.config.audit_file import (
     read_audit_file,
     run_audit_file,
     with_attacks,
+    with_minutes,
     with_nodes,
     with_shadows,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "read_policy",
     "run_audit_file",
     "with_attacks",
+    "with_minutes",
     "with_nodes",
     "with_shadows",
 ]

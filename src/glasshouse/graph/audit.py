@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch_geometric.data import Data
 
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
 from glasshouse.audit_steps import (
@@ -32,6 +33,7 @@ from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.gbase import with_truth
+from glasshouse.graph.budget import within_minutes
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.graphs import check_one_graph
 from glasshouse.graph.data.node_sample import chosen_nodes
@@ -87,10 +89,11 @@ def audit(
     ids: Sequence[Any] | NDArray[Any] | None = None,
     known_graph: Data | None = None,
     setting: Setting = "inductive",
+    minutes: float | None = None,
 ) -> AuditResult:
     """Train shadow GNNs, attack the target, and measure which of its training nodes can be recognised.
 
-    `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
+    `glasshouse.audit` for graphs: common options have the same name, order and default; the last five are for graphs.
 
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others; perhaps with
@@ -130,6 +133,8 @@ def audit(
         setting: how training saw the graph: ``"inductive"``, only the members and the edges between them; or
             ``"transductive"``, the whole graph with the members' labels, as in the usual Planetoid script. All queries
             are then about the whole graph, and attacks that toggle nodes are left out.
+        minutes: that the audit should take, training and all. Once the shadow models are trained, a few questions are
+            measured, and nodes, training sets and rounds are planned to fit; the report says what was given up.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -139,8 +144,11 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
+    began = time.perf_counter()
     check_one_graph(data)
     check_graph(data, labelled=True)
+    if minutes is not None and not minutes > 0:
+        raise InputError(f"minutes: {minutes} is not a time; give how many minutes the audit may take, such as 15.")
     check_setting(setting)
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
@@ -168,7 +176,7 @@ def audit(
     plan = ShadowPool.plan(
         seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, folder=pool, compute=compute
     )
-    named = attacks is not DEFAULT_ATTACKS
+    named, budget = attacks is not DEFAULT_ATTACKS, ""
     made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
     target, seconds = train_shadows(
         plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress
@@ -177,6 +185,15 @@ def audit(
     models = list(track(plan, total=len(plan), label="Shadow models", unit="models", show=progress))
     spent = seconds + time.perf_counter() - started
     scene = Scene(seen, target, models, plan.members, **common)
+    if minutes is not None:
+        whole = nodes is None or np.ndim(nodes) == 0  # else the user named them, and each of them is wanted
+        least = _least(wanted, truth) if whole and np.ndim(prior) == 0 else len(scene.nodes)
+        fit = within_minutes(scene, made, minutes=minutes, began=began, least=least, seed=seed)
+        made, left_out, budget = fit.attacks, {**left_out, **fit.left_out}, fit.note
+        if fit.nodes < len(scene.nodes):
+            chosen = chosen_nodes(fit.nodes, data, ids=known_ids, members=truth, seed=seed)
+            scene = Scene(seen, target, models, plan.members, **{**common, "nodes": chosen.nodes})
+            wanted = checked_rates(wanted, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
@@ -198,7 +215,7 @@ def audit(
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer),
         notes=(
-            *filter(None, [chosen.note]),
+            *filter(None, [budget, chosen.note]),
             *scene.notes,
             *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
         ),
@@ -220,6 +237,12 @@ def audit(
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
         sampled=chosen.sampled,
     )
+
+
+def _least(fprs: Sequence[float], members: BoolArray) -> int:
+    """How many nodes a budget must leave, so that the wanted rates can still be measured."""
+    others = max(1e-9, 1 - float(members.mean()))
+    return min(len(members), max([200, *(int(np.ceil(1.25 / (fpr * others))) for fpr in fprs)]))
 
 
 def _fitting(attacks: dict[str, Attack[Any]], scene: Scene) -> tuple[dict[str, Attack[Any]], dict[str, str]]:

@@ -24,7 +24,7 @@ SOME = list(range(0, 240, 2))
 @pytest.fixture
 def sample(monkeypatch: pytest.MonkeyPatch) -> Scene:
     """Half of the nodes audited, and a tenth more to learn from."""
-    monkeypatch.setattr(pool_signals, "_TEACHING", 144)
+    monkeypatch.setattr(pool_signals, "TEACHING", 144)
     return on_nodes(trained_scene(shadows=8), SOME)
 
 

@@ -32,9 +32,9 @@ from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 from glasshouse.randomness import generator, some_of
 
-__all__ = ["PoolSignals", "SampledSignals", "ask_pool"]
+__all__ = ["TEACHING", "PoolSignals", "SampledSignals", "ask_pool"]
 
-_TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
+TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
 
 
 class SampledSignals(NamedTuple):
@@ -249,10 +249,10 @@ def ask_pool(
 def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:
     """The nodes to ask about: the audited ones, and random others if these are too few to learn from; None for all."""
     count = int(scene.data.num_nodes)
-    if max(len(scene.nodes), _TEACHING) >= count:
+    if max(len(scene.nodes), TEACHING) >= count:
         return None
     others = np.setdiff1d(np.arange(count), scene.nodes, assume_unique=True)
-    more = some_of(len(others), max(0, _TEACHING - len(scene.nodes)), seed, "teaching nodes")
+    more = some_of(len(others), max(0, TEACHING - len(scene.nodes)), seed, "teaching nodes")
     return np.sort(np.concatenate([scene.nodes, others[more]]))
 
 
