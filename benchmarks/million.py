@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import resource
 import tempfile
@@ -30,6 +31,16 @@ from glasshouse.graph import GNNTrainer, RandomNodes, audit, citation_graph
 
 GIB = 2**30
 WORDS = 128  # features per node
+
+
+def said(line: str) -> None:
+    """Print a line, and keep it on disk at once in the file that MILLION_LOG names: a machine may go away."""
+    print(line, flush=True)
+    if place := os.environ.get("MILLION_LOG"):
+        with Path(place).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
 
 @dataclass
@@ -78,17 +89,17 @@ def watched(steps: Steps) -> None:
         ("glasshouse.audit_steps", "headline"): "choose the strongest, test for a leak",
         ("glasshouse.audit_steps", "judge_claim"): "bound on epsilon",
     }
-    for (module, name), said in parts.items():
+    for (module, name), label in parts.items():
         place = importlib.import_module(module)
-        setattr(place, name, _timed(getattr(place, name), said, steps))
+        setattr(place, name, _timed(getattr(place, name), label, steps))
 
 
-def _timed(function: Callable[..., Any], said: str, steps: Steps) -> Callable[..., Any]:
+def _timed(function: Callable[..., Any], label: str, steps: Steps) -> Callable[..., Any]:
     def run(*arguments: Any, **options: Any) -> Any:
         began = time.perf_counter()
         found = function(*arguments, **options)
-        label = f"{said} {getattr(arguments[0], 'name', '')}" if said.endswith(":") else said
-        steps.note(label, time.perf_counter() - began)
+        name = f"{label} {getattr(arguments[0], 'name', '')}" if label.endswith(":") else label
+        steps.note(name, time.perf_counter() - began)
         return found
 
     return run
@@ -101,12 +112,12 @@ def measure(options: argparse.Namespace) -> tuple[Steps, list[str]]:
     with steps.step("make the graph"):
         data = made_graph(nodes, degree=options.degree)
     degrees = torch.bincount(data.edge_index[1], minlength=nodes).double()
-    said = (
+    about = (
         f"{nodes:,} nodes, {data.num_edges // 2:,} undirected edges ({data.num_edges:,} directed), largest degree "
         f"{int(degrees.max()):,}, sum of squared degrees {float((degrees**2).sum()):.3g}"
     )
-    print(said, flush=True)
-    lines.append(said)
+    said(about)
+    lines.append(about)
     trainer = GNNTrainer(
         architecture="sage",
         hidden=options.hidden,
@@ -135,7 +146,8 @@ def measure(options: argparse.Namespace) -> tuple[Steps, list[str]]:
         )
         low, high = whole.auc_interval
         lines.append(f"{name}: AUC {whole.auc:.4f} ({low:.4f} to {high:.4f} for the whole graph); {rates}")
-    print("\n".join(lines), flush=True)
+    for line in lines[1:]:
+        said(line)
     return steps, lines
 
 
