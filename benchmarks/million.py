@@ -31,6 +31,17 @@ from glasshouse.graph import GNNTrainer, RandomNodes, audit, citation_graph
 
 GIB = 2**30
 WORDS = 128  # features per node
+PARTS = {  # what is timed: a function by its module and name, and what a line says about it
+    ("glasshouse.graph.audit", "train_shadows"): "train the target",
+    ("glasshouse.pool.shadow_pool", "train_group"): "train the shadow models",
+    ("glasshouse.graph.audit", "node_accuracy"): "accuracy of the target",
+    ("glasshouse.graph.audit", "check_engine"): "compare the engine with the rule",
+    ("glasshouse.graph.audit", "Surroundings"): "neighbours of every node",
+    ("glasshouse.audit_steps", "run_attack"): "attack:",
+    ("glasshouse.audit_steps", "how_drawn"): "were members drawn at random",
+    ("glasshouse.audit_steps", "headline"): "choose the strongest, test for a leak",
+    ("glasshouse.audit_steps", "judge_claim"): "bound on epsilon",
+}
 
 
 def said(line: str) -> None:
@@ -58,10 +69,8 @@ class Steps:
         device = torch.cuda.max_memory_allocated() / GIB if torch.cuda.is_available() else 0.0
         self.rows.append((name, seconds, host, device))
         total = time.perf_counter() - self.began
-        print(
-            f"{name:<44} {seconds:8.1f} s   host {host:6.2f} GiB   device {device:6.2f} GiB   {total:7.1f} s so far",
-            flush=True,
-        )
+        line = f"{name:<44} {seconds:8.1f} s   host {host:6.2f} GiB   device {device:6.2f} GiB"
+        said(f"{line}   {total:7.1f} s so far")
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -78,18 +87,7 @@ def made_graph(nodes: int, *, degree: float, seed: int = 0) -> Data:
 
 def watched(steps: Steps) -> None:
     """Print a line whenever a part of the audit ends: the audit is one call, and its parts take different times."""
-    parts = {
-        ("glasshouse.graph.audit", "train_shadows"): "train the target",
-        ("glasshouse.pool.shadow_pool", "train_group"): "train the shadow models",
-        ("glasshouse.graph.audit", "node_accuracy"): "accuracy of the target",
-        ("glasshouse.graph.audit", "check_engine"): "compare the engine with the rule",
-        ("glasshouse.graph.audit", "Surroundings"): "neighbours of every node",
-        ("glasshouse.audit_steps", "run_attack"): "attack:",
-        ("glasshouse.audit_steps", "how_drawn"): "were members drawn at random",
-        ("glasshouse.audit_steps", "headline"): "choose the strongest, test for a leak",
-        ("glasshouse.audit_steps", "judge_claim"): "bound on epsilon",
-    }
-    for (module, name), label in parts.items():
+    for (module, name), label in PARTS.items():
         place = importlib.import_module(module)
         setattr(place, name, _timed(getattr(place, name), label, steps))
 

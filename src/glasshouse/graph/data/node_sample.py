@@ -72,7 +72,7 @@ def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
     degree = np.bincount(data.edge_index[1].cpu().numpy(), minlength=size)
     group = np.searchsorted(np.unique(np.quantile(degree, _LEVELS)), degree, side="left")
     cell = labels * (len(_LEVELS) + 1) + group  # nodes of one class and a similar degree are next to each other
-    wanted = np.bincount(cell) * (count / size)
+    wanted = np.asarray(np.bincount(cell) * (count / size), dtype=np.float64)
     stratum = _merged(wanted)[cell]
     sizes = np.bincount(stratum)
     random = generator(seed, "audited nodes")
