@@ -47,6 +47,7 @@ ROOMS_OF_GRAPH = [
     ["scene"],
     ["sampling"],
     ["attacks"],
+    ["budget"],
     ["audit"],
 ]
 

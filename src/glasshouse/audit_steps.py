@@ -32,6 +32,7 @@ from glasshouse.evaluation.metrics import resolvable
 from glasshouse.evaluation.mixed_up import doubtful_members, same_models, swapped_members
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evaluation.trials import Trials
+from glasshouse.evaluation.whole import Sampled, estimate_whole
 from glasshouse.evidence import Evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
@@ -230,6 +231,7 @@ def audit_view(
     prior: float | ArrayLike = 0.5,
     groups: Mapping[str, np.ndarray] | None = None,
     estimated: bool = True,
+    sampled: Sampled | None = None,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -252,6 +254,7 @@ def audit_view(
         groups: the user's columns of the audited records, [N] each, by name.
         estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
             was learned from probabilities.
+        sampled: how the audited records were drawn from all; None if they are all, or were not drawn.
     """
     evidence = view.evidence
     unlike = unlike_target(
@@ -280,6 +283,8 @@ def audit_view(
             failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
+    if sampled is not None and members is not None:
+        outcomes = {name: _with_whole(outcome, members, sampled, fprs) for name, outcome in outcomes.items()}
     found = privacy = drawn = foreseen = None
     if members is not None:
         drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
@@ -321,6 +326,11 @@ def audit_view(
         unlike=unlike,
         foreseen=foreseen,
     )
+
+
+def _with_whole(outcome: AttackOutcome, members: BoolArray, sampled: Sampled, fprs: Sequence[float]) -> AttackOutcome:
+    """An outcome with what its scores of a sample say about all records."""
+    return dataclasses.replace(outcome, whole=estimate_whole(outcome.scores, members, sampled, fprs=fprs))
 
 
 def _cheap_note(models: int) -> str:

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.threads import cached_blocks, over_records
 
 __all__ = [
     "area_of_sorted",
     "area_under_roc",
+    "distinct",
     "log_mean_exp",
     "log_normal_farther",
     "logits_from_probabilities",
@@ -26,6 +27,19 @@ __all__ = [
 _ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
 _SMALLEST_MARGIN = -1e100  # a loss of 1e300 is finite, but its square is not
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
+
+
+def distinct(codes: IntArray) -> IntArray:
+    """The different ones of whole numbers [E], rising: `numpy.unique`, several times as fast for tens of millions.
+
+    Example:
+        >>> distinct(np.array([3, 1, 3]))
+        array([1, 3])
+    """
+    ordered = np.sort(codes)
+    first = np.ones(len(ordered), dtype=np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return np.asarray(ordered[first])
 
 
 def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> FloatArray:

@@ -74,6 +74,8 @@ class AuditResult:
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
 
+        If the records are a random sample of more, columns with ``whole`` hold the intervals for all of them.
+
         If scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
         ``tpr@first_fpr`` hold the first rate that can be reached.
         """
@@ -237,6 +239,11 @@ class AuditResult:
             if (metrics := outcome.metrics) is not None:
                 row |= {"auc": metrics.auc, "auc_low": metrics.auc_interval.low, "auc_high": metrics.auc_interval.high}
                 row["balanced_accuracy"] = metrics.balanced_accuracy
+                if (whole := outcome.whole) is not None:
+                    row |= {"auc_whole_low": whole.auc_interval.low, "auc_whole_high": whole.auc_interval.high}
+                    for one in whole.rates:
+                        key = f"tpr@{one.wanted:g}_whole"
+                        row |= {f"{key}_low": one.interval.low, f"{key}_high": one.interval.high}
                 for rate in metrics.rates:
                     key = f"tpr@{rate.wanted:g}"
                     if rate.first is None:

@@ -13,7 +13,16 @@ from glasshouse.cli.app import app
 from glasshouse.cli.options import Author, Json, KeyFile, Memory, Overwrite, PolicyFile, Quiet, Redact, Shared
 from glasshouse.cli.steps import checked, finish, interruptible, key_file
 from glasshouse.compute import RayCluster, chosen_compute
-from glasshouse.config import AuditFile, read_audit_file, read_policy, run_audit_file, with_attacks, with_shadows
+from glasshouse.config import (
+    AuditFile,
+    read_audit_file,
+    read_policy,
+    run_audit_file,
+    with_attacks,
+    with_minutes,
+    with_nodes,
+    with_shadows,
+)
 from glasshouse.errors import InputError
 from glasshouse.store import check_free, resolved
 
@@ -35,6 +44,12 @@ def audit(
     ] = None,
     shadows: Annotated[
         int | None, typer.Option(help="How many shadow models, instead of the file's; 0 is a quick look at records.")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(help="Audit a random sample of so many nodes of the graph, instead of all.")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="How long an audit of a graph may take; it then plans what it gives up.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
@@ -68,6 +83,8 @@ def audit(
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
     config = with_attacks(config, attacks) if attacks else config
     config = config if shadows is None else with_shadows(config, shadows)
+    config = config if nodes is None else with_nodes(config, nodes)
+    config = config if minutes is None else with_minutes(config, minutes)
     compute = chosen_compute(workers=workers, cluster=cluster)
     if isinstance(compute, RayCluster):
         compute.check()

@@ -43,7 +43,11 @@ KeyFile = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    typer.Option("--memory", callback=_limited, help="The most that one file may hold, such as 8GiB; 1GiB by default."),
+    typer.Option(
+        "--memory",
+        callback=_limited,
+        help="The most that one file may hold, and that toggling nodes on the CPU takes at once; 1GiB by default.",
+    ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
 Shared = Annotated[

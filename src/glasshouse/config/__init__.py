@@ -1,6 +1,14 @@
 """Audit files and policy files: a YAML file checked as a whole before anything runs."""
 
-from glasshouse.config.audit_file import AuditFile, read_audit_file, run_audit_file, with_attacks, with_shadows
+from glasshouse.config.audit_file import (
+    AuditFile,
+    read_audit_file,
+    run_audit_file,
+    with_attacks,
+    with_minutes,
+    with_nodes,
+    with_shadows,
+)
 from glasshouse.config.data import data_names
 from glasshouse.config.policy_file import read_policy
 
@@ -11,5 +19,7 @@ __all__ = [
     "read_policy",
     "run_audit_file",
     "with_attacks",
+    "with_minutes",
+    "with_nodes",
     "with_shadows",
 ]

@@ -18,6 +18,7 @@ from glasshouse.reading import guarded, read_npz
 __all__ = ["read_archive"]
 
 _OWN = ("x", "y", "ids", "members")
+_AT_ONCE = 2**22  # features that are checked at once
 
 
 def read_archive(section: TableSection, path: Path) -> Records:
@@ -36,7 +37,7 @@ def read_archive(section: TableSection, path: Path) -> Records:
         raise InputError(
             f"data.{strange[0]}: is for tables; an archive has the arrays x, y, ids and members. Leave it out."
         )
-    arrays = read_npz(path, only={*_OWN, *section.groups})
+    arrays = read_npz(path, only={*_OWN, *section.groups}, mapped=("x",))
     for name in ("x", "y"):
         if name not in arrays:
             raise InputError(f"{path}: has no array {name!r}; it needs x [N, …] and y [N].")
@@ -72,7 +73,10 @@ def _check_features(x: NDArray[Any], path: Path) -> None:
         )
     if not x.size:
         raise InputError(f"{path}: x: has shape {x.shape}; save one row per record.")
-    bad = ~(np.abs(x.reshape(len(x), -1)) <= LARGEST).all(axis=1)  # of NaN too
+    rows = x.reshape(len(x), -1)
+    step = max(1, _AT_ONCE // rows.shape[1])  # some at a time: a copy of all features may be too large
+    parts = [~(np.abs(rows[at : at + step]) <= LARGEST).all(axis=1) for at in range(0, len(rows), step)]  # of NaN too
+    bad = np.concatenate(parts)
     if bad.any():
         raise InputError(
             f"{path}: x: record {first_of(bad)} has a feature that is NaN, infinite or above {LARGEST:g}; fill it in, "

@@ -27,9 +27,19 @@ from glasshouse.label_only import LabelOnly
 from glasshouse.result import AuditResult
 from glasshouse.visible import visible
 
-__all__ = ["AuditFile", "ClaimSection", "read_audit_file", "run_audit_file", "with_attacks", "with_shadows"]
+__all__ = [
+    "AuditFile",
+    "ClaimSection",
+    "read_audit_file",
+    "run_audit_file",
+    "with_attacks",
+    "with_minutes",
+    "with_nodes",
+    "with_shadows",
+]
 
 _MOST_SHADOWS = 100_000
+_MOST_MINUTES = 1e6
 _LOG = logging.getLogger("glasshouse")
 
 
@@ -73,6 +83,7 @@ class AuditFile(Strict):
     pool: str | None = None
     public: Share | None = None
     answers: Literal["probabilities", "labels"] = "probabilities"
+    minutes: Annotated[float, Field(gt=0, le=_MOST_MINUTES)] | None = None
 
     @field_validator("shadows")
     @classmethod
@@ -92,6 +103,8 @@ class AuditFile(Strict):
         if self.is_graph and (self.shadows < 2 or self.public is not None):
             name = "public" if self.public is not None else "shadows"
             raise ValueError(f"{name}: an audit without shadow models is for records; a graph needs 2 or more.")
+        if self.minutes is not None and not self.is_graph:
+            raise ValueError("minutes: only an audit of a graph is planned to fit a time; leave it out for records.")
         if self.is_graph and self.answers == "labels":
             raise ValueError("answers: labels alone are for records; leave it out for a graph.")
         return self
@@ -155,6 +168,35 @@ def with_shadows(config: AuditFile, shadows: int) -> AuditFile:
     return config.model_copy(update={"shadows": changed})
 
 
+def with_nodes(config: AuditFile, nodes: int) -> AuditFile:
+    """The same audit of a random sample of so many nodes, in place of what the file says.
+
+    Example:
+        >>> with_nodes(AuditFile(), 500).graph.nodes
+        500
+    """
+    if not config.is_graph:
+        raise InputError("--nodes: a sample of nodes is for graphs, and this audit is of records. Leave it out.")
+    if nodes < 1:
+        raise InputError(f"--nodes: {nodes} is too few; give how many nodes to audit, such as 20000.")
+    section = (config.graph or GraphSection()).model_copy(update={"nodes": nodes})
+    return config.model_copy(update={"graph": section})
+
+
+def with_minutes(config: AuditFile, minutes: float) -> AuditFile:
+    """The same audit in so many minutes, in place of what the file says.
+
+    Example:
+        >>> with_minutes(AuditFile(), 15).minutes
+        15
+    """
+    if not config.is_graph:
+        raise InputError("--minutes: only an audit of a graph is planned to fit a time. Leave it out for records.")
+    if not 0 < minutes <= _MOST_MINUTES:
+        raise InputError(f"--minutes: {minutes:g} is not a time; give minutes, such as 15.")
+    return config.model_copy(update={"minutes": minutes})
+
+
 def run_audit_file(
     config: AuditFile,
     *,
@@ -195,7 +237,7 @@ def run_audit_file(
         section = config.graph or GraphSection()
         arguments = section.arguments(folder=folder, seed=config.seed)
         check_shadows(config.shadows, len(arguments["members"]))
-        return _signed(graph_audit(**arguments, **common), config.author)
+        return _signed(graph_audit(**arguments, **common, minutes=config.minutes), config.author)
     data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
     check_shadows(config.shadows, len(data.population))
     model, members = config.target.load(data, told, folder, config.seed)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the section can be read and checked where the extra is not 
 __all__ = ["AttackerSection", "GraphSection", "NetworkSection"]
 
 Positive = Annotated[int, Field(ge=1)]
+Nodes = Positive | Annotated[list[str], Field(min_length=1)] | Annotated[list[int], Field(min_length=1)]
 
 
 def _network(name: str) -> str:
@@ -76,7 +77,10 @@ class AttackerSection(Strict):
 
 
 class GraphSection(Strict):
-    """A graph by name or file, its network, and how the target's members are drawn."""
+    """A graph by name or file, its network, how the target's members are drawn, and which nodes are audited.
+
+    ``nodes`` is a number of nodes to draw at random, or a list of nodes: their ids as text, or their positions.
+    """
 
     name: str = "synthetic"
     network: NetworkSection = NetworkSection()
@@ -84,14 +88,16 @@ class GraphSection(Strict):
     drawn: Literal["random", "snowball"] = "random"
     fraction: Share = 0.5
     attacker: AttackerSection = AttackerSection()
+    nodes: Nodes | None = None
 
     def arguments(self, *, folder: Path, seed: int) -> dict[str, Any]:
         """The arguments of `glasshouse.graph.audit` that this section decides."""
         from glasshouse.graph import load_graph, noisy_edges, snowball_subset
+        from glasshouse.graph.data.datasets import GRAPH_FILES
 
         beside = folder / self.name
         with guarded(beside, what="a graph"):
-            data = load_graph(str(beside) if beside.suffix == ".npz" and beside.exists() else self.name)
+            data = load_graph(str(beside) if beside.suffix in GRAPH_FILES and beside.exists() else self.name)
         if self.drawn == "snowball":
             members = snowball_subset(data, fraction=self.fraction, seed=seed)
         else:
@@ -110,4 +116,5 @@ class GraphSection(Strict):
             "shadow_trainer": self.attacker.network.build(self.setting) if self.attacker.network else None,
             "setting": self.setting,
             "known_graph": known,
+            "nodes": self.nodes,
         }

@@ -19,6 +19,7 @@ from glasshouse.evaluation.fewer import FewerReferences
 from glasshouse.evaluation.metrics import Metrics
 from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.evaluation.thresholds import Threshold
+from glasshouse.evaluation.whole import WholeFigures
 
 __all__ = ["AttackOutcome"]
 
@@ -49,6 +50,7 @@ class AttackOutcome:
             without a threshold, or if the attack is not cheap enough to run often.
         fewer: its strength with half of the references; None if that was not tried.
         picked: the name of the attack that `best` picked; empty for all others.
+        whole: what the scores of a sample say about all records; None if the records are no random sample of more.
     """
 
     attack: Attack[Any]
@@ -66,6 +68,7 @@ class AttackOutcome:
     steady: FloatArray | None = None
     fewer: FewerReferences | None = None
     picked: str = ""
+    whole: WholeFigures | None = None
 
     def of_records(self, rows: IntArray) -> AttackOutcome:
         """The same outcome with its records in another order, [N] places; metrics are those of all records."""

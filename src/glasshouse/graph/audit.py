@@ -12,8 +12,8 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.utils import contains_self_loops, is_undirected
 
+from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
 from glasshouse.attacks.choices import AttackChoice, chosen_attacks
 from glasshouse.audit_steps import (
@@ -33,8 +33,10 @@ from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.gbase import with_truth
+from glasshouse.graph.budget import within_minutes
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.graphs import check_one_graph
+from glasshouse.graph.data.node_sample import chosen_nodes
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
@@ -83,14 +85,15 @@ def audit(
     title: str = "Membership audit of a graph neural network",
     about: str = "",
     progress: bool | None = None,
-    nodes: ArrayLike | None = None,
+    nodes: int | ArrayLike | None = None,
     ids: Sequence[Any] | NDArray[Any] | None = None,
     known_graph: Data | None = None,
     setting: Setting = "inductive",
+    minutes: float | None = None,
 ) -> AuditResult:
     """Train shadow GNNs, attack the target, and measure which of its training nodes can be recognised.
 
-    `glasshouse.audit` for graphs: common options have the same name, order and default; the last four are for graphs.
+    `glasshouse.audit` for graphs: common options have the same name, order and default; the last five are for graphs.
 
     Args:
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], members and others; perhaps with
@@ -122,12 +125,16 @@ def audit(
         title: of the report.
         about: a sentence on the data, shown beside the figures; by default ``data.about``, if it is set.
         progress: whether to show bars; by default on a terminal only.
-        nodes: ids of the nodes to audit; all by default.
+        nodes: which nodes are audited; all by default. A number draws that many at random, spread over degrees and
+            classes: the work of attacks on graphs is then in proportion to it, and figures are estimates for the whole
+            graph, with intervals that know it. Or the nodes themselves, by position or as ids.
         ids: [n] names of the nodes; by default ``data.ids``, or their numbers.
         known_graph: the graph as the attacker knows it, such as `noisy_edges` of ``data``; ``data`` by default.
         setting: how training saw the graph: ``"inductive"``, only the members and the edges between them; or
             ``"transductive"``, the whole graph with the members' labels, as in the usual Planetoid script. All queries
             are then about the whole graph, and attacks that toggle nodes are left out.
+        minutes: that the audit should take, training and all. Once the shadow models are trained, a few questions are
+            measured, and nodes, training sets and rounds are planned to fit; the report says what was given up.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -137,12 +144,17 @@ def audit(
         >>> result.table()["attack"]
         array(['base'], dtype='<U4')
     """
+    began = time.perf_counter()
     check_one_graph(data)
     check_graph(data, labelled=True)
+    if minutes is not None and not minutes > 0:
+        raise InputError(f"minutes: {minutes} is not a time; give how many minutes the audit may take, such as 15.")
     check_setting(setting)
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
-    truth = checked_members(model, members, count, seed=seed, ids=as_ids(names, count, place="ids"))
+    known_ids = as_ids(names, count, place="ids")
+    truth = checked_members(model, members, count, seed=seed, ids=known_ids)
+    chosen = chosen_nodes(nodes, data, ids=known_ids, members=truth, seed=seed)
     owner = _owner(data, model, trainer, setting)
     if shadow_trainer is not None:
         check_trainer(shadow_trainer, place="shadow_trainer")
@@ -152,7 +164,8 @@ def audit(
         raise InputError(f"shadows: {shadows} is too few; attacks on a graph need shadow models. Use 8.")
     seen = data if known_graph is None else known_graph
     # a first scene without models checks nodes and ids before the long work
-    empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), nodes=nodes, ids=names, setting=setting)
+    common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
+    empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
     wanted = checked_rates(fprs, truth[empty.nodes])
     columns = as_groups(groups, count)
     made = chosen_attacks(
@@ -163,7 +176,7 @@ def audit(
     plan = ShadowPool.plan(
         seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, folder=pool, compute=compute
     )
-    named = attacks is not DEFAULT_ATTACKS
+    named, budget = attacks is not DEFAULT_ATTACKS, ""
     made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
     target, seconds = train_shadows(
         plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress
@@ -171,7 +184,16 @@ def audit(
     started = time.perf_counter()
     models = list(track(plan, total=len(plan), label="Shadow models", unit="models", show=progress))
     spent = seconds + time.perf_counter() - started
-    scene = Scene(seen, target, models, plan.members, nodes=nodes, ids=names, setting=setting)
+    scene = Scene(seen, target, models, plan.members, **common)
+    if minutes is not None:
+        whole = nodes is None or np.ndim(nodes) == 0  # else the user named them, and each of them is wanted
+        least = _least(wanted, truth) if whole and np.ndim(prior) == 0 else len(scene.nodes)
+        fit = within_minutes(scene, made, minutes=minutes, began=began, least=least, seed=seed)
+        made, left_out, budget = fit.attacks, {**left_out, **fit.left_out}, fit.note
+        if fit.nodes < len(scene.nodes):
+            chosen = chosen_nodes(fit.nodes, data, ids=known_ids, members=truth, seed=seed)
+            scene = Scene(seen, target, models, plan.members, **{**common, "nodes": chosen.nodes})
+            wanted = checked_rates(wanted, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
     labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
@@ -192,7 +214,11 @@ def audit(
         },
         versions=library_versions("torch-geometric", "numba"),
         warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer),
-        notes=(*scene.notes, *shared_nodes(scene.audited(population.digests()), scene.audited(truth))),
+        notes=(
+            *filter(None, [budget, chosen.note]),
+            *scene.notes,
+            *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
+        ),
     )
     return audit_view(
         scene,
@@ -209,7 +235,14 @@ def audit(
         groups={name: scene.audited(values) for name, values in columns.items()},
         surroundings=Surroundings(edges, members=truth, labels=labels, nodes=scene.nodes),
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
+        sampled=chosen.sampled,
     )
+
+
+def _least(fprs: Sequence[float], members: BoolArray) -> int:
+    """How many nodes a budget must leave, so that the wanted rates can still be measured."""
+    others = max(1e-9, 1 - float(members.mean()))
+    return min(len(members), max([200, *(int(np.ceil(1.25 / (fpr * others))) for fpr in fprs)]))
 
 
 def _fitting(attacks: dict[str, Attack[Any]], scene: Scene) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
@@ -272,13 +305,16 @@ def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:
 
 def _oddities(data: Data) -> list[str]:
     """Report once what is unusual about the edges; all of it is handled as PyTorch Geometric's layers do."""
-    edges = data.edge_index
+    edges, count = data.edge_index, int(data.num_nodes)
     found = []
-    if contains_self_loops(edges):
-        found.append(f"{int((edges[0] == edges[1]).sum())} self-loops")
-    if (repeated := edges.shape[1] - torch.unique(edges, dim=1).shape[1]) > 0:
+    if loops := int((edges[0] == edges[1]).sum()):
+        found.append(f"{loops} self-loops")
+    # one number per edge: sorting pairs takes many times as long, and ten million edges are sorted here
+    ways = (edges.long(), edges.long().flip(0))
+    there, back = (np.sort((source * count + end).cpu().numpy()) for source, end in ways)
+    if repeated := int((there[1:] == there[:-1]).sum()):
         found.append(f"{repeated} repeated edges")
-    if not is_undirected(edges, num_nodes=data.num_nodes):
+    if not np.array_equal(there, back):
         found.append("edges in one direction only")
     return [f"The graph has {' and '.join(found)}, handled as PyTorch Geometric does."] if found else []
 

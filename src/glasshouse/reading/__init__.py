@@ -3,13 +3,15 @@
 from glasshouse.reading.arrays import read_npz
 from glasshouse.reading.doors import file_size, guarded, read_content
 from glasshouse.reading.json_files import read_json
-from glasshouse.reading.memory import as_bytes, check_memory, memory_limit, memory_of
+from glasshouse.reading.memory import as_bytes, check_memory, current_limit, memory_limit, memory_of
+from glasshouse.reading.tensors import read_safetensors
 from glasshouse.reading.yaml_files import read_settings
 from glasshouse.reading.zips import judge_zip
 
 __all__ = [
     "as_bytes",
     "check_memory",
+    "current_limit",
     "file_size",
     "guarded",
     "judge_zip",
@@ -18,5 +20,6 @@ __all__ = [
     "read_content",
     "read_json",
     "read_npz",
+    "read_safetensors",
     "read_settings",
 ]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from glasshouse.errors import InputError, raise_faults, shortened
 from glasshouse.reading.doors import file_size, guarded
+from glasshouse.reading.mapping import LARGE, map_member
 from glasshouse.reading.memory import check_memory
 from glasshouse.reading.zips import open_zip
 
@@ -32,7 +33,11 @@ _OF_TEXT = 64  # bytes that Python needs for a text besides its letters
 
 
 def read_npz(
-    path: Path, *, known: Collection[str] | None = None, only: Collection[str] | None = None
+    path: Path,
+    *,
+    known: Collection[str] | None = None,
+    only: Collection[str] | None = None,
+    mapped: Collection[str] = (),
 ) -> dict[str, NDArray[Any]]:
     """The arrays of an archive: numbers, truth values or text, of one dimension or more.
 
@@ -40,6 +45,8 @@ def read_npz(
         path: of the file.
         known: names that may be in it; any other is refused. Any name by default.
         only: names to read; others are left alone. All by default.
+        mapped: names of arrays of numbers that stay in the file if they are large and not compressed (`numpy.savez`):
+            the system then reads what is looked at, and no copy is made. The file must not change meanwhile.
 
     Example:
         >>> import tempfile
@@ -56,7 +63,7 @@ def read_npz(
         if file.read(6) == npy.MAGIC_PREFIX:
             raise InputError(f"{path}: is one array and not an archive of named arrays. Write it with numpy.savez.")
         with open_zip(file, place=place) as archive:
-            return _arrays(archive, place, known=known, only=only)
+            return _arrays(archive, path, known=known, only=only, mapped=mapped)
 
 
 def judge_arrays(archive: zipfile.ZipFile, *, place: str) -> None:
@@ -64,13 +71,19 @@ def judge_arrays(archive: zipfile.ZipFile, *, place: str) -> None:
     for member in archive.infolist():
         if member.filename.endswith(".npy"):
             with archive.open(member) as file:
-                shape, kind = _header(file)
+                shape, _, kind = _header(file)
                 _check_size(member, file.tell(), shape, kind, place=place)
 
 
 def _arrays(
-    archive: zipfile.ZipFile, place: str, *, known: Collection[str] | None, only: Collection[str] | None
+    archive: zipfile.ZipFile,
+    path: Path,
+    *,
+    known: Collection[str] | None,
+    only: Collection[str] | None,
+    mapped: Collection[str],
 ) -> dict[str, NDArray[Any]]:
+    place = str(path)
     named = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
     if len(named) < len(archive.infolist()):
         raise InputError(f"{place}: has an array twice, with and without the ending .npy; save it once.")
@@ -87,7 +100,7 @@ def _arrays(
             if not member.filename.endswith(".npy"):
                 faults.append(f"{place}: {name}: is not an array; write it with numpy.savez.")
                 continue
-            shape, kind = _header(file)
+            shape, _, kind = _header(file)
             if fault := _fault(shape, kind):
                 faults.append(f"{place}: {name}: {fault}.")
                 continue
@@ -97,16 +110,19 @@ def _arrays(
             needed += room * (kind.itemsize + (_OF_TEXT if kind.kind == "U" else 0))
     raise_faults(faults)
     check_memory(needed, place=place, what="its arrays take")
-    return {name: _read(archive, member, f"{place}: {name}") for name, member in wanted.items()}
+    return {
+        name: _read(archive, member, f"{place}: {name}", path if name in mapped else None)
+        for name, member in wanted.items()
+    }
 
 
-def _header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     version = npy.read_magic(file)
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"version {version} of the array format")
-    shape, _, kind = readers[version](file)
-    return shape, kind
+    shape, by_columns, kind = readers[version](file)
+    return shape, by_columns, kind
 
 
 def _fault(shape: tuple[int, ...], kind: np.dtype[Any]) -> str:
@@ -126,7 +142,12 @@ def _check_size(
         raise InputError(f"{place}: is damaged: its size does not fit its shape {shortened(shape)}.")
 
 
-def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str) -> NDArray[Any]:
+def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str, mapped: Path | None) -> NDArray[Any]:
+    if mapped is not None and member.compress_type == zipfile.ZIP_STORED and member.file_size >= LARGE:
+        with guarded(place, what="an array"), archive.open(member) as file:
+            (shape, by_columns, kind), start = _header(file), file.tell()
+            if not by_columns and kind.kind in "iuf" and kind.isnative:
+                return map_member(mapped, archive, member, start=start, shape=shape, kind=kind)
     with guarded(place, what="an array"), archive.open(member) as file:
         values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
         file.read()  # to the end, where the checksum is compared

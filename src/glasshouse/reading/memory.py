@@ -9,7 +9,7 @@ from contextvars import ContextVar
 
 from glasshouse.errors import InputError, shortened
 
-__all__ = ["DEFAULT_LIMIT", "as_bytes", "check_memory", "memory_limit", "memory_of"]
+__all__ = ["DEFAULT_LIMIT", "as_bytes", "check_memory", "current_limit", "memory_limit", "memory_of"]
 
 DEFAULT_LIMIT = 2**30
 _LIMIT: ContextVar[int] = ContextVar("memory limit", default=DEFAULT_LIMIT)
@@ -23,6 +23,7 @@ def memory_limit(most: int | str) -> Iterator[None]:
 
     The command line has ``--memory`` for it. What is counted is the content, as arrays or cells, and not the peak:
     reading took 1.5 to 2.4 times that much (evidence, records, graphs), and an audit of evidence 4.3 times.
+    Attacks that toggle nodes of a graph on the CPU plan their work to take so much at once.
 
     Example:
         >>> with memory_limit("8GiB"):
@@ -34,6 +35,17 @@ def memory_limit(most: int | str) -> Iterator[None]:
         yield
     finally:
         _LIMIT.reset(token)
+
+
+def current_limit() -> int:
+    """Bytes of the limit that holds here.
+
+    Example:
+        >>> with memory_limit("2KiB"):
+        ...     current_limit()
+        2048
+    """
+    return _LIMIT.get()
 
 
 def check_memory(needed: int, *, place: str, what: str) -> None:

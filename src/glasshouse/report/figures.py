@@ -16,6 +16,7 @@ from glasshouse.evaluation.accusations import Accusations, accusations_of
 from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL
 from glasshouse.evaluation.fewer import FewerReferences
 from glasshouse.evaluation.simulated import SimulatedFigures
+from glasshouse.evaluation.whole import WholeFigures
 from glasshouse.report.curves import Curve, curve_of
 from glasshouse.report.histograms import Histogram, histogram_of
 from glasshouse.report.reliability import Reliability, reliability_of
@@ -125,6 +126,7 @@ class AttackFigures:
             targets.
         fewer: its strength with half of the references; None if that was not tried.
         picked: the attack that `best` picked; empty for all others.
+        whole: estimates for all records, if the audited ones are a random sample of them.
     """
 
     name: str
@@ -145,6 +147,7 @@ class AttackFigures:
     listed: int | None = None
     fewer: FewerReferences | None = None
     picked: str = ""
+    whole: WholeFigures | None = None
 
     @property
     def title(self) -> str:
@@ -185,6 +188,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
         fewer=outcome.fewer,
         picked=outcome.picked,
+        whole=outcome.whole,
     )
 
 

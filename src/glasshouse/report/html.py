@@ -15,6 +15,7 @@ from glasshouse.report.next_questions import (
     list_sentence,
     power_sentences,
     precision_sentence,
+    whole_sentence,
 )
 from glasshouse.report.page import render_page
 from glasshouse.report.pictures import (
@@ -112,6 +113,7 @@ def render_html(summary: Summary, *, policy: Policy | None = None) -> str:
         ),
         precision_text=precision_sentence(best),
         list_text=list_sentence(best, leak=leak),
+        whole_text=whole_sentence(best),
         power_text=power_sentences(summary.power) if summary.power is not None else (),
         epsilon=epsilon_picture(summary.privacy) if summary.privacy and not summary.privacy.withheld else None,
         fdp=_fdp(summary),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, IntArray
+from glasshouse.numerics import distinct
 
 __all__ = ["Neighbourhood", "Surroundings"]
 
@@ -65,7 +66,7 @@ class Surroundings:
         count = len(self._members)
         ends = np.asarray(edges, dtype=np.int64).reshape(2, -1)
         ends = ends[:, ends[0] != ends[1]]
-        codes = np.unique(np.concatenate([ends[0] * count + ends[1], ends[1] * count + ends[0]]))
+        codes = distinct(np.concatenate([ends[0] * count + ends[1], ends[1] * count + ends[0]]))
         self._neighbours = codes % count
         self._starts = np.searchsorted(codes // count, np.arange(count + 1))
 

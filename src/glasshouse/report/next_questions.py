@@ -21,7 +21,26 @@ __all__ = [
     "list_sentence",
     "power_sentences",
     "precision_sentence",
+    "whole_sentence",
 ]
+
+
+def whole_sentence(attack: AttackFigures) -> str:
+    """What a sample says about all records; empty if the audited records are not a random sample of more."""
+    found = attack.whole
+    if found is None:
+        return ""
+    low, high = found.auc_interval
+    rates = [
+        f"; it finds {percent(one.tpr)} of the members ({percent(one.interval.low)} to {percent(one.interval.high)}) "
+        f"while {rate(one.wanted)} of the others are accused"
+        for one in found.rates[:1]
+    ]
+    return (
+        f"Estimated from a sample of {whole(found.audited)} of {whole(found.records)} records: over all of them "
+        f"{attack.title} has AUC {found.auc:.3f} ({100 * found.confidence:g} % interval {low:.3f} to {high:.3f})"
+        f"{''.join(rates)}."
+    )
 
 
 def precision_sentence(attack: AttackFigures) -> str:

@@ -146,6 +146,8 @@ def _attack_json(attack: AttackFigures) -> dict[str, Any]:
     plain: dict[str, Any] = _dumped(AttackFigures, attack)
     measured = plain.pop("metrics")
     del plain["name"], plain["seconds"]
+    if attack.whole is None:
+        del plain["whole"]
     return plain | (measured or {})
 
 

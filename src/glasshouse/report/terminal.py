@@ -8,7 +8,13 @@ from rich.table import Table as RichTable
 
 from glasshouse.evaluation import Interval
 from glasshouse.report.figures import RateFigure
-from glasshouse.report.next_questions import groups_sentence, list_sentence, power_sentences, precision_sentence
+from glasshouse.report.next_questions import (
+    groups_sentence,
+    list_sentence,
+    power_sentences,
+    precision_sentence,
+    whole_sentence,
+)
 from glasshouse.report.policy import Policy
 from glasshouse.report.rating import rating_of
 from glasshouse.report.summarise import Summary
@@ -72,7 +78,12 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
             console.print(_safe(summary.privacy.gaussian_sentence()), highlight=False)
     best = summary.attack(summary.strongest)
     leak = summary.headline is None or summary.headline.leak is True
-    answers = [precision_sentence(best), list_sentence(best, leak=leak), groups_sentence(summary.groups)]
+    answers = [
+        whole_sentence(best),
+        precision_sentence(best),
+        list_sentence(best, leak=leak),
+        groups_sentence(summary.groups),
+    ]
     answers += power_sentences(summary.power)[:1] if summary.power is not None else []
     for answer in filter(None, answers):
         console.print(_safe(answer), highlight=False)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
+import numpy as np
+
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
 from glasshouse.attacks.stacking.learners import Boosted, Linear
@@ -39,6 +41,10 @@ class GStacked(StackedParameters, GraphAttack):
     (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs
     quantile by quantile, and BASE or G-BASE, which learned nothing, has a large part in the order; the posterior is
     then not calibrated.
+
+    If only some nodes of a large graph are audited, these are asked about and learned from (with random others if they
+    are fewer than 20 000), so the cost is in proportion. Of all other nodes it knows what they answer when they are
+    queried alone; their place in sampled training sets is drawn from BASE.
 
     `tuned` gives a copy that has learned from a pool, for any number of targets with the same graph and shadow models.
 
@@ -109,7 +115,7 @@ class GStacked(StackedParameters, GraphAttack):
                 samples=self.samples[1:],
                 learners=self._learners,
                 early=dataclasses.replace(self, boosted=self.early)._learners,
-                folds=self._fold_of(int(scene.data.num_nodes)),
+                folds=self._fold_of(int(scene.data.num_nodes))[pool.at],
                 seed=self.seed,
                 jobs=self.jobs,
             )
@@ -124,6 +130,11 @@ class GStacked(StackedParameters, GraphAttack):
                 f"{self.name}: the attack learned from another graph, other shadow models or other members than the "
                 f"scene has. Score the scene with a new attack."
             )
+        if known.pool.asked is not None and not np.isin(scene.nodes, known.pool.asked).all():
+            raise InputError(
+                f"{self.name}: the attack learned for a sample of the nodes, and the scene audits others. Score the "
+                f"scene with a new attack."
+            )
         return known
 
     def judge(self, scene: Scene) -> Judgement:
@@ -132,8 +143,8 @@ class GStacked(StackedParameters, GraphAttack):
         with scene.keeping():
             odds, unlikeness = known.posterior_of(scene, self.prior)
         scores = self._scores(odds, known.share)[scene.nodes]
-        each, shared = known.queries  # all nodes are queried, audited or not
-        elsewhere = round(each * (len(odds) - len(scene.nodes)))
+        each, shared = known.queries  # nodes are queried that are not audited
+        elsewhere = round(each * (known.held_out.shape[1] - len(scene.nodes)))
         queries = QueryCount(each, shared=shared + elsewhere)
         return Judgement(scores, queries, unlike_warning(self.name, unlikeness), {"unlikeness": unlikeness})
 
@@ -145,4 +156,6 @@ class GStacked(StackedParameters, GraphAttack):
         """Scores [nodes] of each simulated target as learned without it and its complement, and its members."""
         known = self.learned(scene)
         for k, odds in zip(known.pool.plan.targets.tolist(), known.held_out, strict=True):
-            yield self._scores(odds, known.share)[scene.nodes], scene.shadow_members[k, scene.nodes]
+            wide = np.zeros(int(scene.data.num_nodes))
+            wide[known.pool.at] = odds
+            yield self._scores(wide, known.share)[scene.nodes], scene.shadow_members[k, scene.nodes]

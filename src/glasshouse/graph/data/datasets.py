@@ -23,15 +23,16 @@ from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.population import as_ids
-from glasshouse.reading import guarded, read_npz
+from glasshouse.reading import guarded, read_npz, read_safetensors
 from glasshouse.registry import did_you_mean
 from glasshouse.visible import visible
 
-__all__ = ["ANY_CLASS", "graph_names", "load_graph", "unpickles"]
+__all__ = ["ANY_CLASS", "GRAPH_FILES", "graph_names", "load_graph", "unpickles"]
 
 _NEEDED = ("x", "edge_index", "y")
 _NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
 ANY_CLASS = "torch_geometric:"
+GRAPH_FILES = (".npz", ".safetensors")
 _PICKLED = ("Planetoid", "GitHub")  # classes that read their files with pickle, which can run code in them
 
 
@@ -100,8 +101,10 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
     Args:
         name_or_path: one of `graph_names`; ``torch_geometric:CLASS`` or ``torch_geometric:CLASS:NAME`` for any other
             data set of one graph that PyTorch Geometric has, such as ``torch_geometric:Coauthor:CS``, from the folder
-            CLASS; or the path of an ``.npz`` file with ``edge_index`` [2, E], ``x`` [n, features], ``y`` [n] (-1 where
-            a label is missing), and optionally ``edge_weight`` [E], ``edge_attr`` [E] or [E, d] and ``ids`` [n].
+            CLASS; or the path of an ``.npz`` or ``.safetensors`` file with ``edge_index`` [2, E], ``x`` [n, features],
+            ``y`` [n] (-1 where a label is missing), and optionally ``edge_weight`` [E], ``edge_attr`` [E] or [E, d] and
+            ``ids`` [n] (in ``.npz`` only). Large arrays that are not compressed stay in the file, which must then not
+            change: float32 features and int64 edges are never copied.
         root: folder of the data sets; ``GLASSHOUSE_DATA`` by default, else ``data`` in the working folder.
 
     Returns:
@@ -116,7 +119,7 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
         (2000, 'A synthetic citation graph')
     """
     name = str(name_or_path)
-    if name.endswith(".npz"):
+    if name.endswith(GRAPH_FILES):
         return _from_file(Path(name_or_path))
     if name == "synthetic":
         data = citation_graph()
@@ -201,8 +204,9 @@ _silent = property(lambda _: False, lambda _, __: None)  # the class would print
 
 
 def _from_file(path: Path) -> Data:
-    """A graph from an ``.npz`` file, every field checked."""
-    fields = read_npz(path, only=(*_NUMBERS, "ids"))
+    """A graph from an ``.npz`` or ``.safetensors`` file, every field checked; large ones stay in the file."""
+    wanted = (*_NUMBERS, "ids")
+    fields = read_safetensors(path, only=wanted) if _by_tensors(path) else read_npz(path, only=wanted, mapped=_NUMBERS)
     raise_faults(
         [
             f"{path}: {name}: is missing. Save edge_index [2, E], x [n, features] and y [n]."
@@ -227,8 +231,13 @@ def _from_file(path: Path) -> Data:
 
 
 def _native(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers in a type that torch knows on every platform: float64, bool or int64."""
-    return array.astype({"f": np.float64, "b": np.bool_}.get(array.dtype.kind, np.int64))
+    """The same numbers in a type that torch knows on every platform, without a copy of float32, float64 and int64."""
+    wide = np.float32 if array.dtype.itemsize <= 4 else np.float64
+    return array.astype({"f": wide, "b": np.bool_}.get(array.dtype.kind, np.int64), copy=False)
+
+
+def _by_tensors(path: Path) -> bool:
+    return path.suffix == ".safetensors"
 
 
 def _standard(place: str, /, x: Any, edge_index: Any, y: Any, **of_edges: Tensor | None) -> Data:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from glasshouse.arrays import TextArray
+from glasshouse.arrays import IntArray, TextArray
 from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.population import as_ids, as_population
 
@@ -69,9 +70,11 @@ class GraphPopulation:
         parts = [main, *(f"{name} {_in_short(value)}" for name, value in more)]
         return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:16]
 
-    def digests(self) -> NDArray[np.bytes_]:
-        """[n] a short hash of each node's features and label: equal nodes have equal hashes."""
-        return row_digests(self.training_data.x, self.training_data.y.cpu().numpy())
+    def digests(self, nodes: IntArray | None = None) -> NDArray[np.bytes_]:
+        """[n] a short hash of each node's features and label, or of some nodes: equal nodes have equal hashes."""
+        x, y = self.training_data.x, self.training_data.y
+        chosen = slice(None) if nodes is None else torch.from_numpy(nodes)
+        return row_digests(x[chosen], y[chosen].cpu().numpy())
 
 
 def _in_short(value: Any) -> str:

@@ -73,7 +73,7 @@ def citation_graph(
         random=generator(seed, "citation", "edges"),
     )
     both_ways = np.concatenate([pairs, pairs[::-1]], axis=1)  # [2, E]
-    both_ways = both_ways[:, np.lexsort(both_ways[::-1])]
+    both_ways = np.ascontiguousarray(both_ways[:, np.lexsort(both_ways[::-1])])
     features = _features(
         labels,
         words=words,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.toggle import toggle_answers
 from glasshouse.graph.scene import Scene
@@ -67,8 +67,10 @@ def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
     )
 
 
-def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, engine: str = "auto") -> SampledAnswers:
-    """Ask every model about every node under every mask [M, n]; the own loss is a part of S, and costs nothing more.
+def sampled_answers(
+    models: Sequence[Model], data: Data, masks: BoolArray, *, engine: str = "auto", nodes: IntArray | None = None
+) -> SampledAnswers:
+    """Ask every model under every mask [M, n] about every node, or about some; the own loss is a part of S.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
@@ -76,5 +78,6 @@ def sampled_answers(models: Sequence[Model], data: Data, masks: BoolArray, *, en
         >>> found.signal.round(3), found.gain.round(3)  # a model without edges: no gain
         (array([[[0.313, 0.313]]]), array([[0., 0.]]))
     """
-    found = toggle_answers(models, data, torch.from_numpy(masks), torch.arange(int(data.num_nodes)), engine=engine)
+    asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
+    found = toggle_answers(models, data, torch.from_numpy(masks), asked, engine=engine)
     return SampledAnswers(found.own.cpu().numpy(), found.signal.cpu().numpy())

@@ -21,7 +21,7 @@ from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.kin import Kin
 from glasshouse.graph.attacks.stacking.similarity import Described, compact
-from glasshouse.numerics import log_mean_exp
+from glasshouse.numerics import distinct, log_mean_exp
 
 __all__ = [
     "SIGNALS",
@@ -39,12 +39,13 @@ SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "
 
 @dataclass(frozen=True, eq=False)
 class GraphContext:
-    """Neighbours, labels and kin of every node: what is known from the graph without a model.
+    """Neighbours, labels and kin of every node, or of the asked ones: what is known from the graph without a model.
 
     Args:
-        adjacency: [n, n] sparse, 1 for each neighbour.
-        degree: [n] number of neighbours.
-        labels: [n] classes.
+        adjacency: [J, n] sparse, 1 for each neighbour of an asked node; J = n if all nodes are asked.
+        degree: [J] number of neighbours.
+        labels: [J] classes.
+        among: [J, J] the neighbours that are asked themselves.
         kin: for each query that does not depend on a sample. Nodes queried alone are compared by their features, and
             in the whole graph also by their neighbours' mean features. Empty if kin is left out.
 
@@ -59,41 +60,61 @@ class GraphContext:
     adjacency: csr_array
     degree: FloatArray
     labels: IntArray
+    among: csr_array
     kin: Mapping[str, Kin]
 
     @classmethod
-    def of(cls, data: Data, *, kin: bool = True, device: torch.device | None = None) -> GraphContext:
+    def of(
+        cls, data: Data, *, kin: bool = True, device: torch.device | None = None, nodes: IntArray | None = None
+    ) -> GraphContext:
         """From a graph; an edge counts once, and a node is not its own neighbour.
 
         Args:
             data: the graph.
             kin: whether kin is wanted.
             device: where kin is computed; where the features are by default.
+            nodes: [J] the asked nodes, ascending; all by default. Others are only neighbours: cost is in proportion.
         """
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
-        apart = source != receiver
-        receiver, source = np.divmod(np.unique(receiver[apart] * count + source[apart]), count)
-        adjacency = csr_array((np.ones(len(source)), (receiver, source)), shape=(count, count))
-        degree = np.bincount(receiver, minlength=count).astype(np.float64)
-        labels = data.y.cpu().numpy().astype(np.int64)
+        apart, labels = source != receiver, data.y.cpu().numpy().astype(np.int64)
+        if nodes is not None:
+            place = np.full(count, -1)
+            place[nodes] = np.arange(len(nodes))
+            receiver, labels = place[receiver], labels[nodes]
+            apart &= receiver >= 0
+        receiver, source = np.divmod(distinct(receiver[apart] * count + source[apart]), count)
+        adjacency = csr_array((np.ones(len(source)), (receiver, source)), shape=(len(labels), count))
+        degree = np.bincount(receiver, minlength=len(labels)).astype(np.float64)
+        among = adjacency if nodes is None else adjacency[:, nodes]
         if not kin:
-            return cls(adjacency, degree, labels, {})
-        own = compact(data.x)
+            return cls(adjacency, degree, labels, among, {})
+        own = compact(data.x if nodes is None else data.x[torch.from_numpy(nodes)])
         shares = np.repeat(1 / np.maximum(degree, 1), degree.astype(np.int64)).astype(np.float32)
         places = adjacency.indices.astype(np.int32), adjacency.indptr.astype(np.int32)  # half the memory of products
-        averaging = csr_array((shares, *places), shape=(count, count))
-        around = compact(averaging @ compact(own, copies=max(degree.mean(), 1)))
-        place = data.x.device if device is None else device
-        chosen = None if place.type == "cpu" else place
+        averaging, reached = csr_array((shares, *places), shape=adjacency.shape), own
+        if nodes is not None:  # features of others than the neighbours are not looked at
+            near = distinct(adjacency.indices)
+            averaging, reached = averaging[:, near], data.x[torch.from_numpy(near.astype(np.int64))]
+        around = compact(averaging @ compact(reached, copies=max(degree.mean(), 1)))
+        where = data.x.device if device is None else device
+        chosen = None if where.type == "cpu" else where
         alone, beside = (Described.of(features, labels, device=chosen) for features in (own, around))
         parts = {"alone": [alone], "whole": [alone, beside]}
-        return cls(adjacency, degree, labels, {query: Kin.described(part, labels) for query, part in parts.items()})
+        found = {query: Kin.described(part, labels) for query, part in parts.items()}
+        return cls(adjacency, degree, labels, among, found)
 
     def mean(self, values: FloatArray, *, alone: float) -> FloatArray:
-        """Mean [n] over each node's neighbours; ``alone`` if it has none."""
-        summed = self.adjacency @ values
-        return np.asarray(np.where(self.degree > 0, summed / np.maximum(self.degree, 1), alone))
+        """Mean [J] over each asked node's neighbours; ``alone`` if it has none.
+
+        Args:
+            values: [n] of all nodes; or [J] of the asked ones, whose other neighbours are then left out.
+            alone: for a node without neighbours.
+        """
+        known = len(values) == self.adjacency.shape[1]
+        degree = self.degree if known else np.diff(self.among.indptr)
+        summed = (self.adjacency if known else self.among) @ values
+        return np.asarray(np.where(degree > 0, summed / np.maximum(degree, 1), alone))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -120,7 +141,11 @@ class TargetSignals:
 
 
 def plain_features(
-    targets: Sequence[tuple[Evidence, Evidence]], context: GraphContext, *, mode: Mode
+    targets: Sequence[tuple[Evidence, Evidence]],
+    context: GraphContext,
+    *,
+    mode: Mode,
+    odds: Sequence[FloatArray] | None = None,
 ) -> list[Features]:
     """Features of several targets that do not depend on sampled training sets, and so are the same in every round.
 
@@ -128,6 +153,7 @@ def plain_features(
         targets: of each target the losses without edges and those in the whole graph.
         context: what is known from the graph; its kin are asked about all targets at once, which costs a fraction.
         mode: ``"online"`` or ``"offline"``.
+        odds: of each target BASE's log-odds [n] of all nodes, if the targets' losses are those of asked nodes only.
     """
     found: list[Features] = [{} for _ in targets]
     for place, query in enumerate(("alone", "whole")):
@@ -141,8 +167,9 @@ def plain_features(
             ):
                 features[f"{query} kin"] = expected
                 features[f"{query} beyond kin"] = surprise - expected  # trees would need many splits for a difference
-    for features in found:
-        features["neighbours' base"] = context.mean(expit(features["alone base"]), alone=0.5)
+    for number, features in enumerate(found):
+        known = features["alone base"] if odds is None else odds[number]
+        features["neighbours' base"] = context.mean(expit(known), alone=0.5)
         features["degree"] = np.log1p(context.degree)
         features["label"] = context.labels.astype(np.float64)
     return found

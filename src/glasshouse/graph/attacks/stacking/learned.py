@@ -73,7 +73,7 @@ class Learned:
 
     @property
     def held_out(self) -> FloatArray:
-        """[T, n] log-odds of the simulated targets, learned without them and their complements."""
+        """[T, J] log-odds of the simulated targets at asked nodes, learned without them and their complements."""
         return self.rounds[-1].held_out
 
     @property
@@ -85,7 +85,9 @@ class Learned:
         pool, drawn = self.pool, len(self.pool.masks) + sum(self.samples)
         each = 2 * (1 + len(pool.shadows)) + 2 * drawn * (1 + len(pool.sampled_models))
         asked = sum(np.isin(rows, pool.sampled_models).sum() + 1 for rows in pool.plan.references)
-        return QueryCount(float(each), shared=2 * sum(self.samples) * int(asked) * pool.members.shape[1])
+        nodes, count = self.held_out.shape[1], pool.members.shape[1]
+        plain = 2 * (1 + len(pool.shadows)) * (count - nodes)  # of nodes that are not asked about under samples
+        return QueryCount(float(each), shared=2 * sum(self.samples) * int(asked) * nodes + plain)
 
     def posterior_of(self, scene: Scene, prior: float | ArrayLike) -> TargetPosterior:
         """The posterior of every node about the target after the last round, the mean over panels of references.
@@ -104,25 +106,31 @@ class Learned:
         unlikeness = like.unlikeness(plain)
         if unlikeness > LARGEST_UNLIKENESS:
             answers = [pool.of_shadow(k)[1].target for k in pool.plan.targets.tolist()]
-            moved = sampled._replace(target=SampledLikeness.of(answers, weights).matched(sampled.target))
-            return TargetPosterior(self._unlike((plain, sampled), (like.matched(plain), moved)), unlikeness)
+            moved = sampled._replace(target=SampledLikeness.of(answers, weights[:, pool.at]).matched(sampled.target))
+            found = self._unlike((plain, sampled), (like.matched(plain), moved))
+            return TargetPosterior(pool.everywhere(found, plain, self._everyone), unlikeness)
         known = pool.plain_features([(plain, panel) for panel in self._panels])
         odds: list[FloatArray] = []  # of each panel
         for number, fit in enumerate(self.rounds):
             if number:
-                masks = self._masks(np.mean(odds, axis=0), number, "target")
+                chances = pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, self._everyone)
+                masks = self._masks(chances, number, "target")
                 sampled = pool.under_masks(scene.target, masks, pool.sampled_models)
             signals = [
                 pool.target_signals(plain, sampled, panel, odds[at] if odds else None, known[at])
                 for at, panel in enumerate(self._panels)
             ]
             odds = [fit.log_odds(pool.rows(each)) for each in signals]
-        return TargetPosterior(np.asarray(np.mean(odds, axis=0)), unlikeness)
+        return TargetPosterior(pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, self._everyone), unlikeness)
+
+    @property
+    def _everyone(self) -> NDArray[np.intp]:
+        return np.arange(len(self.pool.shadows))
 
     def _unlike(
         self, given: tuple[PlainAnswers, SampledSignals], matched: tuple[PlainAnswers, SampledSignals]
     ) -> FloatArray:
-        """Log-odds [n] of a target that is unlike all simulated ones.
+        """Log-odds [J] of a target that is unlike all simulated ones.
 
         What was learned holds for answers on the pool's scale, so the target's answers are matched to it. The learner
         that does not extrapolate judges it. An attack that learned nothing has a large part in the order, once by the
@@ -131,8 +139,7 @@ class Learned:
         pool, fit = self.pool, self.rounds[0]
         rows = [pool.rows(pool.target_signals(*matched, panel)) for panel in self._panels]
         odds = np.mean([fit.log_odds(each, learner=fit.steady) for each in rows], axis=0)
-        everyone = np.arange(len(pool.shadows))
-        both = [pool.target_signals(*answers, everyone) for answers in (given, matched)]
+        both = [pool.target_signals(*answers, self._everyone) for answers in (given, matched)]
         return steadied(np.asarray(odds), *[self.untrained.log_odds(signals) for signals in both])
 
     @property
@@ -141,11 +148,11 @@ class Learned:
 
         A mean over panels varies less than the scores of simulated targets, which matters if nothing else does.
         """
-        clear = clearly_finds(self.rounds[0].held_out, self.pool.members[self.pool.plan.targets])
+        clear = clearly_finds(self.rounds[0].held_out, self.pool.members[self.pool.plan.targets][:, self.pool.at])
         return [panel[:, 0] for panel in self.pool.plan.panels[: None if clear else 1]]
 
     def simulated(self, done: Callable[[int], None] | None = None) -> FloatArray:
-        """Features [T, n, F] of every simulated target in the next round; ``done`` is called after each."""
+        """Features [T, J, F] of every simulated target in the next round; ``done`` is called after each."""
         pool, number = self.pool, len(self.rounds)
         rows = []
         for index, k in enumerate(pool.plan.targets.tolist()):
@@ -153,7 +160,8 @@ class Learned:
             plain, sampled = pool.of_shadow(k)
             odds = self.held_out[index] if number else None
             if odds is not None:
-                sampled = pool.under_masks(pool.shadows[k], self._masks(odds, number, f"shadow {k}"), references)
+                chances = pool.everywhere(odds, plain, references)
+                sampled = pool.under_masks(pool.shadows[k], self._masks(chances, number, f"shadow {k}"), references)
             signals = pool.target_signals(plain, sampled, references, odds, pool.shadow_features[index])
             rows.append(pool.rows(signals))
             if done is not None:
@@ -185,7 +193,7 @@ def learn(
         samples: training sets in each round after the first; empty for a single round.
         learners: candidates by name, for the last round.
         early: candidates for the rounds before it, which only draw training sets; they may be quicker.
-        folds: [n] the fold of each node; only one fold online.
+        folds: [J] the fold of each asked node; only one fold online.
         seed: seed of every random choice.
         jobs: number of fits that run in parallel; -1 for one per core.
     """
@@ -198,7 +206,7 @@ def learn(
             rows = known.simulated(done)
             fit = cross_fit(
                 _looked_up(rows),
-                pool.members[targets],
+                pool.members[targets][:, pool.at],
                 groups=groups,
                 folds=folds,
                 learners=each,
@@ -211,5 +219,5 @@ def learn(
 
 
 def _looked_up(rows: FloatArray) -> Rows:
-    """Rows [T, n, F] that are all kept."""
+    """Rows [T, J, F] that are all kept."""
     return lambda target, records: rows[target, records]

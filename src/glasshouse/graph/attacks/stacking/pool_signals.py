@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.stacking.features import Features
 from glasshouse.attacks.stacking.plan import ENOUGH, TargetPlan, plan_targets
 from glasshouse.errors import InputError
@@ -29,9 +29,12 @@ from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.rule.toggle import engine_names
 from glasshouse.graph.scene import Scene
-from glasshouse.randomness import generator
+from glasshouse.numerics import log_mean_exp
+from glasshouse.randomness import generator, some_of
 
-__all__ = ["PoolSignals", "SampledSignals", "ask_pool"]
+__all__ = ["TEACHING", "PoolSignals", "SampledSignals", "ask_pool"]
+
+TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
 
 
 class SampledSignals(NamedTuple):
@@ -61,12 +64,14 @@ class PoolSignals:
         sampled_models: [S] rows of the pool: the shadow models that are queried under sampled training sets.
         plain: the pool's losses without edges and in the whole graph, [K, n] each.
         masks: [M, n] training sets drawn without looking at any model; they are used for all targets.
-        sampled: the answers of the sampled models under these masks, [S, M, n] each.
+        sampled: the answers of the sampled models under these masks, [S, M, J] each.
         mode: ``"online"`` or ``"offline"``.
         engine: see `toggle_losses`.
         settled: the engine for questions about the pool's own models: that of the first question, which is the largest.
             Each smaller one alone might seem not to be worth compiling for.
         without: signals that are left out.
+        asked: [J] the nodes that are asked about under sampled training sets and learned from, ascending; None for all
+            of them, J = n. All other arrays of a target are about these nodes, unless they say [n].
     """
 
     data: Data
@@ -82,6 +87,12 @@ class PoolSignals:
     engine: str
     settled: str
     without: tuple[str, ...]
+    asked: IntArray | None = None
+
+    @property
+    def at(self) -> slice | IntArray:
+        """Where the asked nodes are among all."""
+        return slice(None) if self.asked is None else self.asked
 
     def is_of(self, data: Data, shadows: Sequence[Model], members: BoolArray) -> bool:
         """Whether exactly these models were queried on exactly this graph."""
@@ -92,7 +103,7 @@ class PoolSignals:
     def of_target(self, scene: Scene) -> tuple[PlainAnswers, SampledSignals]:
         """What a scene's target answers to what the pool was asked, under the masks that are used for all targets."""
         plain, _ = plain_answers(scene)
-        answers = sampled_answers([scene.target], self.data, self.masks, engine=self.engine)
+        answers = sampled_answers([scene.target], self.data, self.masks, engine=self.engine, nodes=self.asked)
         return plain, SampledSignals(answers, self.sampled_models, self.sampled)
 
     def of_shadow(self, k: int) -> tuple[PlainAnswers, SampledSignals]:
@@ -106,7 +117,8 @@ class PoolSignals:
         rows = np.intersect1d(references, self.sampled_models)
         models = [target, *[self.shadows[k] for k in rows.tolist()]]
         own = any(target is shadow for shadow in self.shadows)
-        answers = sampled_answers(models, self.data, masks, engine=self.settled if own else self.engine)
+        engine = self.settled if own else self.engine
+        answers = sampled_answers(models, self.data, masks, engine=engine, nodes=self.asked)
         return SampledSignals(answers.of([0]), rows, answers.of(range(1, len(models))))
 
     def target_signals(
@@ -123,7 +135,7 @@ class PoolSignals:
             plain: its losses, [1, n] each.
             sampled: its answers and those of some shadow models under sampled training sets.
             references: [R] rows of the pool that it may be compared with.
-            odds: [n] its log-odds from the round before; None in the first round.
+            odds: [J] its log-odds from the round before; None in the first round.
             known: its `plain_features`, if they are known.
         """
         chosen = np.flatnonzero(np.isin(sampled.rows, references))
@@ -132,7 +144,7 @@ class PoolSignals:
             whole=self._evidence(plain.whole, self.plain.whole, references),
             target=sampled.target,
             references=sampled.references.of(chosen.tolist()),
-            members=self.members[sampled.rows[chosen]],
+            members=self.members[sampled.rows[chosen]][:, self.at],
             posterior=odds,
             plain=known,
         )
@@ -143,7 +155,22 @@ class PoolSignals:
             tuple(self._evidence(*losses, references) for losses in zip(plain, self.plain, strict=True))
             for plain, references in asked
         ]
-        return plain_features([(alone, whole) for alone, whole in both], self.context, mode=self.mode)
+        odds = None if self.asked is None else [self.base_odds(plain, references) for plain, references in asked]
+        return plain_features([(alone, whole) for alone, whole in both], self.context, mode=self.mode, odds=odds)
+
+    def base_odds(self, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
+        """BASE's log-odds [n] of all nodes, each queried alone: what is known of those that are not asked about."""
+        members = self.members[references]
+        side = None if self.mode == "online" else ~members | members.all(axis=0)
+        return np.asarray(-plain.alone[0] - log_mean_exp(-self.plain.alone[references], where=side))
+
+    def everywhere(self, odds: FloatArray, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
+        """Log-odds [n] of all nodes of a target: those given [J] for asked nodes, and BASE's for the others."""
+        if self.asked is None:
+            return odds
+        found = self.base_odds(plain, references)
+        found[self.asked] = odds
+        return found
 
     @cached_property
     def shadow_features(self) -> list[Features]:
@@ -152,14 +179,16 @@ class PoolSignals:
         return self.plain_features([(self.of_shadow(k)[0], rows[:, 0]) for k, rows in targets])
 
     def rows(self, signals: TargetSignals) -> FloatArray:
-        """Features [n, F] of a target."""
+        """Features [J, F] of a target."""
         found = without_signals(node_features(signals, self.context, mode=self.mode), self.without)
         if not found:
             raise InputError(f"without: {', '.join(self.without)} leave nothing to learn from; keep one of them.")
         return np.stack(list(found.values()), axis=1)
 
     def _evidence(self, target: FloatArray, pool: FloatArray, references: NDArray[np.intp]) -> Evidence:
-        return Evidence(target_loss=target[0], shadow_loss=pool[references], shadow_members=self.members[references])
+        losses, members = pool[references], self.members[references]
+        at = self.at
+        return Evidence(target_loss=target[0][at], shadow_loss=losses[:, at], shadow_members=members[:, at])
 
 
 def ask_pool(
@@ -186,7 +215,9 @@ def ask_pool(
         without: signals that are left out.
     """
     data, shadows, members = scene.data, scene.shadows, scene.shadow_members
-    plan = plan_targets(members, targets=targets, seed=seed, enough=ENOUGH)
+    asked_nodes = _asked_nodes(scene, seed)
+    seen = members if asked_nodes is None else members[:, asked_nodes]
+    plan = plan_targets(seen, targets=targets, seed=seed, enough=ENOUGH)
     if any(rows.shape[1] != 1 for rows in plan.references):
         raise InputError("shadow_members: on graphs, train shadow models in complementary pairs or on random sets.")
     chosen = np.arange(len(members))
@@ -196,25 +227,37 @@ def ask_pool(
     share = np.full(members.shape[1], members.mean())
     masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
     asked = [shadows[k] for k in chosen.tolist()]
-    settled = _settled(asked, data, masks) if engine == "auto" else engine
+    settled = _settled(asked, data, masks, asked_nodes) if engine == "auto" else engine
     return PoolSignals(
         data=data,
         shadows=shadows,
         members=members,
-        context=GraphContext.of(data, kin="kin" not in without, device=model_device(shadows)),
+        context=GraphContext.of(data, kin="kin" not in without, device=model_device(shadows), nodes=asked_nodes),
         plan=plan,
         sampled_models=chosen,
         plain=plain_answers(scene)[1],
         masks=masks,
-        sampled=sampled_answers(asked, data, masks, engine=settled),
+        sampled=sampled_answers(asked, data, masks, engine=settled, nodes=asked_nodes),
         mode=mode,
         engine=engine,
         settled=settled,
         without=without,
+        asked=asked_nodes,
     )
 
 
-def _settled(models: Sequence[Model], data: Data, masks: BoolArray) -> str:
-    """The engine that all of the models get for a question about all nodes; ``"auto"`` if they get several."""
-    names = set(engine_names(models, data, torch.from_numpy(masks), torch.arange(int(data.num_nodes))))
+def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:
+    """The nodes to ask about: the audited ones, and random others if these are too few to learn from; None for all."""
+    count = int(scene.data.num_nodes)
+    if max(len(scene.nodes), TEACHING) >= count:
+        return None
+    others = np.setdiff1d(np.arange(count), scene.nodes, assume_unique=True)
+    more = some_of(len(others), max(0, TEACHING - len(scene.nodes)), seed, "teaching nodes")
+    return np.sort(np.concatenate([scene.nodes, others[more]]))
+
+
+def _settled(models: Sequence[Model], data: Data, masks: BoolArray, nodes: IntArray | None) -> str:
+    """The engine that all of the models get for a question about all asked nodes; ``"auto"`` if they get several."""
+    asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
+    names = set(engine_names(models, data, torch.from_numpy(masks), asked))
     return names.pop() if len(names) == 1 else "auto"

@@ -37,12 +37,12 @@ class Untrained:
 
 def best_untrained(pool: PoolSignals) -> Untrained:
     """The better one of the two on simulated targets, by mean AUC."""
-    losses = pool.plain.alone  # tuning looks only at the pool, so any target can be given
-    evidence = Evidence(target_loss=losses[0], shadow_loss=losses, shadow_members=pool.members)
+    losses = pool.plain.alone[:, pool.at]  # tuning looks only at the pool, so any target can be given
+    evidence = Evidence(target_loss=losses[0], shadow_loss=losses, shadow_members=pool.members[:, pool.at])
     base = BASE(mode=pool.mode).tuned(evidence)
     found = [Untrained(base=base), Untrained(base=base, neighbours=True)]
     quality = np.zeros(len(found))
     for k, references in zip(pool.plan.targets.tolist(), pool.plan.references, strict=True):
         signals = pool.target_signals(*pool.of_shadow(k), references[:, 0])
-        quality += [area_under_roc(one.log_odds(signals), pool.members[k]) for one in found]
+        quality += [area_under_roc(one.log_odds(signals), pool.members[k][pool.at]) for one in found]
     return found[int(quality.argmax())]

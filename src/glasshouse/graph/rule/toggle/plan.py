@@ -14,6 +14,7 @@ from glasshouse.graph.rule.toggle.layers.base import Cost
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import bag_sum
 from glasshouse.graph.rule.toggle.stages import Placed
+from glasshouse.reading import current_limit
 
 __all__ = ["PATH_BYTES", "ROW_BYTES", "WorkPlan", "default_memory", "loss_bytes", "make_plan", "target_costs"]
 
@@ -43,14 +44,14 @@ class WorkPlan:
 
 
 def default_memory(device: torch.device) -> int:
-    """Bytes to use by default: 1 GiB on the CPU; on a GPU 32 GiB or two fifths of what is free.
+    """Bytes to use by default: the limit on memory on the CPU, 1 GiB; on a GPU 32 GiB or two fifths of what is free.
 
     Example:
         >>> default_memory(torch.device("cpu")) == 2**30
         True
     """
     if device.type != "cuda":
-        return 2**30
+        return current_limit()
     free, _ = torch.cuda.mem_get_info(device)
     return min(2**35, int(0.4 * free))
 

@@ -1,0 +1,253 @@
+"""An audit that fits into a given time: what it gives up, planned from the first questions that are measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+
+from glasshouse.attacks import Attack
+from glasshouse.attacks.stacking.plan import ENOUGH
+from glasshouse.evaluation import Best
+from glasshouse.graph.attacks.gbase import GBASE
+from glasshouse.graph.attacks.stacked import GStacked
+from glasshouse.graph.attacks.stacking.pool_signals import TEACHING
+from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.scene import Scene
+from glasshouse.randomness import generator
+
+__all__ = ["BudgetPlan", "QuestionCost", "measure_questions", "plan_budget", "within_minutes"]
+
+_FEW, _MORE = 64, 256  # nodes of the two questions that are measured
+_MASKS = 2
+_SPARE = 1.3  # hubs are rare among measured nodes, and dear
+_AFTER = 0.1  # of the time, for zero-hop attacks, the leak test and the report
+_ENOUGH_NODES = 5_000  # as many are audited, if they are wanted, before training sets and rounds are kept
+_FEWEST = 200
+_LOG = logging.getLogger("glasshouse")
+
+
+class QuestionCost(NamedTuple):
+    """Seconds to toggle nodes under one mask by one model: a part for the whole graph, and one for each node."""
+
+    fixed: float
+    each: float
+
+    def seconds(self, nodes: int) -> float:
+        """For so many nodes.
+
+        Example:
+            >>> QuestionCost(fixed=0.5, each=0.25).seconds(2)
+            1.0
+        """
+        return self.fixed + self.each * nodes
+
+
+class BudgetPlan(NamedTuple):
+    """What an audit does in its time.
+
+    Args:
+        nodes: how many nodes are audited.
+        attacks: with the numbers of training sets and rounds that fit, by name.
+        left_out: attacks that do not fit at all, each with the reason.
+        note: what was given up, for the report; it says so too if nothing was.
+    """
+
+    nodes: int
+    attacks: dict[str, Attack[Any]]
+    left_out: dict[str, str]
+    note: str
+
+
+class _Level(NamedTuple):
+    """How much each attack draws, at most."""
+
+    samples: int
+    rounds: tuple[int, ...] | None  # None: the learned attack is left out
+
+
+_LEVELS = (
+    _Level(10**6, (10**6,) * 9),
+    _Level(4, (4, 2, 4)),
+    _Level(2, (4,)),
+    _Level(2, None),
+)
+
+
+def measure_questions(scene: Scene, *, seed: int, clock: Callable[[], float] = time.perf_counter) -> QuestionCost:
+    """Toggle a few nodes and then some more, with all models of a scene, and see what a node costs.
+
+    A first question, which is not measured, compiles what is compiled and sends the graph to the device.
+
+    Args:
+        scene: with the trained models.
+        seed: of the choice of nodes and masks.
+        clock: that measures seconds.
+    """
+    random = generator(seed, "budget")
+    masks = torch.from_numpy(random.random((_MASKS, int(scene.data.num_nodes))) < float(scene.shadow_members.mean()))
+    order = torch.from_numpy(random.permutation(scene.nodes))
+    found = []
+    with scene.keeping():
+        for count in (_FEW, _FEW, _MORE):
+            began = clock()
+            toggle_losses(scene.models, scene.data, masks, order[:count]).sum().item()  # waits for a device
+            found.append(clock() - began)
+    questions = _MASKS * len(scene.models)
+    more = min(_MORE, len(order)) - min(_FEW, len(order))
+    each = max(0.0, found[2] - found[1]) / max(1, more)
+    return QuestionCost(max(0.0, found[1] - each * min(_FEW, len(order))) / questions, each / questions)
+
+
+def plan_budget(
+    attacks: Mapping[str, Attack[Any]],
+    cost: QuestionCost,
+    *,
+    models: int,
+    nodes: int,
+    size: int,
+    seconds: float,
+    minutes: float,
+    least: int = _FEWEST,
+) -> BudgetPlan:
+    """As many nodes as fit with everything that was wanted; with fewer training sets and rounds if they are too few.
+
+    Args:
+        attacks: by name.
+        cost: of a question.
+        models: how many shadow models.
+        nodes: how many nodes are wanted.
+        size: how many the graph has.
+        seconds: that are left.
+        minutes: of the whole audit, for the note.
+        least: nodes that are audited in any case; all that are wanted, if the user named them.
+
+    Example:
+        >>> cost = QuestionCost(fixed=0.0, each=1e-3)
+        >>> plan = plan_budget({"g-base": GBASE()}, cost, models=8, nodes=9000, size=9000, seconds=4800, minutes=80)
+        >>> plan.nodes, plan.attacks["g-base"].samples
+        (6390, 8)
+    """
+    usable = max(0.0, seconds - 60 * minutes * _AFTER) / _SPARE
+    best: tuple[int, _Level] = (0, _LEVELS[-1])
+    for level in _LEVELS:
+        made = _at_level(attacks, level)
+        fitting = _fitting_nodes(made, cost, models=models, nodes=nodes, size=size, seconds=usable)
+        if fitting >= min(nodes, max(least, _ENOUGH_NODES)):
+            best = (fitting, level)
+            break
+        best = max(best, (fitting, level), key=lambda one: one[0])
+    fitting, level = best
+    made = _at_level(attacks, level)
+    chosen = min(nodes, max(fitting, least))
+    given_up = [f"{chosen} of the {nodes} wanted nodes"] if chosen < nodes else []
+    given_up += [
+        f"{_drawn(less)} training sets in place of {_drawn(attacks[name])} for {name}"
+        for name, less in made.items()
+        if _drawn(less) != _drawn(attacks[name])
+    ]
+    expected = _predicted(made, cost, models=models, nodes=chosen, size=size) * _SPARE
+    note = f"Planned to take {minutes:g} minutes: " + (
+        f"to fit, the audit took {'; '.join(given_up)}." if given_up else "nothing had to be given up."
+    )
+    if expected > usable * _SPARE:
+        note += f" Even so its questions were expected to take {expected / 60:.1f} minutes, more than were left."
+    lost = {name: f"left out to stay within {minutes:g} minutes" for name in attacks if name not in made}
+    return BudgetPlan(chosen, made, lost, note)
+
+
+def within_minutes(
+    scene: Scene,
+    attacks: Mapping[str, Attack[Any]],
+    *,
+    minutes: float,
+    began: float,
+    least: int,
+    seed: int,
+) -> BudgetPlan:
+    """Measure what a question costs, and plan the rest of an audit.
+
+    Args:
+        scene: with the trained models, and all nodes that are wanted.
+        attacks: by name.
+        minutes: of the whole audit.
+        began: when it began, by `time.perf_counter`.
+        least: nodes that are audited in any case.
+        seed: of every random choice.
+    """
+    asking = [attack for attack in attacks.values() if isinstance(attack, GBASE | GStacked | Best)]
+    if not asking or "graph" not in scene.offers:
+        return BudgetPlan(len(scene.nodes), dict(attacks), {}, "")
+    cost = measure_questions(scene, seed=seed)
+    plan = plan_budget(
+        attacks,
+        cost,
+        models=len(scene.shadows),
+        nodes=len(scene.nodes),
+        size=int(scene.data.num_nodes),
+        seconds=60 * minutes - (time.perf_counter() - began),
+        minutes=minutes,
+        least=least,
+    )
+    _LOG.info("%s", plan.note)
+    return plan
+
+
+def _at_level(attacks: Mapping[str, Attack[Any]], level: _Level) -> dict[str, Attack[Any]]:
+    made: dict[str, Attack[Any]] = {}
+    for name, attack in attacks.items():
+        if isinstance(attack, GBASE):
+            made[name] = dataclasses.replace(attack, samples=min(attack.samples, level.samples))
+        elif isinstance(attack, GStacked):
+            if level.rounds is None and len(attacks) > 1:
+                continue
+            rounds = zip(attack.samples, level.rounds or (2,), strict=False)
+            made[name] = dataclasses.replace(attack, samples=tuple(min(pair) for pair in rounds))
+        else:
+            made[name] = attack
+    return made
+
+
+def _drawn(attack: Attack[Any]) -> str:
+    """How many training sets an attack draws, round by round; empty if it draws none."""
+    if isinstance(attack, GBASE):
+        return str(attack.samples)
+    return " + ".join(map(str, attack.samples)) if isinstance(attack, GStacked) else ""
+
+
+def _fitting_nodes(
+    attacks: Mapping[str, Attack[Any]], cost: QuestionCost, *, models: int, nodes: int, size: int, seconds: float
+) -> int:
+    """The most nodes whose questions fit, up to those wanted; 0 if not even one does."""
+    low, high = 0, nodes
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _predicted(attacks, cost, models=models, nodes=middle, size=size) <= seconds:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _predicted(attacks: Mapping[str, Attack[Any]], cost: QuestionCost, *, models: int, nodes: int, size: int) -> float:
+    """Seconds of all questions: models x masks, of the target and of the simulated ones."""
+    total = 0.0
+    for attack in attacks.values():
+        if isinstance(attack, GBASE | Best):
+            samples = attack.samples if isinstance(attack, GBASE) else GBASE().samples
+            total += samples * ((1 + models) + models * (models - 1)) * cost.seconds(nodes)
+        if isinstance(attack, GStacked | Best):
+            stacked = attack if isinstance(attack, GStacked) else GStacked()
+            asked = min(size, max(nodes, TEACHING))
+            targets = min(models, stacked.targets)
+            if targets * asked > ENOUGH and models >= 8:
+                targets = max(4, min(targets // 2, ENOUGH // asked))
+            first, *later = stacked.samples
+            sampled = min(models, stacked.sampled_models)
+            questions = first * (1 + sampled) + sum(later) * (targets * max(1, models - 1) + 1 + sampled)
+            total += questions * cost.seconds(asked)
+    return total

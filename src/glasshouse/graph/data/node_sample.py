@@ -1,0 +1,149 @@
+"""Which nodes are audited: all, those that the user names, or a random sample spread over degrees and classes."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from torch_geometric.data import Data
+
+from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.errors import InputError
+from glasshouse.evaluation.whole import Sampled
+from glasshouse.population import as_members
+from glasshouse.randomness import generator
+
+__all__ = ["ChosenNodes", "NodeSample", "chosen_nodes", "sample_nodes"]
+
+_LEVELS = (0.25, 0.5, 0.75, 0.9, 0.99)  # of degrees, where strata are cut: hubs have one of their own
+_LEAST = 2.0  # nodes that a stratum gives: a variance within it needs two
+
+
+class NodeSample(NamedTuple):
+    """Nodes drawn from a graph, every node with the same chance.
+
+    Args:
+        nodes: [n] their positions, ascending.
+        strata: [n] the stratum of each of them.
+        sizes: [H] how many nodes of the graph each stratum has.
+    """
+
+    nodes: IntArray
+    strata: IntArray
+    sizes: IntArray
+
+
+class ChosenNodes(NamedTuple):
+    """The nodes of an audit.
+
+    Args:
+        nodes: [n] their positions; None for all of them.
+        sampled: how they were drawn; None if they are all, or if the user named them.
+        note: what a reader of the figures must know about them; empty if they are all.
+    """
+
+    nodes: IntArray | None
+    sampled: Sampled | None = None
+    note: str = ""
+
+
+def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
+    """Draw nodes at random within strata of class and degree.
+
+    A stratum gives its share of the sample, rounded up or down at random, so that each node of the graph is drawn with
+    the same chance: plain shares and means of the sample estimate those of the graph without weights. Since classes and
+    degrees are in the sample as in the graph, such figures vary less than those of a plain random sample.
+
+    Args:
+        data: the graph, with labels ``y`` [n].
+        count: how many nodes; fewer than the graph has.
+        seed: of the draw.
+
+    Example:
+        >>> from glasshouse.graph import citation_graph
+        >>> sample = sample_nodes(citation_graph(nodes=600, classes=3), 100, seed=0)
+        >>> len(sample.nodes), int(sample.sizes.sum()), bool(np.bincount(sample.strata).min() >= 2)
+        (100, 600, True)
+    """
+    size = int(data.num_nodes)
+    labels = np.unique(data.y.cpu().numpy(), return_inverse=True)[1].astype(np.int64)
+    degree = np.bincount(data.edge_index[1].cpu().numpy(), minlength=size)
+    group = np.searchsorted(np.unique(np.quantile(degree, _LEVELS)), degree, side="left")
+    cell = labels * (len(_LEVELS) + 1) + group  # nodes of one class and a similar degree are next to each other
+    wanted = np.asarray(np.bincount(cell) * (count / size), dtype=np.float64)
+    stratum = _merged(wanted)[cell]
+    sizes = np.bincount(stratum)
+    random = generator(seed, "audited nodes")
+    ends = np.floor(np.cumsum(sizes) * (count / size) + random.random() * (1 - 1e-9)).astype(np.int64)
+    ends[-1] = count  # what rounding of floats might lose
+    taken = np.diff(ends, prepend=0)
+    order = np.lexsort((random.random(size), stratum))  # a random order within each stratum
+    starts = np.cumsum(sizes) - sizes
+    nodes = np.sort(
+        np.concatenate([order[start : start + some] for start, some in zip(starts, taken.tolist(), strict=True)])
+    )
+    return NodeSample(nodes, stratum[nodes], sizes)
+
+
+def _merged(wanted: FloatArray) -> IntArray:
+    """The stratum of each cell: neighbouring cells are joined until each of them gives enough nodes."""
+    strata = np.zeros(len(wanted), dtype=np.int64)
+    number, gathered = 0, 0.0
+    for cell, some in enumerate(wanted.tolist()):
+        strata[cell] = number
+        gathered += some
+        if gathered >= _LEAST:
+            number, gathered = number + 1, 0.0
+    if gathered > 0 and number:  # the rest is too small for a stratum of its own
+        strata[strata == number] = number - 1
+    return np.minimum(strata, max(0, number - 1))
+
+
+def chosen_nodes(
+    nodes: int | ArrayLike | None, data: Data, *, ids: TextArray, members: BoolArray, seed: int
+) -> ChosenNodes:
+    """What an audit means by ``nodes``: None for all, a number for a sample, or the nodes themselves.
+
+    Args:
+        nodes: how many to draw (all, if the graph has no more); or positions [k], a mask [n], or ids as text [k].
+        data: the graph.
+        ids: [n] names of its nodes.
+        members: [n] who trained the target: how many they are in the whole graph is known without a sample.
+        seed: of the draw.
+
+    Example:
+        >>> from glasshouse.graph import citation_graph
+        >>> data, ids = citation_graph(nodes=600, classes=3), np.arange(600).astype(str)
+        >>> chosen_nodes(100, data, ids=ids, members=np.arange(600) < 300, seed=0).note[:51]
+        'All figures are estimated from a sample of 100 of 6'
+        >>> chosen_nodes(["7", "9"], data, ids=ids, members=np.arange(600) < 300, seed=0).nodes
+        array([7, 9])
+    """
+    size = len(ids)
+    if nodes is None:
+        return ChosenNodes(None)
+    if (count := _number(nodes)) is not None:
+        if count < 1:
+            raise InputError(f"nodes: {count} is too few; give how many nodes to audit, such as 20000, or their ids.")
+        if count >= size:
+            return ChosenNodes(None)
+        found = sample_nodes(data, count, seed=seed)
+        sampled = Sampled(strata=found.strata, sizes=found.sizes, members=int(members.sum()))
+        return ChosenNodes(found.nodes, sampled, sampled.sentence("nodes"))
+    given = np.asarray(nodes)
+    chosen = np.flatnonzero(as_members(given, (size,), place="nodes", ids=ids)) if given.dtype.kind == "U" else given
+    named = int(chosen.sum()) if chosen.dtype == np.bool_ else len(chosen)
+    note = f"{named} of {size} nodes were audited; who named them is not random, so the figures hold for these alone."
+    return ChosenNodes(chosen, note=note if named < size else "")
+
+
+def _number(nodes: Any) -> int | None:
+    """A whole number, if that is given instead of nodes."""
+    if isinstance(nodes, bool | np.bool_) or np.ndim(nodes):
+        return None
+    try:
+        return operator.index(nodes)
+    except TypeError:
+        raise InputError(f"nodes: {nodes!r} is neither a number of nodes nor a list of them.") from None
