@@ -55,7 +55,7 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice =
     share = members.mean(axis=-1, keepdims=True)
     if values.ndim:
         values = values[some]
-    return np.where(members[..., some], values / share, (1 - values) / (1 - share))
+    return np.asarray(np.where(members[..., some], values / share, (1 - values) / (1 - share)))
 
 
 def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:

@@ -115,11 +115,14 @@ def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterat
     if len(members) < _SHUFFLED:
         random = generator(seed, "leak test")
         for size in sizes:
-            shuffled = random.permuted(np.broadcast_to(members, (size, len(members))), axis=1)
-            yield lambda shuffled=shuffled: shuffled  # type: ignore[misc]
+            yield partial(_as_drawn, random.permuted(np.broadcast_to(members, (size, len(members))), axis=1))
         return
     for number, size in enumerate(sizes):
         yield partial(_drawn_flags, members, size, generator(seed, "leak test", number))
+
+
+def _as_drawn(flags: BoolArray) -> BoolArray:
+    return flags
 
 
 def _drawn_flags(members: BoolArray, size: int, random: np.random.Generator) -> BoolArray:
