@@ -13,7 +13,7 @@ import argparse
 import dataclasses
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +76,15 @@ QUESTIONS = {
 }
 
 
-def measured(question: Question, dataset: str, *, seeds: Iterable[int], targets: int, folder: Path) -> list[list[Cell]]:
+def measured(
+    question: Question, dataset: str, *, seeds: Iterable[int], targets: int, folder: Path
+) -> Iterator[list[Cell]]:
     """The question's cells on a data set, seed by seed."""
     preset = Preset(targets=targets, datasets=(dataset,))
-    found = []
     for seed in seeds:
         setting = question.settings.find(dataset)
         bench = Bench(setting=setting, preset=preset, folder=folder / str(seed), seed=seed, progress=False)
-        found.append([cell for cell in question.run(bench) if question.keep(cell)])
-    return found
+        yield [cell for cell in question.run(bench) if question.keep(cell)]
 
 
 def rows(found: list[list[Cell]], told: str = "") -> list[str]:
@@ -101,7 +101,7 @@ def rows(found: list[list[Cell]], told: str = "") -> list[str]:
 
 
 def main() -> None:
-    """Measure, print, and keep the table after every part."""
+    """Measure, print, and keep the table after every seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "open_cells.md")
     parser.add_argument("--cells", nargs="+", choices=list(QUESTIONS), default=list(QUESTIONS))
@@ -130,9 +130,12 @@ def main() -> None:
                     folder = Path(place) / f"{name}-{steps}"
                     if steps:
                         chain_samplers._BURN_IN, chain_samplers._THINNING = steps, max(1, steps // 10)
-                    found = measured(question, dataset, seeds=seeds, targets=options.targets, folder=folder)
-                    lines += rows(found, f", {steps} steps" if steps else "")
-                    options.out.write_text("\n".join(lines) + "\n")
+                    found, told = [], []
+                    for cells in measured(question, dataset, seeds=seeds, targets=options.targets, folder=folder):
+                        found.append(cells)
+                        told = rows(found, f", {len(found)} seeds" + (f", {steps} steps" if steps else ""))
+                        options.out.write_text("\n".join([*lines, *told]) + "\n")  # a stopped run keeps its seeds
+                    lines += told
                     print(f"{name} {dataset} {steps}: {time.perf_counter() - began:.0f} s", flush=True)
 
 
