@@ -135,7 +135,7 @@ def written(rows: Sequence[Row], *, draws: int) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the simulation and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     chosen = parser.parse_args(arguments)
     rows = []
