@@ -68,7 +68,7 @@ def true_rate(scores: np.ndarray, members: np.ndarray, rate: float) -> float:
     """The share of members above the first non-member that must not be accused."""
     others = sorted(scores[~members].tolist(), reverse=True)
     limit = others[int(rate * len(others))]
-    return sum(score > limit for score in scores[members].tolist()) / int(members.sum())
+    return float(sum(score > limit for score in scores[members].tolist()) / int(members.sum()))
 
 
 def measured(size: int, audited: int, *, draws: int, seed: int = 0) -> list[Row]:
