@@ -68,7 +68,7 @@ def true_rate(scores: np.ndarray, members: np.ndarray, rate: float) -> float:
     """The share of members above the first non-member that must not be accused."""
     others = sorted(scores[~members].tolist(), reverse=True)
     limit = others[int(rate * len(others))]
-    return sum(score > limit for score in scores[members].tolist()) / int(members.sum())
+    return float(sum(score > limit for score in scores[members].tolist()) / int(members.sum()))
 
 
 def measured(size: int, audited: int, *, draws: int, seed: int = 0) -> list[Row]:
@@ -135,7 +135,7 @@ def written(rows: Sequence[Row], *, draws: int) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the simulation and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     chosen = parser.parse_args(arguments)
     rows = []

@@ -12,7 +12,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from glasshouse.attacks import BASE
+from glasshouse.attacks import BASE, Attack
 from glasshouse.cli import app
 from glasshouse.config import AuditFile, with_minutes
 from glasshouse.errors import InputError
@@ -23,7 +23,7 @@ from glasshouse.graph.training.trainer import adam
 from glasshouse.reading import memory_limit
 from tests.graph.scenes import trained_scene
 
-ATTACKS = {"base": BASE(), "g-base": GBASE(), "g-stacked": GStacked()}
+ATTACKS: dict[str, Attack[Any]] = {"base": BASE(), "g-base": GBASE(), "g-stacked": GStacked()}
 COST = QuestionCost(fixed=0.01, each=1e-4)
 DATA = citation_graph(nodes=600, classes=3, seed=0)
 TRAINER = GNNTrainer(hidden=8, dropout=0.0, epochs=20, optimizer=adam(0.03), device="cpu")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from glasshouse.cli import app
 from glasshouse.config import AuditFile, read_audit_file, with_nodes
 from glasshouse.errors import InputError
-from glasshouse.graph import GNNTrainer, audit, citation_graph, scene
+from glasshouse.graph import GNNTrainer, audit, citation_graph, scene, toggle_losses
 from glasshouse.graph.data.node_sample import sample_nodes
 from glasshouse.graph.training.trainer import adam
 from glasshouse.report.folder import read_run
@@ -26,13 +26,13 @@ TRAINER = GNNTrainer(hidden=8, dropout=0.0, epochs=30, optimizer=adam(0.03), dev
 @pytest.fixture(scope="module")
 def sampled() -> AuditResult:
     asked = []
-    ask = scene.toggle_losses
+    ask = toggle_losses
 
-    def toggle_losses(models: object, data: object, masks: object, nodes: object, **options: object) -> object:
+    def counted(models: object, data: object, masks: object, nodes: object, **options: object) -> object:
         asked.append(len(nodes))  # type: ignore[arg-type]
         return ask(models, data, masks, nodes, **options)  # type: ignore[arg-type]
 
-    with patch.object(scene, "toggle_losses", toggle_losses):
+    with patch.object(scene, "toggle_losses", counted):
         found = audit(DATA, trainer=TRAINER, attacks=["base", "g-base"], shadows=4, nodes=120, seed=3)
     assert asked == [120] * 5, "the target and four simulated ones, each about the sampled nodes alone"
     return found

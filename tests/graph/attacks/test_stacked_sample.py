@@ -70,6 +70,7 @@ def test_of_nodes_that_are_not_asked_about_the_odds_are_those_of_base(sample: Sc
     attack = GStacked(samples=(2, 2), boosted=Boosted(rounds=5, leaves=7, fits=1), jobs=1).tuned(sample)
     known = attack.learned(sample)
     odds, _ = known.posterior_of(sample, 0.5)
+    assert known.pool.asked is not None
     others = np.setdiff1d(np.arange(240), known.pool.asked)
     np.testing.assert_allclose(odds[others], BASE().log_odds(sample.zero_hop)[others])
     assert len(next(attack.simulated_scores(sample))[0]) == len(SOME)

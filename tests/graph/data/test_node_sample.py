@@ -23,7 +23,8 @@ def test_every_node_is_drawn_equally_often() -> None:
 def test_classes_and_degrees_are_in_the_sample_as_in_the_graph() -> None:
     labels = DATA.y.numpy()
     degree = np.bincount(DATA.edge_index[1].numpy(), minlength=700)
-    plain, ours = [], []
+    plain: list[list[float]] = []
+    ours: list[list[float]] = []
     random = np.random.default_rng(0)
     for seed in range(100):
         nodes = sample_nodes(DATA, 140, seed=seed).nodes
@@ -51,7 +52,9 @@ def test_nodes_may_be_a_number_positions_a_mask_or_names() -> None:
     assert chosen(None) is None
     assert chosen(700) is None
     assert chosen(9000) is None
-    assert len(chosen(np.int64(20)) if chosen(20) is not None else []) == 20
+    drawn = chosen(np.int64(20))
+    assert drawn is not None
+    assert len(drawn) == 20
     assert chosen([4, 2]).tolist() == [4, 2]  # type: ignore[union-attr]
     assert chosen(["n4", "n2"]).tolist() == [2, 4]  # type: ignore[union-attr]
     assert chosen(TRUTH) is not None
