@@ -37,8 +37,11 @@ def audit(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Local processes to train and score with.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="GPUs of the cluster that each task reserves; 0.5: two share one.")
+    ] = None,
     trust_code: Annotated[
         bool,
         typer.Option(
@@ -67,7 +70,7 @@ def audit(
     config = config.model_copy(update={name: value for name, value in given.items() if value is not None})
     config = with_attacks(config, attacks) if attacks else config
     config = config if shadows is None else with_shadows(config, shadows)
-    compute = chosen_compute(workers=workers, cluster=cluster)
+    compute = chosen_compute(workers=workers, cluster=cluster, gpus=gpus)
     if isinstance(compute, RayCluster):
         compute.check()
     with interruptible(out):
