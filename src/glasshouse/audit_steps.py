@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.attacks.attack import Attack, View
+from glasshouse.compute import Compute, spreading_over
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import (
     AttackOutcome,
@@ -230,6 +231,7 @@ def audit_view(
     prior: float | ArrayLike = 0.5,
     groups: Mapping[str, np.ndarray] | None = None,
     estimated: bool = True,
+    compute: Compute | None = None,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -252,6 +254,7 @@ def audit_view(
         groups: the user's columns of the audited records, [N] each, by name.
         estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
             was learned from probabilities.
+        compute: where long steps of the attacks run.
     """
     evidence = view.evidence
     unlike = unlike_target(
@@ -260,24 +263,25 @@ def audit_view(
     outcomes: dict[str, AttackOutcome] = {}
     trials = Trials(view, progress=progress)
     failed: dict[str, str] = {}
-    for name, attack in attacks.items():
-        try:
-            outcomes[name] = run_attack(
-                attack,
-                view,
-                fprs=fprs,
-                members=members,
-                policy=policy,
-                progress=progress,
-                trials=trials,
-                prior=prior,
-                unlike=bool(unlike),
-            )
-        except InputError as error:
-            failed[name] = " ".join(error.faults)
-        except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
-            _LOG.exception("The attack %s failed.", name)
-            failed[name] = f"it failed: {type(error).__name__}: {error}"
+    with spreading_over(compute):
+        for name, attack in attacks.items():
+            try:
+                outcomes[name] = run_attack(
+                    attack,
+                    view,
+                    fprs=fprs,
+                    members=members,
+                    policy=policy,
+                    progress=progress,
+                    trials=trials,
+                    prior=prior,
+                    unlike=bool(unlike),
+                )
+            except InputError as error:
+                failed[name] = " ".join(error.faults)
+            except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
+                _LOG.exception("The attack %s failed.", name)
+                failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
     found = privacy = drawn = foreseen = None
