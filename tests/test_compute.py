@@ -17,17 +17,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse import InputError, Population, TorchTrainer
+from glasshouse import Evidence, InputError, Population, TorchTrainer
 from glasshouse.arrays import BoolArray
-from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
+from glasshouse.attacks import create
+from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, spreading_over
 from glasshouse.compute.answering import check_answers
 from glasshouse.compute.local import _end_with
 from glasshouse.pool import ShadowPool
+from glasshouse.population import complementary_halves
 from glasshouse.queries import query
 from glasshouse.training import mlp
 
 RANDOM = np.random.default_rng(0)
 POPULATION = Population(RANDOM.normal(size=(40, 3)).astype(np.float32), RANDOM.integers(2, size=40))
+HALVES = complementary_halves(40, models=4, seed=0)
 TRAINER = TorchTrainer(module=mlp(3, 2, hidden=(4,)), epochs=2, device="cpu")
 
 
@@ -40,11 +43,26 @@ def trained(folder: Path, compute: Compute, trainer: Any = TRAINER, shadows: int
     return contents(folder)
 
 
-def test_local_workers_give_the_same_bytes(tmp_path: Path) -> None:
-    assert trained(tmp_path / "here", ThisProcess()) == trained(tmp_path / "there", LocalProcesses(workers=2))
-    plain = [query(model, POPULATION).loss for model in ShadowPool.plan(POPULATION, TRAINER, shadows=4)]
-    away = ShadowPool.plan(POPULATION, TRAINER, shadows=4, compute=LocalProcesses(workers=2))
-    np.testing.assert_allclose([query(model, POPULATION).loss for model in away], plain, rtol=1e-6)
+def about(model: Any, task: int) -> tuple[int, str, int]:
+    """Who did a task, which GPU it saw, and where its model lies; long enough that every worker gets one."""
+    time.sleep(0.3)
+    return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES", ""), id(model)
+
+
+def test_local_workers_give_the_same_bytes_and_stay_with_what_they_were_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glasshouse.compute.local._gpus", lambda: ["GPU-a", "GPU-b"])
+    model = mlp(3, 2)()
+    with LocalProcesses(workers=2).opened() as workers:
+        assert trained(tmp_path / "here", ThisProcess()) == trained(tmp_path / "there", workers)
+        plain = [query(model, POPULATION).loss for model in ShadowPool.plan(POPULATION, TRAINER, shadows=4)]
+        away = ShadowPool.plan(POPULATION, TRAINER, shadows=4, compute=workers)
+        np.testing.assert_allclose([query(model, POPULATION).loss for model in away], plain, rtol=1e-6)
+        found = [seen for _ in range(2) for _, seen in workers.run(about, (model,), [0, 1, 2, 3])]
+    assert len({process for process, _, _ in found}) == 2
+    assert {gpu for _, gpu, _ in found} == {"GPU-a", "GPU-b"}
+    assert len(set(found)) == 2, "a worker saw two devices, or made a model twice"
 
 
 def test_lambdas_and_closures_travel_to_workers_and_what_cannot_is_named(tmp_path: Path) -> None:
@@ -133,6 +151,9 @@ def test_the_command_lines_choice() -> None:
     assert chosen_compute() == ThisProcess()
     assert chosen_compute(workers=3) == LocalProcesses(workers=3)
     assert chosen_compute(cluster="auto") == RayCluster(address="auto")
+    assert chosen_compute(cluster="auto", gpus=0.5) == RayCluster(address="auto", gpus=0.5)
+    with pytest.raises(InputError, match="--gpus: .* give --cluster too"):
+        chosen_compute(workers=2, gpus=1)
     with pytest.raises(InputError, match="give one of them"):
         chosen_compute(workers=2, cluster="auto")
     with pytest.raises(InputError, match="not a number of processes"):
@@ -160,6 +181,7 @@ def two_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any, int]]
     places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # its workers import this file
     monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    monkeypatch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", "120")  # on a busy machine 30 s are too few
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -174,7 +196,9 @@ def two_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any, int]]
 
 
 @pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets, which outlive a removed node for a moment
-def test_a_pool_completes_although_a_node_is_lost(two_nodes: tuple[Any, Any, int], tmp_path: Path) -> None:
+def test_a_pool_completes_although_a_node_is_lost(
+    two_nodes: tuple[Any, Any, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import ray
 
     cluster, node, port = two_nodes
@@ -182,10 +206,19 @@ def test_a_pool_completes_although_a_node_is_lost(two_nodes: tuple[Any, Any, int
         away = dict(RayCluster(address=f"ray://127.0.0.1:{port}").run(dies_once, (str(tmp_path / "died"),), [0, 1, 2]))
         assert away == {0: 0, 1: 10, 2: 20}
         assert not ray.is_initialized()
-    removal = threading.Timer(2.0, lambda: cluster.remove_node(node, allow_graceful=False))
-    removal.start()
-    found = trained(tmp_path / "cluster", RayCluster(address=cluster.address), SlowTrainer(), shadows=8)
-    removal.join()
+    with RayCluster(address=cluster.address).opened() as connected:
+        assert dict(connected.run(pow, (2,), [1, 2])) == {0: 2, 1: 4}
+        removal = threading.Timer(2.0, lambda: cluster.remove_node(node, allow_graceful=False))
+        removal.start()
+        found = trained(tmp_path / "cluster", connected, SlowTrainer(), shadows=8)
+        removal.join()
+        # the workers that are left score too, with what was sent to them
+        monkeypatch.setattr("glasshouse.compute.spreading._START", 0.0)
+        view = Evidence(target_loss=RANDOM.random(40), shadow_loss=RANDOM.random((4, 40)), shadow_members=HALVES)
+        near = list(create("calibration").simulated_scores(view))
+        with spreading_over(connected):
+            for (scores, _), (here, _) in zip(create("calibration").simulated_scores(view), near, strict=True):
+                np.testing.assert_array_equal(scores, here)
     assert not ray.is_initialized(), "the connection was left open"
     assert len(cluster.list_all_nodes()) == 1
     assert found == trained(tmp_path / "here", ThisProcess(), SlowTrainer(), shadows=8)

@@ -108,7 +108,7 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("glasshouse.graph.load_graph", load)
     monkeypatch.setattr(
         "glasshouse.cli.audit.chosen_compute",
-        lambda *, workers, cluster: ThisProcess() if cluster else chosen_compute(workers=workers),
+        lambda *, workers, cluster, gpus: ThisProcess() if cluster else chosen_compute(workers=workers, gpus=gpus),
     )
     presets: Registry[Preset] = Registry("a preset")
     for name in ("quick", "paper"):

@@ -102,7 +102,8 @@ def audit(
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         fraction: share of records that trains a shadow model.
         pool: the shadow pool's folder: models found there are not trained again. With None, models are not kept.
-        compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
+        compute: where shadow models are trained and attacks do their long steps: `ThisProcess`,
+            `LocalProcesses` or `RayCluster`. The result does not depend on it.
         seed: of every random choice.
         title: of the report.
         about: a sentence about the data, shown beside the figures.
@@ -207,6 +208,7 @@ def audit(
         context=context,
         claim=claim,
         policy=policy,
+        compute=compute,
         progress=progress,
         left_out=left_out,
         known=Known(x=population.features, labels=population.y, audited=None if public is None else judged),

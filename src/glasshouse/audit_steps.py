@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.attacks.attack import Attack, View
+from glasshouse.compute import Compute, spreading_over
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.evaluation import (
     AttackOutcome,
@@ -232,6 +233,7 @@ def audit_view(
     groups: Mapping[str, np.ndarray] | None = None,
     estimated: bool = True,
     sampled: Sampled | None = None,
+    compute: Compute | None = None,
 ) -> AuditResult:
     """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
 
@@ -255,6 +257,7 @@ def audit_view(
         estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
             was learned from probabilities.
         sampled: how the audited records were drawn from all; None if they are all, or were not drawn.
+        compute: where long steps of the attacks run.
     """
     evidence = view.evidence
     unlike = unlike_target(
@@ -263,24 +266,25 @@ def audit_view(
     outcomes: dict[str, AttackOutcome] = {}
     trials = Trials(view, progress=progress)
     failed: dict[str, str] = {}
-    for name, attack in attacks.items():
-        try:
-            outcomes[name] = run_attack(
-                attack,
-                view,
-                fprs=fprs,
-                members=members,
-                policy=policy,
-                progress=progress,
-                trials=trials,
-                prior=prior,
-                unlike=bool(unlike),
-            )
-        except InputError as error:
-            failed[name] = " ".join(error.faults)
-        except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
-            _LOG.exception("The attack %s failed.", name)
-            failed[name] = f"it failed: {type(error).__name__}: {error}"
+    with spreading_over(compute):
+        for name, attack in attacks.items():
+            try:
+                outcomes[name] = run_attack(
+                    attack,
+                    view,
+                    fprs=fprs,
+                    members=members,
+                    policy=policy,
+                    progress=progress,
+                    trials=trials,
+                    prior=prior,
+                    unlike=bool(unlike),
+                )
+            except InputError as error:
+                failed[name] = " ".join(error.faults)
+            except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
+                _LOG.exception("The attack %s failed.", name)
+                failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
     if sampled is not None and members is not None:

@@ -13,9 +13,10 @@ from typing_extensions import TypeVar
 from glasshouse.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.rehearsal import rehearse
+from glasshouse.compute import spread_in_order
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Kind
-from glasshouse.evidence.simulation import SimulatedTarget
+from glasshouse.evidence.simulation import SimulatedTarget, check_simulation
 
 __all__ = ["Attack", "Judgement", "View", "seen_by"]
 
@@ -44,6 +45,9 @@ class View(Protocol):
 
     def simulated(self) -> Iterator[SimulatedTarget[Any]]:
         """Each shadow model in turn as the target: the only place where anything is learned, tuned or thresholded."""
+
+    def simulated_target(self, k: int) -> SimulatedTarget[Any]:
+        """Shadow model k as the target."""
 
 
 V = TypeVar("V", bound=View, default=Evidence)
@@ -111,7 +115,8 @@ class Attack(abc.ABC, Generic[V]):
     @property
     def learns_much(self) -> bool:
         """Whether it learns more than a few numbers from a pool, so that it scores simulated targets in its own way."""
-        return type(self).simulated_scores is not Attack.simulated_scores
+        own = type(self)
+        return (own.simulated_scores, own.score_simulated) != (Attack.simulated_scores, Attack.score_simulated)
 
     @abc.abstractmethod
     def score(self, view: V) -> FloatArray:
@@ -158,8 +163,13 @@ class Attack(abc.ABC, Generic[V]):
         The attack is tuned for this pool beforehand. An attack that learns much from the pool overrides this, so that
         no simulated target is scored by what was learned from it.
         """
-        for target in view.simulated():
-            yield self.score(target.view), target.members
+        check_simulation(len(view.shadow_members))
+        yield from spread_in_order(_score_simulated, (self, view), range(len(view.shadow_members)))
+
+    def score_simulated(self, view: V, k: int) -> tuple[FloatArray, BoolArray]:
+        """Scores [N] and members [N] of the simulated target that shadow model k plays."""
+        target = view.simulated_target(k)
+        return self.score(target.view), target.members
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.
@@ -190,6 +200,11 @@ class Attack(abc.ABC, Generic[V]):
     def judge(self, view: V) -> Judgement:
         """Scores, and what is reported with them; an attack that finds both at once overrides this."""
         return Judgement(self.score(view), self.queries(view), self.warning(view))
+
+
+def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArray, BoolArray]:
+    """One task: it may run in another process, so it is a function of its own."""
+    return attack.score_simulated(view, k)
 
 
 def seen_by(attack: Attack[Any], view: View) -> Any:

@@ -53,8 +53,11 @@ def audit(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Use this seed instead of the file's.")] = None,
     pool: Annotated[str | None, typer.Option(help="Folder that keeps shadow models for later audits.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Local processes to train shadow models with.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Local processes to train and score with.")] = None,
     cluster: Annotated[str | None, typer.Option(help="A Ray cluster instead: auto, or ray://host:port.")] = None,
+    gpus: Annotated[
+        float | None, typer.Option(help="GPUs of the cluster that each task reserves; 0.5: two share one.")
+    ] = None,
     trust_code: Annotated[
         bool,
         typer.Option(
@@ -85,7 +88,7 @@ def audit(
     config = config if shadows is None else with_shadows(config, shadows)
     config = config if nodes is None else with_nodes(config, nodes)
     config = config if minutes is None else with_minutes(config, minutes)
-    compute = chosen_compute(workers=workers, cluster=cluster)
+    compute = chosen_compute(workers=workers, cluster=cluster, gpus=gpus)
     if isinstance(compute, RayCluster):
         compute.check()
     if config.is_graph:

@@ -10,7 +10,7 @@ from glasshouse.errors import InputError
 __all__ = ["chosen_compute"]
 
 
-def chosen_compute(*, workers: int | None = None, cluster: str | None = None) -> Compute:
+def chosen_compute(*, workers: int | None = None, cluster: str | None = None, gpus: float | None = None) -> Compute:
     """Where to run, from what a user asked for on the command line.
 
     Example:
@@ -20,7 +20,9 @@ def chosen_compute(*, workers: int | None = None, cluster: str | None = None) ->
     if cluster is not None:
         if workers is not None:
             raise InputError("--workers, --cluster: give one of them; a cluster has its own workers.")
-        return RayCluster(address=cluster)
+        return RayCluster(address=cluster, gpus=gpus or 0)
+    if gpus is not None:
+        raise InputError("--gpus: is what a task reserves on a cluster; give --cluster too, or leave it out.")
     if workers is None or workers == 1:
         return ThisProcess()
     if workers < 1:

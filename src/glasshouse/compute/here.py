@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["TRIES", "Compute", "ThisProcess", "with_threads"]
+__all__ = ["TRIES", "Compute", "ThisProcess", "available_cores", "with_threads"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 TRIES = 5
+_SHARE = "LOKY_MAX_CPU_COUNT"  # the cores that a worker may use; joblib knows this name, so its threads keep to it too
 
 
 class Compute(Protocol):
@@ -20,6 +23,10 @@ class Compute(Protocol):
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
         """Results with the positions of their tasks."""
+        ...
+
+    def opened(self) -> AbstractContextManager[Compute]:
+        """The same place, whose workers stay for all runs of the block, with the models and graphs that they got."""
         ...
 
 
@@ -39,12 +46,29 @@ class ThisProcess:
         for position, task in enumerate(tasks):
             yield position, function(*shared, task)
 
+    def opened(self) -> AbstractContextManager[Compute]:
+        """Itself: there are no workers."""
+        return nullcontext(self)
 
-def with_threads(threads: int, function: Callable[..., Any], shared: tuple[Any, ...], task: Any, at: int) -> Any:
+
+def available_cores() -> int:
+    """The cores that this process may use; a worker has its share of them.
+
+    Example:
+        >>> available_cores() >= 1
+        True
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = os.environ.get(_SHARE, "")
+    return min(cores, max(1, int(share))) if share.isdecimal() else cores
+
+
+def with_threads(threads: int, work: Callable[[], Result]) -> Result:
     """What a worker does: it uses no more threads than its share, so that workers do not compete for cores."""
     import torch
     from threadpoolctl import threadpool_limits
 
+    os.environ[_SHARE] = str(threads)
     torch.set_num_threads(threads)
     with threadpool_limits(threads):
-        return at, function(*shared, task)
+        return work()

@@ -7,16 +7,20 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from glasshouse.compute.here import TRIES, with_threads
+from glasshouse.compute.desk import Address, Desk, ask_desk
+from glasshouse.compute.here import TRIES, Compute, available_cores, with_threads
+from glasshouse.compute.parcels import Parcels, open_parcel, receive_from
 from glasshouse.errors import InputError
 
 __all__ = ["LocalProcesses"]
 
 _LOOK = 1.0  # seconds between two looks at the parent
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -24,11 +28,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, kw_only=True)
 class LocalProcesses:
-    """Worker processes on this machine (joblib's loky); each uses only its share of the cores.
+    """Worker processes on this machine (joblib's loky); each uses only its share of the cores, and one of the GPUs.
 
     There are never more of them than tasks, and none is left when the last task has ended, or this
     process was killed. A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle,
-    within joblib), so that functions of a notebook, lambdas and closures work too.
+    as within joblib), so that functions of a notebook, lambdas and closures work too; models and graphs are sent to
+    each worker once. On a machine with several GPUs, worker i sees only GPU i, as ``cuda:0``; if there are more
+    workers than GPUs, they share them evenly.
 
     Args:
         workers: how many; as many as there are cores by default.
@@ -43,86 +49,128 @@ class LocalProcesses:
     @property
     def count(self) -> int:
         """How many workers there are."""
-        return self.workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else self.workers or 1
+        return self.workers or available_cores()
 
     @property
     def threads(self) -> int:
         """How many threads each has."""
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return max(1, cores // self.count)
+        return max(1, available_cores() // self.count)
 
     def run(
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
         """Results in the order in which tasks end."""
-        left = list(range(len(tasks)))
-        with _workers_that_end():
+        if not tasks:
+            return
+        with _crew(min(self.count, len(tasks)), threads=self.threads, apart=False) as crew:
+            yield from crew.run(function, shared, tasks)
+
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
+        """The same, with workers that stay until the end of the block."""
+        with _crew(self.count, threads=self.threads) as crew:
+            yield crew
+
+
+class _Crew:
+    """Workers that stay, and the desk where they ask for parcels."""
+
+    def __init__(self, workers: int, *, threads: int, apart: bool) -> None:
+        self.workers, self.threads = workers, threads
+        self.desk = Desk()
+        self.parcels = Parcels(self.desk.parcels.__setitem__, self.desk.parcels.__delitem__, apart=apart)
+        self._executor: Any = None
+
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
+        yield self
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results in the order in which tasks end; the tasks of a worker that died are run again."""
+        key = self.parcels.pack((function, shared))
+        left = set(range(len(tasks)))
+        try:
             for attempt in range(TRIES if left else 0):
                 try:
-                    for position, result in self._parallel(left, function, shared, tasks):
+                    for position, result in self._attempt(key, sorted(left), tasks):
                         left.remove(position)
                         yield position, result
                 except _worker_died():
+                    self._end()
                     if attempt == TRIES - 1:
                         raise InputError(
                             f"compute: workers died {TRIES} times with {len(left)} tasks left, perhaps for lack of "
                             f"memory. Use fewer workers."
                         ) from None
                     continue
-                except Exception as error:
-                    if type(error).__name__ != "PicklingError":
-                        raise
-                    raise InputError(
-                        f"compute: the trainer or the data cannot be sent to worker processes ({_reason(error)}). Make "
-                        f"such objects inside the training function, or train in this process."
-                    ) from error
                 return
+        finally:
+            self.parcels.forget(key)
+            if left:
+                self._end()  # nobody waits any more for what they do
 
-    def _parallel(
-        self, left: Sequence[int], function: Callable[..., Any], shared: tuple[Any, ...], tasks: Sequence[Any]
-    ) -> Iterator[tuple[int, Any]]:
-        """Positions and results of the tasks at these positions."""
-        from joblib import Parallel, delayed
+    def close(self) -> None:
+        """End the workers; loky would keep them, and what they hold."""
+        self._end()
+        self.desk.close()
 
-        here, workers = os.getpid(), min(self.count, len(left))
-        calls = [(here, self.threads, function, shared, tasks[at], at) for at in left]
-        if workers == 1:  # joblib would work in this process
-            yield from _one_after_another(calls)
-            return
-        parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
-        yield from parallel(delayed(_in_worker)(*call) for call in calls)
+    def _attempt(self, key: str, left: Sequence[int], tasks: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        executor = self._started()
+        waiting = {executor.submit(_in_worker, key, tasks[at]): at for at in left}
+        for future in as_completed(list(waiting)):
+            yield waiting.pop(future), future.result()
+
+    def _started(self) -> Any:
+        if self._executor is None:
+            from joblib.externals.loky.process_executor import ProcessPoolExecutor
+
+            self.desk.numbers = 0
+            start = (self.desk.address, os.getpid(), self.threads, _gpus())
+            self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start)
+        return self._executor
+
+    def _end(self) -> None:
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
 
 
 @contextmanager
-def _workers_that_end() -> Iterator[None]:
-    """End the workers that were started in the block; joblib would keep them, and what they hold, for five minutes."""
-    from joblib.externals.loky import reusable_executor
-
-    theirs = reusable_executor._executor  # of the user's own work, which may go on
+def _crew(workers: int, *, threads: int, apart: bool = True) -> Iterator[_Crew]:
+    crew = _Crew(workers, threads=threads, apart=apart)
     try:
-        yield
+        yield crew
     finally:
-        ours = reusable_executor._executor
-        if ours is not None and ours is not theirs:
-            ours.shutdown(wait=True, kill_workers=True)
+        crew.close()
 
 
-def _one_after_another(calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-    """Calls in one worker, which ends with the last."""
-    from joblib.externals.loky import ProcessPoolExecutor
+def _gpus() -> list[str]:
+    """The GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    import torch
 
-    worker = ProcessPoolExecutor(max_workers=1)
-    try:
-        for call in calls:
-            yield worker.submit(_in_worker, *call).result()
-    finally:
-        worker.shutdown(wait=True, kill_workers=True)
+    named = [name.strip() for name in os.environ.get(_VISIBLE, "").split(",") if name.strip()]
+    count = torch.cuda.device_count()
+    return named[:count] if named else [str(number) for number in range(count)]
 
 
-def _in_worker(parent: int, *call: Any) -> Any:
-    """What a worker does; it ends when the process that waits for its results is gone, even if that was killed."""
+_THREADS = 1
+
+
+def _begin(desk: Address, parent: int, threads: int, gpus: Sequence[str]) -> None:
+    """What a worker does first. It ends when the process that waits for its results is gone, also by a kill."""
+    global _THREADS
+    _THREADS = threads
     _end_with(parent)
-    return with_threads(*call)
+    receive_from(functools.partial(ask_desk, desk))
+    if gpus:  # before anything touches a GPU
+        os.environ[_VISIBLE] = gpus[int(ask_desk(desk, "number")) % len(gpus)]
+
+
+def _in_worker(key: str, task: Any) -> Any:
+    function, shared = open_parcel(key)
+    return with_threads(_THREADS, lambda: function(*shared, task))
 
 
 @functools.cache
@@ -142,9 +190,3 @@ def _worker_died() -> type[Exception]:
 
     found: type[Exception] = TerminatedWorkerError
     return found
-
-
-def _reason(error: Exception) -> str:
-    """Why something cannot be sent: the cause holds a worker's whole traceback, which ends in the reason."""
-    lines = [line.strip(' "') for line in str(error.__cause__ or error).splitlines()]
-    return next((line for line in reversed(lines) if line), type(error).__name__)

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from glasshouse.compute.answering import check_answers
-from glasshouse.compute.here import TRIES, with_threads
+from glasshouse.compute.here import TRIES, Compute, with_threads
+from glasshouse.compute.parcels import Parcels, open_parcel, receive_from
 from glasshouse.errors import InputError, first_line, needs_extra
 
 __all__ = ["RayCluster"]
+
+_WITH_GPU = 15.0  # seconds
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -28,10 +31,22 @@ class RayCluster:
     Args:
         address: ``"auto"`` for the cluster of this machine, ``"host:port"``, or ``"ray://host:port"``.
         cpus: cores per task.
+        gpus: GPUs per task, which no other task gets meanwhile; 0.5 lets two tasks share one. None by default.
+
+    Example:
+        >>> RayCluster(address="ray://head:10001", gpus=0.5).gpus
+        0.5
     """
 
     address: str = "auto"
     cpus: float = 1
+    gpus: float = 0
+
+    def __post_init__(self) -> None:
+        if self.cpus < 0 or self.gpus < 0:
+            raise InputError(f"cpus, gpus: {self.cpus}, {self.gpus}; a task cannot reserve less than none.")
+        if self.gpus > 1 and self.gpus != int(self.gpus):
+            raise InputError(f"gpus: {self.gpus}; a task reserves a part of one GPU, or whole ones. Use 0.5, 1 or 2.")
 
     def run(
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
@@ -40,18 +55,13 @@ class RayCluster:
         if not tasks:
             return
         with self._connected() as ray:
-            held = [ray.put(one) for one in shared]
-            work = ray.remote(num_cpus=self.cpus, max_retries=TRIES)(_on_ray)
-            waiting = {work.remote(function, self.cpus, task, *held): at for at, task in enumerate(tasks)}
-            try:
-                while waiting:
-                    done, _ = ray.wait(list(waiting), num_returns=1)
-                    for reference in done:
-                        position = waiting.pop(reference)
-                        yield position, ray.get(reference)
-            finally:
-                for reference in waiting:
-                    ray.cancel(reference, force=True)
+            yield from _Connected(self, ray, apart=False).run(function, shared, tasks)
+
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
+        """The same, connected until the end of the block: workers and their models stay."""
+        with self._connected() as ray:
+            yield _Connected(self, ray)
 
     def check(self) -> None:
         """Refuse an address at which no cluster answers, within seconds: call it before the long work."""
@@ -92,11 +102,60 @@ class RayCluster:
             raise InputError(f"cluster: there is no cluster to find by 'auto' ({reason}). Give its address.") from error
 
 
+class _Connected:
+    """A cluster to which this process is connected, and the parcels that lie in its object store."""
+
+    def __init__(self, cluster: RayCluster, ray: Any, *, apart: bool = True) -> None:
+        self.cluster, self.ray = cluster, ray
+        self._held: dict[str, Any] = {}  # references to parcels; without one, the store drops the parcel
+        self._name = f"{os.getpid()} {id(self)} {os.urandom(4).hex()}"
+        # Ray starts a process for each task with a GPU, which keeps no memory there: such tasks should be long
+        self.bundle = _WITH_GPU if cluster.gpus else None
+        self.parcels = Parcels(self._put, self._held.__delitem__, gpus=cluster.gpus > 0, apart=apart)
+
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
+        yield self
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results in the order in which tasks end."""
+        ray, cluster = self.ray, self.cluster
+        key = self.parcels.pack((function, shared))
+        options = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": TRIES}
+        work = ray.remote(**options)(_on_ray)
+        held = [dict(self._held)]  # in a list: workers ask for those that they do not have yet
+        waiting = {work.remote(self._name, held, key, cluster.cpus, task): at for at, task in enumerate(tasks)}
+        try:
+            while waiting:
+                done, _ = ray.wait(list(waiting), num_returns=1)
+                for reference in done:
+                    position = waiting.pop(reference)
+                    yield position, ray.get(reference)
+        finally:
+            for reference in waiting:
+                ray.cancel(reference, force=True)
+            self.parcels.forget(key)
+
+    def _put(self, key: str, content: bytes) -> None:
+        self._held[key] = self.ray.put(content)
+
+
 def _imported() -> Any:
     with needs_extra("A cluster", package="ray", extra="cluster"):
         import ray
     return ray
 
 
-def _on_ray(function: Callable[..., Any], cpus: float, task: Any, *shared: Any) -> Any:
-    return with_threads(max(1, int(cpus)), function, shared, task, 0)[1]
+_FROM = [""]  # the connection whose parcels this worker has
+
+
+def _on_ray(sender: str, held: list[dict[str, Any]], key: str, cpus: float, task: Any) -> Any:
+    """What a worker of the cluster does."""
+    import ray
+
+    receive_from(lambda wanted: bytes(ray.get(held[0][wanted])), anew=_FROM[0] != sender)
+    _FROM[0] = sender
+    function, shared = open_parcel(key)
+    return with_threads(max(1, int(cpus)), lambda: function(*shared, task))

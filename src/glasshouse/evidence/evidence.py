@@ -203,7 +203,11 @@ class Evidence:
         """
         check_simulation(self.models)
         for k in range(self.models):
-            yield SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
+            yield self.simulated_target(k)
+
+    def simulated_target(self, k: int) -> SimulatedTarget[Evidence]:
+        """Shadow model k as the target; see `simulated`."""
+        return SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
 
     def among(
         self, rows: NDArray[np.intp], *, model: int | None = None, records: NDArray[np.intp] | None = None

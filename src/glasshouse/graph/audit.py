@@ -120,7 +120,8 @@ def audit(
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         fraction: share of the nodes that each shadow model is trained on.
         pool: the shadow pool's folder: models found there are not trained again. None keeps no model.
-        compute: where shadow models are trained: `ThisProcess`, `LocalProcesses` or `RayCluster`.
+        compute: where shadow models are trained and attacks do their long steps: `ThisProcess`,
+            `LocalProcesses` or `RayCluster`. The result does not depend on it.
         seed: of every random choice.
         title: of the report.
         about: a sentence on the data, shown beside the figures; by default ``data.about``, if it is set.
@@ -229,6 +230,7 @@ def audit(
         context=context,
         claim=claim,
         policy=policy,
+        compute=compute,
         progress=progress,
         prior=prior,
         left_out={**left_out, **refused},

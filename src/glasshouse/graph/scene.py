@@ -53,6 +53,10 @@ class _Pool:
     kept: dict[str, _Answers] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What is known about tensors of one process is not known about their copies in another."""
+        return _Pool, (self.models, self.kept)
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class Scene:
@@ -120,6 +124,11 @@ class Scene:
         }.items():
             object.__setattr__(self, name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a worker is sent: the models' answers to the two queries, but nothing that is quick to make again."""
+        kept = {"_pool": self._pool, "_places": self._places}
+        return {**{one.name: getattr(self, one.name) for one in fields(self)}, **kept}
+
     def __repr__(self) -> str:
         return f"Scene({self.data.num_nodes} nodes, {len(self.nodes)} audited, {len(self.shadows)} shadow models)"
 
@@ -185,11 +194,16 @@ class Scene:
         if key not in self._answers:
             chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
             with self.keeping():
+                self.meet_models()
                 found = toggle_losses(self.models, self.data, chosen, nodes, engine=engine, hops=hops)
             self._answers[key] = np.asarray(found.cpu().numpy(), dtype=np.float64)
             while len(self._answers) > 1 and not self._fits():
                 del self._answers[next(iter(self._answers))]
         return self._answers[key]
+
+    def meet_models(self) -> None:
+        """Find out how all models of the pool want to be asked, so that a worker that asks only some agrees."""
+        meet(self._pool.models, self.data)
 
     def keeping(self) -> AbstractContextManager[None]:
         """Inside this block the graph is sent to a device once, for all questions about the scene's models."""
@@ -207,13 +221,16 @@ class Scene:
 
     def simulated(self) -> Iterator[SimulatedTarget[Scene]]:
         """Each shadow model in turn as the target, judged by the others without its complement; and who trained it."""
-        count = len(self.shadows)
-        check_simulation(count)
-        for k in range(count):
-            rows = reference_rows(self.shadow_members, k)
-            if rows.shape[1] != 1:
-                raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
-            yield SimulatedTarget(self._with_target(k, rows[:, 0]), self.shadow_members[k][self.nodes])
+        check_simulation(len(self.shadows))
+        for k in range(len(self.shadows)):
+            yield self.simulated_target(k)
+
+    def simulated_target(self, k: int) -> SimulatedTarget[Scene]:
+        """Shadow model k as the target; see `simulated`."""
+        rows = reference_rows(self.shadow_members, k)
+        if rows.shape[1] != 1:
+            raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
+        return SimulatedTarget(self._with_target(k, rows[:, 0]), self.shadow_members[k][self.nodes])
 
     def _with_target(self, k: int, others: IntArray) -> Scene:
         """Shadow model k in the target's place.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -14,6 +15,7 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.attacks.stacking.simple import log_losses
 from glasshouse.attacks.thread_counts import thread_counts
+from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.randomness import seed_for, some_of
 
 __all__ = ["ALL", "CrossFit", "Rows", "count_fits", "cross_fit"]
@@ -107,32 +109,36 @@ def cross_fit(
     """
     each = np.unique(groups).tolist()
     count = int(folds.max()) + 1
-    parts = [(fold, group) for fold in range(count) for group in each]
+    parts = [_Part(fold, group, name) for fold in range(count) for group in each for name in learners]
+    work = _Fits(rows, members, groups, folds, learners, seed)
 
-    def fit(fold: int, group: int) -> dict[str, Predictor]:
-        found = {}
-        for name, learner in learners.items():
-            records = np.flatnonzero(folds != fold if count > 1 else folds == fold)
-            apart = seed_for(seed, group, fold)
-            targets, chosen = _drawn(np.flatnonzero(groups != group), records, learner, apart)
-            given = _gathered(rows, targets, chosen, dtype=learner.dtype)
-            found[name] = learner.fit(given, members[targets, chosen], seed=apart)
-            if done is not None:
-                done(1)
-        return found
+    def fit(part: _Part) -> Predictor:
+        learned = _fitted(work, part)
+        if done is not None:
+            done(1)
+        return learned
 
     def judge(target: int, held_out: Mapping[str, FloatArray]) -> None:
         for fold in range(count):
             for records in np.split(at := np.flatnonzero(folds == fold), range(_BLOCK, len(at), _BLOCK)):
                 asked = rows(target, records)
-                for name, predictor in found[fold, int(groups[target])].items():
+                for name in learners:
+                    predictor = found[_Part(fold, int(groups[target]), name)]
                     held_out[name][target, records] = predictor.log_odds(asked)
 
     # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
     # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
     with thread_counts().limit(limits=1, user_api="blas"), warnings.catch_warnings(record=True):
         side_by_side = Parallel(n_jobs=jobs, prefer="threads")
-        found = dict(zip(parts, side_by_side(delayed(fit)(*part) for part in parts), strict=True))
+        seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
+        if is_worth_spreading(seconds):
+            found = {}
+            for at, predictor in spread(_fitted, (work,), parts, seconds=seconds):
+                found[parts[at]] = predictor
+                if done is not None:
+                    done(1)
+        else:
+            found = dict(zip(parts, side_by_side(delayed(fit)(part) for part in parts), strict=True))
         held_out = {name: np.empty(members.shape) for name in learners}  # large: not before the rows of fits are gone
         side_by_side(delayed(judge)(target, held_out) for target in range(len(groups)))
     loss = {name: float(log_losses(odds, members).mean()) for name, odds in held_out.items()}
@@ -145,7 +151,8 @@ def cross_fit(
             row[:] = _mean(row, *rest)  # in place: they are as large as the losses
     return CrossFit(
         predictors={
-            name: tuple(tuple(found[fold, group][name] for group in each) for fold in range(count)) for name in learners
+            name: tuple(tuple(found[_Part(fold, group, name)] for group in each) for fold in range(count))
+            for name in learners
         },
         folds=folds,
         held_out=next(iter(held_out.values())) if best == ALL else held_out[best],
@@ -153,6 +160,45 @@ def cross_fit(
         log_loss=loss,
         jobs=jobs,
     )
+
+
+class _Part(NamedTuple):
+    """One fit: without a fold of records (unless there is only one), without a group of targets, by one learner."""
+
+    fold: int
+    group: int
+    name: str
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """What all fits of a `cross_fit` need; its arguments are explained there."""
+
+    rows: Rows
+    members: BoolArray
+    groups: NDArray[np.intp]
+    folds: NDArray[np.intp]
+    learners: Mapping[str, Learner]
+    seed: int
+
+    def records(self, part: _Part) -> NDArray[np.intp]:
+        """[R] positions of the records to learn from."""
+        return np.flatnonzero(self.folds != part.fold if self.folds.max() > 0 else self.folds == part.fold)
+
+    def seconds(self, part: _Part) -> float:
+        """How long a fit should take on one core; only the order of magnitude is known."""
+        learner, features = self.learners[part.name], self.rows(0, np.arange(1)).shape[1]
+        pairs = len(self.records(part)) * int((self.groups != part.group).sum())
+        return learner.seconds(min(pairs, learner.examples), features)
+
+
+def _fitted(work: _Fits, part: _Part) -> Predictor:
+    """What a learner makes of its part, on one core, so that its result does not depend on the number of cores."""
+    learner, apart = work.learners[part.name], seed_for(work.seed, part.group, part.fold)
+    targets, chosen = _drawn(np.flatnonzero(work.groups != part.group), work.records(part), learner, apart)
+    given = _gathered(work.rows, targets, chosen, dtype=learner.dtype)
+    with thread_counts().limit(limits=1, user_api="blas"):
+        return learner.fit(given, work.members[targets, chosen], seed=apart)
 
 
 def _mean(*rows: FloatArray) -> FloatArray:

@@ -24,6 +24,8 @@ _SUREST = 16.0  # log-odds of one in ten million; no leaf holds that many rows
 _STEPS = 50  # Newton needs about six
 _CLOSE = 1e-9  # a step that lowers the mean log loss by less is the last one
 _LEAST = 1e-8
+_BOOSTED_RATE = 1e-8  # seconds for one tree, row and feature on one core
+_LINEAR_RATE = 4e-9  # seconds for one row and pair of slopes, over all steps
 
 
 class Predictor(Protocol):
@@ -46,6 +48,9 @@ class Learner(Protocol):
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R], on one core."""
+
+    def seconds(self, rows: int, features: int) -> float:
+        """How long that should take; only the order of magnitude is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +99,10 @@ class Boosted:
             rows = _guided(rows, guide)
         fits = [self._fit(rows, members, seed_for(seed, "boosted", number)) for number in range(self.fits)]
         return _Trees(fits, guide)
+
+    def seconds(self, rows: int, features: int) -> float:
+        """How long a fit should take."""
+        return _BOOSTED_RATE * self.fits * self.rounds * rows * features
 
     def _fit(self, rows: FloatArray, members: BoolArray, seed: int) -> Any:
         made = HistGradientBoostingClassifier(
@@ -163,6 +172,10 @@ class Linear:
         scaled /= width
         slope = _regression(scaled, members, strength=self.strength)
         return _Line(low, high, centre, width, slope[:-1], float(slope[-1]))
+
+    def seconds(self, rows: int, features: int) -> float:
+        """How long a fit should take."""
+        return _LINEAR_RATE * rows * (2 * features + 1) ** 2
 
 
 def _regression(scaled: FloatArray, members: BoolArray, *, strength: float) -> FloatArray:

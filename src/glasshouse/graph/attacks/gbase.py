@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -118,13 +117,13 @@ class GBASE(GraphAttack):
         """Posteriors of the scene's audited nodes, [nodes]."""
         return self.judge(scene).scores
 
-    def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members [nodes] of each simulated target; the sampler learns without this target."""
-        for members, target in zip(scene.shadow_members, scene.simulated(), strict=True):
-            attack = dataclasses.replace(self, sampler_=None)
-            if self.knows_truth:
-                attack = dataclasses.replace(attack, sampler=GroundTruth(members))
-            yield attack.score(target.view), target.members
+    def score_simulated(self, scene: Scene, k: int) -> tuple[FloatArray, BoolArray]:
+        """Scores and members [nodes] of simulated target k; the sampler learns without this target."""
+        target = scene.simulated_target(k)
+        attack = dataclasses.replace(self, sampler_=None)
+        if self.knows_truth:
+            attack = dataclasses.replace(attack, sampler=GroundTruth(scene.shadow_members[k]))
+        return attack.score(target.view), target.members
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and figures of its sampler."""
@@ -133,6 +132,7 @@ class GBASE(GraphAttack):
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
             asked = ~scene.shadow_members[:, scene.nodes]
         with scene.keeping():
+            scene.meet_models()
             samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
         signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
         odds = logit(self._priors(scene)[scene.nodes])

@@ -19,6 +19,7 @@ from glasshouse.attacks.stacking.fitting import CrossFit, Rows, count_fits, cros
 from glasshouse.attacks.stacking.learners import Learner
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, steadied
 from glasshouse.attacks.stacking.simple import clearly_finds
+from glasshouse.compute import spread_in_order
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers
 from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
@@ -154,16 +155,19 @@ class Learned:
     def simulated(self, done: Callable[[int], None] | None = None) -> FloatArray:
         """Features [T, J, F] of every simulated target in the next round; ``done`` is called after each."""
         pool, number = self.pool, len(self.rounds)
-        rows = []
+        _ = pool.shadow_features  # of all targets at once, and before they are shared out
+        tasks: list[_Task] = []
         for index, k in enumerate(pool.plan.targets.tolist()):
-            references = pool.plan.references[index][:, 0]
-            plain, sampled = pool.of_shadow(k)
             odds = self.held_out[index] if number else None
+            masks = None
             if odds is not None:
-                chances = pool.everywhere(odds, plain, references)
-                sampled = pool.under_masks(pool.shadows[k], self._masks(chances, number, f"shadow {k}"), references)
-            signals = pool.target_signals(plain, sampled, references, odds, pool.shadow_features[index])
-            rows.append(pool.rows(signals))
+                plain = pool.of_shadow(k)[0]
+                chances = pool.everywhere(odds, plain, pool.plan.references[index][:, 0])
+                masks = self._masks(chances, number, f"shadow {k}")
+            tasks.append(_Task(index, odds, masks))
+        rows = []
+        for found in spread_in_order(_simulated_rows, (pool,), tasks):
+            rows.append(found)
             if done is not None:
                 done(1)
         return np.stack(rows)
@@ -172,6 +176,24 @@ class Learned:
         """Training sets [M, n] for one round, drawn by log-odds [n]."""
         random = generator(self.seed, "masks", number, who)
         return draw_training_sets(np.asarray(expit(odds)), samples=self.samples[number - 1], random=random)
+
+
+class _Task(NamedTuple):
+    """A simulated target: its place in the plan; after the first round its log-odds [n] and training sets [M, n]."""
+
+    place: int
+    odds: FloatArray | None
+    masks: BoolArray | None
+
+
+def _simulated_rows(pool: PoolSignals, task: _Task) -> FloatArray:
+    """Features [J, F] of one simulated target."""
+    place, odds, masks = task
+    k, references = int(pool.plan.targets[place]), pool.plan.references[place][:, 0]
+    plain, sampled = pool.of_shadow(k)
+    if masks is not None:
+        sampled = pool.under_masks(pool.shadows[k], masks, references)
+    return pool.rows(pool.target_signals(plain, sampled, references, odds, pool.shadow_features[place]))
 
 
 def learn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from torch_geometric.data import Data
 
@@ -32,6 +33,8 @@ class Compiled:
         >>> Compiled().supports([lambda x, edge_index: x], question)
         False
     """
+
+    apart: ClassVar[bool] = True
 
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""

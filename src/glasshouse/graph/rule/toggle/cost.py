@@ -16,12 +16,13 @@ from glasshouse.graph.models.asking import manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question
 
-__all__ = ["audit_values"]
+__all__ = ["audit_values", "question_seconds"]
 
 # An attack asks about its target and about eight simulated ones, each with about nine models. The real number of models
 # is not used: simulated targets have fewer references than the target, and should get the same engine.
 _QUESTIONS, _MODELS = 9, 9
 _BLACK_BOX_WIDTH = 64
+_GPU = 100  # times as fast as two cores, about
 _FEATURE_COST = 4  # a maximum over raw features is taken feature by feature, for all models at once
 
 
@@ -47,6 +48,26 @@ def audit_values(model: Model, question: Question) -> float:
     if isinstance(model, nn.Module) and any(isinstance(part, MaxAggregation) for part in model.modules()):
         width += _FEATURE_COST * int(question.x.shape[1])
     return _QUESTIONS * pairs * _rows(question, manners_of(model).hops) * width
+
+
+def question_seconds(audit: float, question: Question, *, models: int) -> float:
+    """How long one question takes, from the seconds that an engine predicts for an audit of such questions.
+
+    Args:
+        audit: see `Engine.seconds`.
+        question: graph, masks and nodes.
+        models: how many are asked.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph.rule.question import ask
+        >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
+        >>> half = ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([0, 1]))
+        >>> question_seconds(90.0, half, models=9)
+        5.0
+    """
+    share = len(question.nodes) / max(question.size, 1) * models / _MODELS
+    return audit / _QUESTIONS * share / (_GPU if question.x.is_cuda else 1)
 
 
 def _width(model: Any) -> int:

@@ -15,6 +15,7 @@ from glasshouse.graph.models.tensor_memory import open_memory
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.reference import reference_toggles
 from glasshouse.graph.rule.toggle.batching import by_shape
+from glasshouse.graph.rule.toggle.blocks import answer_in_blocks
 from glasshouse.graph.rule.toggle.plan import default_memory
 from glasshouse.graph.rule.toggle.registry import engines
 from glasshouse.graph.rule.toggles import Toggles
@@ -108,9 +109,8 @@ def _toggle_answers(
     with quiet(models):
         for numbers in by_shape(models):
             group = [models[number] for number in numbers]
-            chosen = engines()[_chosen(group, question, engine=engine)]
-            for part, found in zip(answer, chosen.toggles(group, question, memory=budget), strict=True):
-                part[numbers] = found.to(answer.device)
+            chosen = _chosen(group, question, engine=engine)
+            answer[:, numbers] = answer_in_blocks(chosen, group, question, memory=budget).to(answer.device)
     return Toggles(*answer)
 
 

@@ -13,7 +13,11 @@ __all__ = ["Engine", "engines", "register_engine"]
 
 
 class Engine(Protocol):
-    """One way to compute ``toggle_losses`` for models that share a shape."""
+    """One way to compute ``toggle_losses`` for models that share a shape.
+
+    One whose answers about a mask and a node are the same to the last bit whatever else is asked says ``apart = True``:
+    its questions are cut into blocks only if there are workers to share them.
+    """
 
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """Whether it can answer for these models, which all have the same shape."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -36,6 +37,8 @@ class Whole:
         >>> Whole().supports([lambda x, edge_index: x], None)
         False
     """
+
+    apart: ClassVar[bool] = True
 
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.toggle.registry.Engine`."""

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import meet, quiet
 from glasshouse.graph.rule.jit import kernel
+from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.toggle.compiled.architecture import toggle
 from glasshouse.graph.rule.toggle.compiled.commit import commit, fill_state
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange
 from glasshouse.graph.rule.toggle.compiled.problem import build_problem, supports
 from glasshouse.graph.rule.toggle.compiled.reach import release
 from glasshouse.graph.rule.toggle.compiled.workers import available_cores, open_workers
+from glasshouse.graph.rule.toggle.cost import question_seconds
+from glasshouse.graph.rule.toggle.registry import engines
 from glasshouse.graph.sampling.chains.groups import Groups, groups_maker
 from glasshouse.graph.sampling.chains.posterior import membership_probability
 from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
@@ -101,11 +107,53 @@ def gibbs_masks(
     # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
     with quiet(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
         run = _Run(masks=masks, sources=sources, prior_logit=logits, asked=heard, passes=passes, done=done)
-        engine = _compiled if supports(models, data) else _grouped
-        flips = engine(models, data, run, threads=threads or available_cores())
+        seconds = _seconds(models, data, masks, passes=passes) if is_worth_spreading() else 0.0
+        if is_worth_spreading(seconds):
+            flips = _spread(models, data, run, seconds=seconds)
+        else:
+            flips = _walked(models, data, run, threads=threads or available_cores())
     visits = max(chains * passes * n, 1)
     seconds = time.perf_counter() - began
     return masks, ChainInfo(acceptance_rate=1.0, flip_share=flips / visits, seconds=seconds)
+
+
+def _walked(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
+    """Run every chain in place on its row of ``masks``; return how many indicators flipped."""
+    engine = _compiled if supports(models, data) else _grouped
+    return engine(models, data, run, threads=threads)
+
+
+def _seconds(models: Sequence[Any], data: Data, masks: BoolArray, *, passes: int) -> float:
+    """How long the chains should take: a pass visits as many nodes as a question about all of them."""
+    question = ask(data, torch.from_numpy(masks), torch.arange(int(data.num_nodes)))
+    compiled = supports(models, data)
+    audit = engines()["compiled" if compiled else "packed"].seconds(models, question)
+    return passes * question_seconds(audit, question, models=len(models))
+
+
+def _spread(models: Sequence[Any], data: Data, run: _Run, *, seconds: float) -> int:
+    """The same chains, each a task of its own."""
+    shared = (tuple(models), data, dataclasses.replace(run, masks=run.masks[:0], sources=[], done=_nothing))
+    total, tasks = 0, list(zip(run.masks, run.sources, strict=True))
+    for chain, (mask, flips) in spread(_one_chain, shared, tasks, seconds=seconds):
+        run.masks[chain] = mask
+        total += flips
+        run.done(run.passes * len(mask))
+    return total
+
+
+def _one_chain(models: Sequence[Any], data: Data, run: _Run, task: tuple[BoolArray, Any]) -> tuple[BoolArray, int]:
+    """One chain from its first mask and its random numbers; where it ends, and how many indicators flipped."""
+    mask, source = task
+    alone = dataclasses.replace(run, masks=mask[None].copy(), sources=[source])
+    meet(models, data)
+    with quiet(models):
+        flips = _walked(models, data, alone, threads=1)
+    return alone.masks[0], flips
+
+
+def _nothing(count: int) -> None:
+    """No bar."""
 
 
 @kernel

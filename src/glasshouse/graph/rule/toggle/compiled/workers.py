@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,15 +12,12 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from glasshouse.compute import available_cores
+
 __all__ = ["Workers", "available_cores", "even_cuts", "open_workers"]
 
 Piece = TypeVar("Piece")
 Space = TypeVar("Space")
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def even_cuts(n: int, pieces: int) -> list[tuple[int, int]]:
