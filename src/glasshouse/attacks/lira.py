@@ -154,8 +154,8 @@ def _ratios(target: FloatArray, sides: list[_Side], *, regression: bool) -> Floa
         return np.asarray(log_ndtr((target - outside.mean) / spread))
     found = np.empty(len(target))
     for some in cached_blocks(len(target), models=_ARRAYS):
-        densities = [_log_density(target[some], side.mean[some], side.variance[some]) for side in (*within, outside)]
-        np.subtract(*densities, out=found[some])
+        inner, outer = (_log_density(target[some], side.mean[some], side.variance[some]) for side in (*within, outside))
+        np.subtract(inner, outer, out=found[some])
     return found
 
 
