@@ -85,7 +85,7 @@ def command(*arguments: str | Path) -> Ran:
             code = end.code if isinstance(end.code, int) else 1
     ran = Ran(code, out.getvalue(), err.getvalue())
     if any(one in ran.err.lower() for one in _MISSING):
-        raise AttributeError(ran.err.strip().splitlines()[-1].strip("│ "))
+        raise AttributeError(next(one for one in _MISSING if one in ran.err.lower()))
     return ran
 
 
@@ -96,7 +96,7 @@ def _ended(case: Case) -> Outcome:
     try:
         case.make()
     except (ImportError, AttributeError, KeyError) as error:
-        return Outcome("not there", f"{type(error).__name__}: {error}", held=False)
+        return Outcome("not tried", f"{type(error).__name__}: {error}", held=False)
     limit = resource.getrlimit(resource.RLIMIT_AS)
     if case.memory is not None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
