@@ -154,8 +154,10 @@ def _ratios(target: FloatArray, sides: list[_Side], *, regression: bool) -> Floa
         return np.asarray(log_ndtr((target - outside.mean) / spread))
     found = np.empty(len(target))
     for some in cached_blocks(len(target), models=_ARRAYS):
-        densities = [_log_density(target[some], side.mean[some], side.variance[some]) for side in (*within, outside)]
-        np.subtract(*densities, out=found[some])
+        above, below = (
+            _log_density(target[some], side.mean[some], side.variance[some]) for side in (within[0], outside)
+        )
+        np.subtract(above, below, out=found[some])
     return found
 
 

@@ -129,7 +129,7 @@ def _drawn_flags(members: BoolArray, size: int, random: np.random.Generator) -> 
     """[B, N] random flags, of which each row has as many set as there are members [N]."""
     records, inside = len(members), int(members.sum())
     drawn = np.frombuffer(random.bytes(size * records), dtype=np.uint8).reshape(size, records)
-    flags = drawn < np.clip(round(256 * inside / records), 1, 255)
+    flags: BoolArray = drawn < min(max(round(256 * inside / records), 1), 255)
     for row in flags:
         surplus = int(np.count_nonzero(row)) - inside
         while surplus:
