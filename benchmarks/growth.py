@@ -124,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", nargs="*", default=list(STEPS), help="attacks on graphs")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds of one case")
     parser.add_argument("--machine", default="", help="a few words about it, for the table")
+    parser.add_argument("--note", default="", help="what a reader must know about this run")
     parser.add_argument("--kept", type=Path, default=HERE / "growth.jsonl")
     parser.add_argument("--from", dest="files", type=Path, nargs="*", help="draw these measurements alone")
     parser.add_argument("--out", type=Path, default=HERE / "growth.md")
@@ -151,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with options.kept.open("a", encoding="utf-8") as file:
             file.write(json.dumps(known[-1]._asdict()) + "\n")
         print(*case, known[-1].found, flush=True)
-    text = growth_text(known)
+    text = growth_text(known, note=options.note)
     print(text)
     options.out.write_text(text, encoding="utf-8")
     options.out.with_suffix(".svg").write_text(growth_picture(known), encoding="utf-8")

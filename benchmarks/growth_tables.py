@@ -111,16 +111,16 @@ def _kinds(measured: Sequence[Measured]) -> dict[str, list[Measured]]:
     return found
 
 
-def growth_text(measured: Sequence[Measured]) -> str:
-    """The whole page."""
-    parts = [_ABOUT]
+def growth_text(measured: Sequence[Measured], *, note: str = "") -> str:
+    """The whole page; a note says what a reader must know about this run."""
+    parts = [_ABOUT, *([f"{note}\n"] if note else [])]
     for kind, own in _kinds(measured).items():
         rows, title = growths(own), "Records" if kind == "records" else f"Graphs, {_PLACES.get(kind, kind)}"
         machines = "; ".join(dict.fromkeys(one.machine for one in own if one.machine))
         sizes = sorted({one.size for one in own})
         limits = sorted({one.found["stopped"] for one in own if "stopped" in one.found})
         stopped = f" A dash: did not end within {limits[0]:g} s." if limits else ""
-        about = f"{machines}. {_SETTINGS[own[0].case[0]]}" if machines else _SETTINGS[own[0].case[0]]
+        about = f"{machines}.\n\n{_SETTINGS[own[0].case[0]]}" if machines else _SETTINGS[own[0].case[0]]
         parts.append(f"## {title}\n\n{about}{stopped}\n")
         parts.append("| figure | " + " | ".join(f"{size:,}" for size in sizes) + " | exponent | of the last step |")
         parts.append("| --- " * (len(sizes) + 3) + "|")

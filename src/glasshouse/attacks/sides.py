@@ -193,7 +193,7 @@ def simulated_sets(
         Pairs of a target and the number of its set, and the sets: [R, 1] or [R, N] each.
 
     Example:
-        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
+        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
         >>> [(targets, len(sets)) for targets, sets in simulated_sets(members)]
         [([(0, 0), (1, 0), (2, 1), (3, 1)], 2)]
     """

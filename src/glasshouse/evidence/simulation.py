@@ -53,7 +53,8 @@ def shared_rows(members: BoolArray) -> list[NDArray[np.intp]] | None:
     """`reference_rows` of every simulated target, [R, 1] each; None if they differ from record to record for one.
 
     Example:
-        >>> [rows.ravel().tolist() for rows in shared_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool))]
+        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
+        >>> [rows.ravel().tolist() for rows in shared_rows(members)]
         [[2, 3], [2, 3], [0, 1], [0, 1]]
     """
     found = [_without_pair(members, k) for k in range(len(members))]
