@@ -142,3 +142,13 @@ def test_the_ground_truth_is_shown_but_is_never_the_strongest_and_feeds_no_epsil
     assert both.privacy == alone.privacy
     with pytest.raises(InputError, match="all of them know who trained the target"):
         audit(data, attacks=[limit], **options)
+
+
+def test_audited_nodes_of_one_kind_are_refused_before_the_training() -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("trained")
+
+    members = np.arange(300) < 150
+    for nodes, kind in ((np.arange(5), "members"), (np.arange(200, 210), "non-members")):
+        with pytest.raises(InputError, match=f"all {len(nodes)} audited nodes are {kind}"):
+            audit(DATA, trainer=never, members=members, nodes=nodes, shadows=2, progress=False)

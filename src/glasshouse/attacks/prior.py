@@ -55,7 +55,8 @@ def prior_weights(members: BoolArray, prior: float | ArrayLike, *, some: slice =
     share = members.mean(axis=-1, keepdims=True)
     if values.ndim:
         values = values[some]
-    return np.asarray(np.where(members[..., some], values / share, (1 - values) / (1 - share)))
+    with np.errstate(divide="ignore"):  # a model without members, or without others, has none to weigh by that side
+        return np.asarray(np.where(members[..., some], values / share, (1 - values) / (1 - share)))
 
 
 def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:

@@ -167,6 +167,7 @@ def audit(
     # a first scene without models checks nodes and ids before the long work
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
+    _check_kinds(truth[empty.nodes])
     wanted = checked_rates(fprs, truth[empty.nodes])
     columns = as_groups(groups, count)
     made = chosen_attacks(
@@ -239,6 +240,13 @@ def audit(
         known=Known(x=data.x, labels=labels, pairs=edges, audited=scene.nodes),
         sampled=chosen.sampled,
     )
+
+
+def _check_kinds(audited: BoolArray) -> None:
+    """Refuse audited nodes, [n] whether each is a member, of one kind alone: before the training, and once."""
+    if audited.all() or not audited.any():
+        kind = "members" if audited.any() else "non-members"
+        raise InputError(f"nodes: all {len(audited)} audited nodes are {kind}, and rates need both. Audit more nodes.")
 
 
 def _least(fprs: Sequence[float], members: BoolArray) -> int:
