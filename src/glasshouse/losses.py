@@ -47,9 +47,13 @@ def tensor_losses(logits: Tensor, labels: Tensor) -> Tensor:
         >>> tensor_losses(torch.tensor([[40.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))
         tensor([4.2484e-18, 6.9315e-01], dtype=torch.float64)
     """
-    logits = logits.double()
-    own_column = labels.unsqueeze(-1).expand(*logits.shape[:-1], 1)
-    own = logits.gather(-1, own_column)
-    others = logits.scatter(-1, own_column, -torch.inf)
+    # the classes come first: sums over a last dimension of a few entries would leave most of a core idle
+    others = logits.movedim(-1, 0).to(torch.float64, memory_format=torch.contiguous_format, copy=True)
+    own_row = labels.expand(logits.shape[:-1]).unsqueeze(0)
+    own = others.gather(0, own_row)[0]
+    others.scatter_(0, own_row, -torch.inf)
+    top = others.amax(0)
+    top.masked_fill_(top.isinf(), 0.0)  # as logsumexp does: infinity less infinity is no number
+    margin = others.sub_(top).exp_().sum(0).log_().add_(top).sub_(own)
     # threshold: above it softplus(x) is taken as x; 40 keeps float64 exact, torch's default of 20 does not
-    return torch.nn.functional.softplus((others.logsumexp(-1, keepdim=True) - own).squeeze(-1), threshold=40.0)
+    return torch.nn.functional.softplus(margin, threshold=40.0)

@@ -7,7 +7,7 @@ import pytest
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import ShadowClassifier, classifier
-from glasshouse.attacks.perceptron import Perceptron, train_perceptron
+from glasshouse.attacks.perceptron import Perceptron, train_perceptrons
 from glasshouse.evaluation import auc
 from glasshouse.losses import losses_from_logits
 from glasshouse.population import complementary_halves
@@ -72,11 +72,11 @@ def test_a_model_and_its_complement_share_a_network(monkeypatch: pytest.MonkeyPa
     alone = [attack.score(target.view) for target in evidence().simulated()]
     trained: list[int] = []
 
-    def counted(x: np.ndarray, *given: Any, **options: Any) -> Perceptron:
-        trained.append(len(x))
-        return train_perceptron(x, *given, **options)
+    def counted(examples: Any, **options: Any) -> list[Perceptron]:
+        trained.extend(len(x) for x, _ in examples)
+        return train_perceptrons(examples, **options)
 
-    monkeypatch.setattr(classifier, "train_perceptron", counted)
+    monkeypatch.setattr(classifier, "train_perceptrons", counted)
     together = [scores for scores, _ in attack.simulated_scores(evidence())]
     assert all((one == other).all() for one, other in zip(together, alone, strict=True))
     assert trained == [600, 600]  # four models: two networks

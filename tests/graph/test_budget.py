@@ -122,6 +122,9 @@ def test_minutes_come_from_the_command_line_and_are_for_graphs(tmp_path: Path) -
             with_minutes(AuditFile(), minutes)
         with pytest.raises(InputError, match="minutes"):
             audit(DATA, minutes=minutes)
+    for wrong in ("15", True, [15]):
+        with pytest.raises(InputError, match="minutes: .* is not a time"):
+            audit(DATA, minutes=wrong)  # type: ignore[arg-type]
 
 
 def test_toggling_on_the_cpu_takes_what_the_limit_on_memory_allows() -> None:

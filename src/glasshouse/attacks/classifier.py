@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.perceptron import Perceptron, train_perceptron
+from glasshouse.attacks.perceptron import Perceptron, train_perceptrons
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.digests import digest_arrays
@@ -22,9 +22,10 @@ from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
 from glasshouse.randomness import generator, seed_for
 
-__all__ = ["AnswerNetwork", "Networks", "ShadowClassifier", "sorted_log_probabilities"]
+__all__ = ["AnswerNetwork", "Case", "ShadowClassifier", "sorted_log_probabilities"]
 
 _FLOOR = -30.0  # log-probabilities below this all mean "never"; without a bound they would dominate the scaling
+_TOGETHER = 4  # networks that are trained at once: the numbers of one step still fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +40,18 @@ class AnswerNetwork:
         return self.network.probabilities(self.scaler.transform(asked))
 
 
-Networks = dict[str, AnswerNetwork]  # by the digest of what they learned from
+class Case(NamedTuple):
+    """What a network learns from, and what it is then asked about.
+
+    Args:
+        answers: [R, F] features of shadow models' answers.
+        members: [R] whether the record trained the model that answered.
+        asked: [N, F] features of the target's answers.
+    """
+
+    answers: FloatArray
+    members: BoolArray
+    asked: FloatArray
 
 
 @register("classifier")
@@ -83,18 +95,14 @@ class ShadowClassifier(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Probabilities of membership, [N]."""
-        return self._scored(evidence, {})
+        return next(self.scored([self._case(evidence)]))
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Scores and members [N] of each simulated target.
+        """Scores and members [N] of each simulated target."""
+        members = (target.members for target in evidence.simulated())
+        return zip(self.scored(self._case(target.view) for target in evidence.simulated()), members, strict=True)
 
-        A model and its complement are judged by the same references, and so by the same network.
-        """
-        known: Networks = {}
-        for target in evidence.simulated():
-            yield self._scored(target.view, known), target.members
-
-    def _scored(self, evidence: Evidence, known: Networks) -> FloatArray:
+    def _case(self, evidence: Evidence) -> Case:
         if evidence.target_logits is None or evidence.shadow_logits is None:
             raise InputError(
                 "classifier: it looks at all classes, but the evidence holds only losses. Give logits or "
@@ -105,36 +113,57 @@ class ShadowClassifier(Attack):
         if self.true_class:
             answers = np.column_stack([answers, _true_class(evidence.shadow_loss.reshape(-1))])
             asked = np.column_stack([asked, _true_class(evidence.target_loss)])
-        return self.learned(answers, evidence.shadow_members.reshape(-1), known=known).probabilities(asked)
+        return self.drawn(Case(answers, evidence.shadow_members.reshape(-1), asked))
 
     def queries(self, evidence: Evidence) -> QueryCount:
         """The target once per record; shadow models for the examples that it learns from."""
         return QueryCount(1.0, shared=min(self.examples, evidence.shadow_members.size))
 
-    def learned(self, answers: FloatArray, members: BoolArray, *, known: Networks) -> AnswerNetwork:
-        """A network that learned from examples.
+    def drawn(self, case: Case) -> Case:
+        """The same case with as many examples as the network learns from."""
+        if len(case.answers) <= self.examples:
+            return case
+        some = generator(self.seed, "classifier").permutation(len(case.answers))[: self.examples]
+        return case._replace(answers=case.answers[some], members=case.members[some])
+
+    def scored(self, cases: Iterable[Case]) -> Iterator[FloatArray]:
+        """Probabilities of membership [N] for each case.
+
+        Cases with the same examples share a network: a model and its complement are judged by the same references.
+        Networks are trained several at once, so a few cases are held in memory.
 
         Args:
-            answers: [R, F] features of shadow models' answers.
-            members: [R] whether the record trained the model that answered.
-            known: networks that learned before; one that learned from the same examples is returned, a new one added.
+            cases: with examples of one shape.
         """
-        if len(answers) > self.examples:
-            drawn = generator(self.seed, "classifier").permutation(len(answers))[: self.examples]
-            answers, members = answers[drawn], members[drawn]
-        digest = digest_arrays([answers, members])
-        if digest not in known:
-            scaler = StandardScaler()
-            network = train_perceptron(
-                scaler.fit_transform(answers),
-                members,
-                hidden=self.hidden,
-                epochs=self.epochs,
-                batch=min(256, len(answers)),
-                seed=seed_for(self.seed, "network") % 2**32,
-            )
-            known[digest] = AnswerNetwork(scaler, network)
-        return known[digest]
+        known: dict[str, AnswerNetwork] = {}
+        waiting: list[tuple[str, Case]] = []
+        untrained: dict[str, Case] = {}
+        for case in cases:
+            digest = digest_arrays([case.answers, case.members])
+            if digest not in known and digest not in untrained:
+                if len(untrained) == _TOGETHER:
+                    known |= self._trained(untrained)
+                    yield from (known[one].probabilities(held.asked) for one, held in waiting)
+                    waiting, untrained = [], {}
+                untrained[digest] = case
+            waiting.append((digest, case))
+        known |= self._trained(untrained)
+        yield from (known[one].probabilities(held.asked) for one, held in waiting)
+
+    def _trained(self, cases: dict[str, Case]) -> dict[str, AnswerNetwork]:
+        """A network for each case, under the same key."""
+        scalers = [StandardScaler().fit(case.answers) for case in cases.values()]
+        examples = [
+            (scaler.transform(case.answers), case.members) for scaler, case in zip(scalers, cases.values(), strict=True)
+        ]
+        networks = train_perceptrons(
+            examples,
+            hidden=self.hidden,
+            epochs=self.epochs,
+            batch=min(256, len(examples[0][1])),
+            seed=seed_for(self.seed, "network") % 2**32,
+        )
+        return {key: AnswerNetwork(*made) for key, *made in zip(cases, scalers, networks, strict=True)}
 
 
 def _true_class(loss: FloatArray) -> FloatArray:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from glasshouse.config.demands import MOST_EPOCHS, check_network
 from glasshouse.config.strict import Share, Strict
-from glasshouse.errors import InputError, MissingExtraError
+from glasshouse.errors import InputError, MissingExtraError, shortened
 from glasshouse.population import random_subsets
 from glasshouse.reading import guarded
 
@@ -89,6 +89,14 @@ class GraphSection(Strict):
     fraction: Share = 0.5
     attacker: AttackerSection = AttackerSection()
     nodes: Nodes | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_path(cls, given: Any) -> Any:
+        """Say where a graph's file belongs to one who writes it as that of a table is written."""
+        if isinstance(given, dict) and isinstance(given.get("path"), str):
+            raise ValueError(f"a graph's file is its name: write name: {shortened(given['path'], quoted=False)}.")
+        return given
 
     def arguments(self, *, folder: Path, seed: int) -> dict[str, Any]:
         """The arguments of `glasshouse.graph.audit` that this section decides."""

@@ -52,7 +52,9 @@ def _fault(one: Any, section: type[Strict]) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" for part in location).lstrip(".")
     match one["type"]:
         case "extra_forbidden":
-            return f"{place}: is not a key here.{did_you_mean(str(location[-1]), _keys(section))}"
+            elsewhere = str(location[-1]) in _keys(section)
+            hint = " Another section has it." if elsewhere else did_you_mean(str(location[-1]), _keys(section))
+            return f"{place}: is not a key here.{hint}"
         case "missing":
             return f"{place}: is missing."
         case "value_error":

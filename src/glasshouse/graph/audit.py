@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +149,8 @@ def audit(
     began = time.perf_counter()
     check_one_graph(data)
     check_graph(data, labelled=True)
-    if minutes is not None and not minutes > 0:
-        raise InputError(f"minutes: {minutes} is not a time; give how many minutes the audit may take, such as 15.")
+    if minutes is not None and not _is_time(minutes):
+        raise InputError(f"minutes: {minutes!r} is not a time; give how many minutes the audit may take, such as 15.")
     check_setting(setting)
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
@@ -331,3 +332,8 @@ def _oddities(data: Data) -> list[str]:
 
 def _nobody(x: Any, edge_index: Any, /) -> Any:
     raise AssertionError("the scene without models is only checked, never asked")
+
+
+def _is_time(minutes: Any) -> bool:
+    """Whether this is a number above zero; True and "15" are not."""
+    return not isinstance(minutes, bool) and isinstance(minutes, Real) and float(minutes) > 0

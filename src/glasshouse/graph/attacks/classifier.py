@@ -10,7 +10,7 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
-from glasshouse.attacks.classifier import Networks, ShadowClassifier, sorted_log_probabilities
+from glasshouse.attacks.classifier import Case, ShadowClassifier, sorted_log_probabilities
 from glasshouse.attacks.registry import register
 from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.attack import GraphAttack
@@ -46,21 +46,22 @@ class GClassifier(GraphAttack):
 
     def score(self, scene: Scene) -> FloatArray:
         """Probabilities of membership, [nodes]."""
-        return self._scored(scene, {})
+        return next(self._learner.scored([self._case(scene)]))
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [nodes] of each simulated target; the same references have the same network."""
-        known: Networks = {}
-        for target in scene.simulated():
-            yield self._scored(target.view, known), target.members
+        members = (target.members for target in scene.simulated())
+        return zip(self._learner.scored(self._case(target.view) for target in scene.simulated()), members, strict=True)
 
-    def _scored(self, scene: Scene, known: Networks) -> FloatArray:
-        learner = ShadowClassifier(hidden=self.hidden, examples=self.examples, epochs=self.epochs, seed=self.seed)
+    @property
+    def _learner(self) -> ShadowClassifier:
+        return ShadowClassifier(hidden=self.hidden, examples=self.examples, epochs=self.epochs, seed=self.seed)
+
+    def _case(self, scene: Scene) -> Case:
         alone, within = scene.zero_hop, scene.whole_graph
         answers = np.concatenate([_shadow_features(alone), _shadow_features(within)], axis=1)
         asked = np.concatenate([_target_features(alone), _target_features(within)], axis=1)
-        network = learner.learned(answers, scene.shadow_members.reshape(-1), known=known)
-        return network.probabilities(asked[scene.nodes])
+        return self._learner.drawn(Case(answers, scene.shadow_members.reshape(-1), asked[scene.nodes]))
 
     def queries(self, scene: Scene) -> QueryCount:
         """The target twice about each node, and the shadow models about the examples."""
