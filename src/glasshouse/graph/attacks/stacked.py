@@ -70,9 +70,9 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
 
-    samples: tuple[int, ...] = (8, 2, 8)
+    samples: tuple[int, ...] = (4, 2, 12)
     sampled_models: int = 32
     boosted: Boosted = field(
         default_factory=lambda: Boosted(rounds=120, rate=0.06, share=0.15, guide=Linear(examples=20_000))
@@ -103,6 +103,7 @@ class GStacked(StackedParameters, GraphAttack):
                 scene,
                 mode=self.mode,
                 samples=self.samples[0],
+                most=max(self.samples),
                 targets=self.targets,
                 sampled_models=self.sampled_models,
                 engine=self.engine,

@@ -67,8 +67,8 @@ class PoolSignals:
         sampled: the answers of the sampled models under these masks, [S, M, J] each.
         mode: ``"online"`` or ``"offline"``.
         engine: see `toggle_losses`.
-        settled: the engine for questions about the pool's own models: that of the first question, which is the largest.
-            Each smaller one alone might seem not to be worth compiling for.
+        settled: the engine for questions about the pool's own models: that of the largest one. Each smaller one alone
+            might seem not to be worth compiling for.
         without: signals that are left out.
         asked: [J] the nodes that are asked about under sampled training sets and learned from, ascending; None for all
             of them, J = n. All other arrays of a target are about these nodes, unless they say [n].
@@ -196,6 +196,7 @@ def ask_pool(
     *,
     mode: Mode,
     samples: int,
+    most: int = 0,
     targets: int,
     sampled_models: int,
     engine: str,
@@ -208,6 +209,7 @@ def ask_pool(
         scene: the graph and the pool; its target is not used.
         mode: ``"online"`` or ``"offline"``.
         samples: M, how many training sets.
+        most: how many of them the largest later round has; the engine is chosen for it.
         targets: how many shadow models play the target, at most.
         sampled_models: how many shadow models are queried under sampled training sets, at most.
         engine: see `toggle_losses`.
@@ -227,7 +229,8 @@ def ask_pool(
     share = np.full(members.shape[1], members.mean())
     masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
     asked = [shadows[k] for k in chosen.tolist()]
-    settled = _settled(asked, data, masks, asked_nodes) if engine == "auto" else engine
+    largest = masks[np.arange(max(samples, most)) % samples]
+    settled = _settled(asked, data, largest, asked_nodes) if engine == "auto" else engine
     return PoolSignals(
         data=data,
         shadows=shadows,
