@@ -29,7 +29,7 @@ class Setting:
     paper_name: str
     model: str
     trainer: GNNTrainer
-    rounds: tuple[int, ...] = (4, 2, 12)
+    rounds: tuple[int, ...] = (8, 2, 8)
     target: GNNTrainer | None = None
     target_share: float = 0.5
     note: str = ""

@@ -70,9 +70,9 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 5
 
-    samples: tuple[int, ...] = (4, 2, 12)
+    samples: tuple[int, ...] = (8, 2, 8)
     sampled_models: int = 32
     boosted: Boosted = field(
         default_factory=lambda: Boosted(rounds=120, rate=0.06, share=0.15, guide=Linear(examples=20_000))
