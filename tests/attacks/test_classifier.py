@@ -80,3 +80,24 @@ def test_a_model_and_its_complement_share_a_network(monkeypatch: pytest.MonkeyPa
     together = [scores for scores, _ in attack.simulated_scores(evidence())]
     assert all((one == other).all() for one, other in zip(together, alone, strict=True))
     assert trained == [600, 600]  # four models: two networks
+
+
+def test_simulated_targets_may_have_different_numbers_of_references() -> None:
+    """Two models are complements, so each is judged without the other; the others keep one reference more."""
+    members = np.vstack([MEMBERS[:2], RANDOM.random((9, 300)) < 0.5])
+    logits = RANDOM.normal(size=(12, 300, 4)) * np.where(np.vstack([MEMBERS[:1], members]), 3.0, 1.0)[:, :, None]
+    loss = np.stack([losses_from_logits(one, LABELS) for one in logits])
+    mixed = Evidence(
+        target_loss=loss[0],
+        shadow_loss=loss[1:],
+        shadow_members=members,
+        target_logits=logits[0],
+        shadow_logits=logits[1:],
+    )
+    attack = ShadowClassifier(epochs=3)
+    targets = list(mixed.simulated())
+    assert len({len(target.view.shadow_members) for target in targets}) == 2
+    found = list(attack.simulated_scores(mixed))
+    for (scores, truth), target in zip(found, targets, strict=True):
+        assert (truth == target.members).all()
+        assert (scores == attack.score(target.view)).all()

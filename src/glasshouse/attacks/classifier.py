@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -99,8 +100,7 @@ class ShadowClassifier(Attack):
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [N] of each simulated target."""
-        members = (target.members for target in evidence.simulated())
-        return zip(self.scored(self._case(target.view) for target in evidence.simulated()), members, strict=True)
+        return self.scored_pairs((self._case(target.view), target.members) for target in evidence.simulated())
 
     def _case(self, evidence: Evidence) -> Case:
         if evidence.target_logits is None or evidence.shadow_logits is None:
@@ -126,32 +126,40 @@ class ShadowClassifier(Attack):
         some = generator(self.seed, "classifier").permutation(len(case.answers))[: self.examples]
         return case._replace(answers=case.answers[some], members=case.members[some])
 
+    def scored_pairs(self, pairs: Iterable[tuple[Case, BoolArray]]) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores [N] of cases, each with the members [N] that came with it and that it never sees."""
+        ahead, along = itertools.tee(pairs)
+        return zip(self.scored(case for case, _ in ahead), (members for _, members in along), strict=True)
+
     def scored(self, cases: Iterable[Case]) -> Iterator[FloatArray]:
         """Probabilities of membership [N] for each case.
 
         Cases with the same examples share a network: a model and its complement are judged by the same references.
-        Networks are trained several at once, so a few cases are held in memory.
-
-        Args:
-            cases: with examples of one shape.
+        Networks are trained several at once if they have as many examples, so a few cases are held in memory.
         """
         known: dict[str, AnswerNetwork] = {}
         waiting: list[tuple[str, Case]] = []
         untrained: dict[str, Case] = {}
         for case in cases:
             digest = digest_arrays([case.answers, case.members])
-            if digest not in known and digest not in untrained:
-                if len(untrained) == _TOGETHER:
-                    known |= self._trained(untrained)
-                    yield from (known[one].probabilities(held.asked) for one, held in waiting)
-                    waiting, untrained = [], {}
+            new = digest not in known and digest not in untrained
+            full = len(untrained) == _TOGETHER or any(
+                len(one.answers) != len(case.answers) for one in untrained.values()
+            )
+            if (new and full) or len(waiting) == 2 * _TOGETHER:
+                known |= self._trained(untrained)
+                yield from (known[one].probabilities(held.asked) for one, held in waiting)
+                waiting, untrained = [], {}
+            if new:
                 untrained[digest] = case
             waiting.append((digest, case))
         known |= self._trained(untrained)
         yield from (known[one].probabilities(held.asked) for one, held in waiting)
 
     def _trained(self, cases: dict[str, Case]) -> dict[str, AnswerNetwork]:
-        """A network for each case, under the same key."""
+        """A network for each case, under the same key; all cases have as many examples."""
+        if not cases:
+            return {}
         scalers = [StandardScaler().fit(case.answers) for case in cases.values()]
         examples = [
             (scaler.transform(case.answers), case.members) for scaler, case in zip(scalers, cases.values(), strict=True)

@@ -50,8 +50,7 @@ class GClassifier(GraphAttack):
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members [nodes] of each simulated target; the same references have the same network."""
-        members = (target.members for target in scene.simulated())
-        return zip(self._learner.scored(self._case(target.view) for target in scene.simulated()), members, strict=True)
+        return self._learner.scored_pairs((self._case(target.view), target.members) for target in scene.simulated())
 
     @property
     def _learner(self) -> ShadowClassifier:

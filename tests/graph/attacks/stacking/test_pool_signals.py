@@ -59,7 +59,7 @@ def test_a_shadow_model_in_the_targets_place_answers_as_any_target_does() -> Non
 
 
 @pytest.mark.parametrize(("names", "settled"), [(["packed"], "packed"), (["layered", "packed"], "auto")])
-def test_the_pools_models_keep_the_engine_of_the_first_question_and_a_target_gets_its_own(
+def test_the_pools_models_keep_one_engine_and_a_target_gets_its_own(
     monkeypatch: pytest.MonkeyPatch, names: list[str], settled: str
 ) -> None:
     """A target may be of another kind, which the pool's engine cannot answer for."""
@@ -77,3 +77,19 @@ def test_the_pools_models_keep_the_engine_of_the_first_question_and_a_target_get
     pool.under_masks(scene.shadows[0], pool.masks, references)
     pool.under_masks(scene.target, pool.masks, references)
     assert used == [settled, settled, "auto"]
+
+
+def test_the_engine_is_chosen_for_the_largest_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small first round alone might seem not to be worth compiling for."""
+    scene, asked = trained_scene(), []
+
+    def names(models: Any, data: Any, masks: Any, nodes: Any) -> list[str]:
+        asked.append(len(masks))
+        return ["layered"]
+
+    monkeypatch.setattr(pool_signals, "engine_names", names)
+    options: dict[str, Any] = {"mode": "online", "targets": 4, "sampled_models": 4, "engine": "auto", "seed": 0}
+    pool = ask_pool(scene, samples=2, most=5, **options)
+    ask_pool(scene, samples=2, most=1, **options)
+    assert asked == [5, 2]
+    assert len(pool.masks) == 2
