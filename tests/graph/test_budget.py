@@ -122,7 +122,7 @@ def test_minutes_come_from_the_command_line_and_are_for_graphs(tmp_path: Path) -
             with_minutes(AuditFile(), minutes)
         with pytest.raises(InputError, match="minutes"):
             audit(DATA, minutes=minutes)
-    for wrong in ("15", True, [15]):
+    for wrong in ("15", True, [15], float("inf")):
         with pytest.raises(InputError, match="minutes: .* is not a time"):
             audit(DATA, minutes=wrong)  # type: ignore[arg-type]
 

@@ -335,5 +335,5 @@ def _nobody(x: Any, edge_index: Any, /) -> Any:
 
 
 def _is_time(minutes: Any) -> bool:
-    """Whether this is a number above zero; True and "15" are not."""
-    return not isinstance(minutes, bool) and isinstance(minutes, Real) and float(minutes) > 0
+    """Whether this is a finite number above zero; True and "15" are not."""
+    return not isinstance(minutes, bool) and isinstance(minutes, Real) and 0 < float(minutes) < np.inf
