@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -29,3 +30,9 @@ def test_unknown_names_and_parameters_say_what_is_known() -> None:
         LAMPS.create("dask")
     with pytest.raises(InputError, match="'wats' is not a parameter of it. Known: watts, colour"):
         LAMPS.create("desk", wats=3)
+
+
+@pytest.mark.parametrize("given", [print, ["desk"], None, 3])
+def test_what_is_no_name_is_refused(given: Any) -> None:
+    with pytest.raises(InputError, match="is not the name of a lamp. Known: desk"):
+        LAMPS.find(given)

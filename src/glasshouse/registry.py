@@ -69,6 +69,9 @@ class Registry(Generic[Thing]):
 
     def find(self, name: str) -> Thing:
         """The thing with this name; an unknown name is refused with the nearest name and all known ones."""
+        given: Any = name  # a caller may pass anything
+        if not isinstance(given, str):
+            raise InputError(f"{shortened(given)} is not the name of {self.kind}. Known: {', '.join(self.names())}.")
         if name in self.lazy():
             importlib.import_module(self._modules[name])
         if name not in self._things:

@@ -191,3 +191,8 @@ def test_weights_of_edges_are_those_of_a_training_written_by_hand(network: type[
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
     assert not same(found, trainer(DATA if network is Weighted else changed(edge_weight=None), MEMBERS, 3))
     assert trainer.metrics(weighted, MEMBERS, found).keys() == {"train_accuracy", "test_accuracy"}
+
+
+def test_a_network_given_as_an_architecture_is_refused_with_the_place_for_it() -> None:
+    with pytest.raises(InputError, match=r"architecture: .* is not the name of a network.* as model="):
+        GNNTrainer(architecture=lambda: nn.Linear(2, 2))  # type: ignore[arg-type]

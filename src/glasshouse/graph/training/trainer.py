@@ -120,7 +120,8 @@ class GNNTrainer:
         try:
             object.__setattr__(self, "network", NETWORKS.find(self.architecture))
         except InputError as error:
-            faults.append(f"architecture: {error}")
+            hint = " Pass a network of your own as model=." if callable(self.architecture) else ""
+            faults.append(f"architecture: {error}{hint}")
         raise_faults(faults)
         if self.model is not None:
             check_factory(self.model, place="model")
