@@ -40,7 +40,6 @@ RECORDS = (
     *("bavaria", "shrunk-lira", "regressed", "stacked", "best"),
 )
 SAMPLERS = ("independent", "mia", "metropolis", "gibbs", "truth", "stacked")
-OFFLINE_SAMPLERS = tuple(name for name in SAMPLERS if name != "metropolis")
 
 Digests = dict[str, dict[str, Any]]
 
@@ -100,9 +99,7 @@ def of_graph(name: str, *, epochs: int, shadows: int, samples: int, slow: bool =
     trainer = glasshouse.graph.GNNTrainer(hidden=16, epochs=epochs, optimizer=optimizer, device="cpu")
     found: Digests = {}
     for mode in ("online", "offline"):
-        samplers = SAMPLERS if mode == "online" else OFFLINE_SAMPLERS
-        if not slow:
-            samplers = tuple(sampler for sampler in samplers if sampler != "stacked")
+        samplers = SAMPLERS if slow else tuple(sampler for sampler in SAMPLERS if sampler != "stacked")
         attacks: list[Any] = [*(RECORDS if slow else RECORDS[:-1]), "g-regressed", "g-stacked", graph_classifier()]
         attacks += [{"name": "g-base", "sampler": sampler, "samples": samples} for sampler in samplers]
         result = glasshouse.graph.audit(

@@ -49,7 +49,6 @@ def gbase(shadows: int, samplers: dict[str, str], *, samples: int = 8, setting: 
         (mode, count, setting, name): GBASE(mode=mode, sampler=sampler, samples=samples)
         for mode, count in modes(shadows)
         for name, sampler in samplers.items()
-        if not (sampler == "metropolis" and mode == "offline")  # it judges whole masks and has no offline form
     }
 
 

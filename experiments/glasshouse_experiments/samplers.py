@@ -39,7 +39,7 @@ def truth(bench: Bench) -> list[Cell]:
 
 @experiment("samplers", part=_part("metropolis"))
 def metropolis(bench: Bench) -> list[Cell]:
-    """Metropolis-Hastings, online."""
+    """Metropolis-Hastings, online and offline."""
     return _compared(bench, "metropolis")
 
 

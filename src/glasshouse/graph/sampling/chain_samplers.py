@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 
+import numpy as np
+import torch
 from torch import nn
+from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
+from glasshouse.graph.sampling.chains.proposal import Block, changed_rows
 from glasshouse.graph.sampling.sampler import Samples, SamplingRequest, one_query_each, register_sampler
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import seed_for
@@ -17,20 +20,22 @@ from glasshouse.randomness import seed_for
 __all__ = ["gibbs_samples", "metropolis_samples"]
 
 _BURN_IN, _THINNING = 2000, 200  # steps of Metropolis-Hastings before the first sample, and from one to the next
+_FLIP_SHARE = 0.01  # of the nodes, in its first proposals
 
 
 @register_sampler("metropolis")
 def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
-    """Metropolis-Hastings over whole masks; it uses all shadow models at once, so it has no offline form."""
-    if request.mode == "offline":
-        raise InputError("sampler: metropolis judges whole training sets, so it has no offline form. Use gibbs.")
+    """Metropolis-Hastings over whole masks; offline, a member is judged by models that were not trained on it."""
+    in_place = _is_on_gpu(scene.models) and _is_dense(scene.data)
     masks, info = metropolis_masks(
-        _on_cpu(scene.models),
-        copy.copy(scene.data).cpu(),
+        scene.models if in_place else _on_cpu(scene.models),
+        scene.data if in_place else copy.copy(scene.data).cpu(),
         samples=request.samples,
         burn_in=_BURN_IN,
         thinning=_THINNING,
+        flip_share=_FLIP_SHARE,
         prior=request.prior,
+        asked=None if request.mode == "online" else ~scene.shadow_members,
         seed=seed_for(request.seed, "metropolis"),
     )
     steps = _BURN_IN + request.samples * _THINNING  # each asks about the whole graph
@@ -53,11 +58,24 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
     return Samples(masks, info.acceptance_rate, queries=2 * visits * one_query_each(scene))
 
 
+def _is_on_gpu(models: Sequence[Model]) -> bool:
+    """Whether all models are modules on a GPU, and so can be asked there."""
+    return all(isinstance(model, nn.Module) and _on_gpu(model) for model in models)
+
+
+def _is_dense(data: Data) -> bool:
+    """Whether a first proposal of Metropolis-Hastings changes about every row, so that a forward pass costs no more."""
+    n, degree = int(data.num_nodes), torch.bincount(data.edge_index[1], minlength=int(data.num_nodes))
+    first = Block(np.array([0, 1]), np.arange(max(round(_FLIP_SHARE * n), 1)), np.zeros(1))
+    return changed_rows(first, np.concatenate([[0], degree.cumsum(0).cpu().numpy()])) > n
+
+
+def _on_gpu(model: nn.Module) -> bool:
+    return any(part.is_cuda for part in model.parameters())
+
+
 def _on_cpu(models: Sequence[Model]) -> list[Model]:
     """The models on the CPU, where the chains run; modules on a GPU are copied, black boxes stay as they are."""
     return [
-        copy.deepcopy(model).cpu()
-        if isinstance(model, nn.Module) and any(part.is_cuda for part in model.parameters())
-        else model
-        for model in models
+        copy.deepcopy(model).cpu() if isinstance(model, nn.Module) and _on_gpu(model) else model for model in models
     ]

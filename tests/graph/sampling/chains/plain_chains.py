@@ -46,16 +46,26 @@ def plain_gibbs(
     return Walked(masks, flips / (chains * passes * n))
 
 
+def joint_ratio(losses: FloatArray, mask: BoolArray, asked: BoolArray | None) -> float:
+    """Log of the posterior of a mask [n] without its prior, from losses [models, n]; ``asked`` [shadow models, n]."""
+    if asked is None:
+        return log_ratio(losses[:, mask].sum(axis=1))
+    total = 0.0
+    for v in np.flatnonzero(mask):
+        total += -losses[0, v] - np.log(np.mean(np.exp(-losses[1:, v][asked[:, v]])))
+    return total
+
+
 class PlainFlipper:
-    def __init__(self, losses: WholeLosses, prior_logit: FloatArray) -> None:
-        self.losses, self.prior_logit = losses, prior_logit
+    def __init__(self, losses: WholeLosses, prior_logit: FloatArray, asked: BoolArray | None) -> None:
+        self.losses, self.prior_logit, self.asked = losses, prior_logit, asked
 
     def begin(self, mask: BoolArray) -> None:
         self.current, self.log_probability = mask.copy(), self.evaluate(mask)
 
     def evaluate(self, mask: BoolArray) -> float:
         free = mask & np.isfinite(self.prior_logit)  # a fixed node adds the same to every configuration
-        return log_ratio(self.losses(mask)[:, mask].sum(axis=1)) + float(self.prior_logit[free].sum())
+        return joint_ratio(self.losses(mask), mask, self.asked) + float(self.prior_logit[free].sum())
 
     def steps(self, block: Block) -> int:
         taken = 0
@@ -81,13 +91,14 @@ def plain_metropolis(
     thinning: int,
     prior: float | FloatArray,
     seed: int = 0,
+    asked: BoolArray | None = None,
 ) -> Walked:
     """One chain."""
     n, sources = int(data.num_nodes), generators(seed, 1)
     logits = prior_logits(prior, n)
     free = np.flatnonzero(np.isfinite(logits))
     schedule = Schedule(samples=samples, burn_in=burn_in, thinning=thinning, flip_share=0.01, candidates=free)
-    flipper = PlainFlipper(forward_losses(models, data), logits)
+    flipper = PlainFlipper(forward_losses(models, data), logits, asked)
     flipper.begin(starting_masks(prior, n, sources)[0])
     kept = np.zeros((samples, n), np.bool_)
     taken, _ = run_chain(flipper, schedule, sources[0], kept, lambda steps: None)

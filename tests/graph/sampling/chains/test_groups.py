@@ -88,13 +88,17 @@ def test_gibbs_over_several_shapes_takes_the_steps_of_the_rule_as_written(
 
 @pytest.mark.parametrize("pool", POOLS)
 @settings(deadline=None, max_examples=8)
-@given(seed=st.integers(0, 1000), size=st.integers(3, 14), hub=st.booleans())
+@given(seed=st.integers(0, 1000), size=st.integers(3, 14), hub=st.booleans(), offline=st.booleans())
 def test_metropolis_over_several_shapes_takes_the_steps_of_full_forward_passes(
-    pool: str, seed: int, size: int, hub: bool
+    pool: str, seed: int, size: int, hub: bool, offline: bool
 ) -> None:
     data = simple_graph(size=size, edges=2 * size, seed=seed, hub=hub)
     models = mixed(POOLS[pool][0], seed)
-    options = {"samples": 4, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": seed}
+    asked = None
+    if offline:
+        asked = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
+        asked[0] = True
+    options = {"samples": 4, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": seed, "asked": asked}
     found, quick = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
     slow, taken = plain_metropolis(models, data, **options)  # type: ignore[arg-type]
     assert np.array_equal(found, slow)

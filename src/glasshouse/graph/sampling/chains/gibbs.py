@@ -28,7 +28,7 @@ from glasshouse.graph.rule.toggle.cost import question_seconds
 from glasshouse.graph.rule.toggle.registry import engines
 from glasshouse.graph.sampling.chains.groups import Groups, groups_maker
 from glasshouse.graph.sampling.chains.posterior import membership_probability
-from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
+from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, speakers, starting_masks
 from glasshouse.progress import open_bar
 
 __all__ = ["gibbs_masks"]
@@ -99,10 +99,8 @@ def gibbs_masks(
     logits = prior_logits(prior, n)
     sources = generators(seed, chains)
     masks = starting_masks(prior, n, sources)
-    everyone = np.ones((n, len(models) - 1), np.bool_)
-    heard = everyone if asked is None else np.ascontiguousarray(asked.T)
-    if heard.shape != everyone.shape or not heard.any(axis=1).all():
-        raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
+    shadows = len(models) - 1
+    heard = speakers(np.ones((shadows, n), np.bool_) if asked is None else asked, n=n, shadows=shadows)
     meet(models, data)
     # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
     with quiet(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:

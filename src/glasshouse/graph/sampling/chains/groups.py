@@ -13,19 +13,19 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.asking import meet
 from glasshouse.graph.models.model import Model
-from glasshouse.graph.rule.jit import kernel
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.rule.toggle.batching import by_shape
 from glasshouse.graph.rule.toggle.compiled.architecture import STAGES
-from glasshouse.graph.rule.toggle.compiled.commit import move
 from glasshouse.graph.rule.toggle.compiled.engine import fill_rows, toggle_all
 from glasshouse.graph.rule.toggle.compiled.plan import Graph, arrange
 from glasshouse.graph.rule.toggle.compiled.problem import Problem, build_problem, supports
+from glasshouse.graph.sampling.chains.moving import move_all
 from glasshouse.graph.sampling.chains.whole_losses import WholeLosses, forward_losses
 
 __all__ = ["Groups", "groups_maker"]
 
 _FIRST = np.zeros(1, np.int64)
+_ALL_ASKED = np.zeros((0, 0), np.bool_)
 
 
 class ModelGroup(Protocol):
@@ -46,12 +46,8 @@ class ModelGroup(Protocol):
     def totals(self) -> FloatArray:
         """Losses summed over the members, [models of the group]."""
 
-
-@kernel
-def move_all(weights: Any, nodes: IntArray, graph: Graph, state: Any, scratch: Any, totals: FloatArray) -> None:
-    """Flip these nodes in turn, and keep ``totals`` [models] up to date."""
-    for i in range(len(nodes)):
-        move(weights, nodes[i], graph, state, scratch, totals)
+    def losses(self) -> FloatArray:
+        """Losses of the members, [models of the group, members]."""
 
 
 @dataclass(kw_only=True)
@@ -82,7 +78,7 @@ class CompiledGroup:
 
     def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
-        move_all(self.problem.weights, nodes, self._graph, self._state, self._scratch, self._totals)
+        move_all(self.problem.weights, nodes, self._graph, self._state, self._scratch, _ALL_ASKED, self._totals)
 
     def undo(self, nodes: IntArray) -> None:
         """Undo the last flip; the same rows are refreshed, and the totals agree with them to the last digit."""
@@ -92,6 +88,11 @@ class CompiledGroup:
         """Losses summed over the members, [models of the group]."""
         return self._totals
 
+    def losses(self) -> FloatArray:
+        """Losses of the members, [models of the group, members]."""
+        found: FloatArray = self._state.loss[self._graph.member].T
+        return found
+
 
 @dataclass(kw_only=True)
 class AskedGroup:
@@ -99,36 +100,41 @@ class AskedGroup:
 
     models: Sequence[Model]
     data: Data
-    losses: WholeLosses
+    answer: WholeLosses
     _mask: BoolArray = field(init=False)
-    _totals: FloatArray | None = field(init=False, default=None)
+    _losses: FloatArray | None = field(init=False, default=None)
     _before: FloatArray | None = field(init=False, default=None)
 
     def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
-        self._mask, self._totals = mask.copy(), None
+        self._mask, self._losses = mask.copy(), None
 
     def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models of the group]."""
         found = toggle_losses(self.models, self.data, torch.from_numpy(self._mask)[None], torch.tensor([v]))
-        answer: FloatArray = found[:, 0, 0].cpu().numpy()
-        return answer
+        signals: FloatArray = found[:, 0, 0].cpu().numpy()
+        return signals
 
     def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
         self._mask[nodes] ^= True
-        self._before, self._totals = self._totals, None
+        self._before, self._losses = self._losses, None
 
     def undo(self, nodes: IntArray) -> None:
         """Undo the last flip, which was of these nodes."""
         self._mask[nodes] ^= True
-        self._totals = self._before
+        self._losses = self._before
 
     def totals(self) -> FloatArray:
         """Losses summed over the members, [models of the group]."""
-        if self._totals is None:
-            self._totals = self.losses(self._mask)[:, self._mask].sum(axis=1)
-        return self._totals
+        found: FloatArray = self.losses().sum(axis=1)
+        return found
+
+    def losses(self) -> FloatArray:
+        """Losses of the members, [models of the group, members]."""
+        if self._losses is None:
+            self._losses = self.answer(self._mask)[:, self._mask]
+        return self._losses
 
 
 @dataclass(kw_only=True)
@@ -155,6 +161,14 @@ class Groups:
     def totals(self) -> FloatArray:
         """Losses summed over the members, [models]."""
         return self._joined(lambda group: group.totals())
+
+    def losses(self) -> FloatArray:
+        """Losses of the members, [models, members]."""
+        found = [(places, group.losses()) for places, group in self.parts]
+        joined = np.empty((self.count, found[0][1].shape[1]))
+        for places, losses in found:
+            joined[places] = losses
+        return joined
 
     def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
@@ -206,5 +220,5 @@ def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Calla
 
 
 def _asked_maker(models: Sequence[Any], data: Data) -> Callable[[], ModelGroup]:
-    losses = forward_losses(models, data)
-    return lambda: AskedGroup(models=models, data=data, losses=losses)
+    answer = forward_losses(models, data)
+    return lambda: AskedGroup(models=models, data=data, answer=answer)

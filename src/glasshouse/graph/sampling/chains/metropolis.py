@@ -18,7 +18,7 @@ from glasshouse.graph.rule.toggle.compiled.workers import available_cores, open_
 from glasshouse.graph.sampling.chains.flipping import CompiledFlipper, GroupFlipper
 from glasshouse.graph.sampling.chains.groups import groups_maker
 from glasshouse.graph.sampling.chains.proposal import Block, draw_block, tuned
-from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, starting_masks
+from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, speakers, starting_masks
 from glasshouse.progress import open_bar
 
 __all__ = ["Flipper", "Schedule", "metropolis_masks", "run_chain"]
@@ -61,6 +61,7 @@ def metropolis_masks(
     chains: int = 1,
     prior: Prior = 0.5,
     seed: int = 0,
+    asked: BoolArray | None = None,
     threads: int | None = None,
 ) -> tuple[BoolArray, ChainInfo]:
     """Membership configurations M from ``P*(M) = exp(-L_target(M)) / mean of exp(-L_shadow(M)) * prior(M)``.
@@ -68,8 +69,12 @@ def metropolis_masks(
     L is a model's loss summed over the members, on the graph that they induce. A step proposes to flip a random set of
     indicators, on average a share ε of them; ε is tuned during burn-in until between 0.2 and 0.4 of the proposals
     are accepted, and fixed afterwards. For what reduces to two layers of GCN, GraphSAGE-max or GAT a step costs as
-    much as the rows that it changes; for anything else a forward pass. Models of several shapes answer in groups, one
-    per shape.
+    much as the rows that it changes, or as a forward pass if that is less; for anything else a forward pass. Models of
+    several shapes answer in groups, one per shape.
+
+    With ``asked``, a member's loss is compared with those of its own shadow models alone: P* is then the product over
+    members of ``exp(-loss_target) / mean of exp(-loss_shadow)``, times the prior. No shadow model leaves out all
+    members, so there is no sum over members that is offline for each of them.
 
     Args:
         models: the target first, then the shadow models.
@@ -81,6 +86,7 @@ def metropolis_masks(
         chains: independent chains that share out the samples, one per thread.
         prior: λ, one number or one per node; nodes with 0 or 1 are never flipped.
         seed: the same seed gives the same masks on any number of threads.
+        asked: bool [shadow models, n], which shadow models may speak about which node; all by default.
         threads: cores to use; all by default.
 
     Returns:
@@ -99,7 +105,8 @@ def metropolis_masks(
         raise InputError("models: the target and at least one shadow model are needed.")
     began = time.perf_counter()
     n, cores = int(data.num_nodes), threads or available_cores()
-    logits = prior_logits(prior, n)
+    logits, shadows = prior_logits(prior, n), len(models) - 1
+    heard = np.zeros((0, shadows), np.bool_) if asked is None else speakers(asked, n=n, shadows=shadows)
     sources = generators(seed, chains)
     masks = starting_masks(prior, n, sources)
     schedule = Schedule(
@@ -115,7 +122,7 @@ def metropolis_masks(
     steps = chains * (burn_in + schedule.samples * thinning)
     # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
     with quiet(models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
-        new_flipper, side_by_side = _flipper_maker(models, data, logits, threads=cores)
+        new_flipper, side_by_side = _flipper_maker(models, data, logits, heard, threads=cores)
 
         def run(flipper: Flipper, chain: int) -> None:
             flipper.begin(masks[chain])
@@ -132,14 +139,14 @@ def metropolis_masks(
 
 
 def _flipper_maker(
-    models: Sequence[Any], data: Data, logits: FloatArray, *, threads: int
+    models: Sequence[Any], data: Data, logits: FloatArray, asked: BoolArray, *, threads: int
 ) -> tuple[Callable[[], Flipper], bool]:
     """A function that makes a chain's flipper, and whether several may run side by side."""
     if supports(models, data):
         problem = build_problem(models, data, threads=threads)
-        return lambda: CompiledFlipper(problem=problem, prior_logit=logits), True
+        return lambda: CompiledFlipper(problem=problem, prior_logit=logits, asked=asked), True
     new_groups, side_by_side = groups_maker(models, data, threads=threads)
-    return lambda: GroupFlipper(groups=new_groups(), prior_logit=logits), side_by_side
+    return lambda: GroupFlipper(groups=new_groups(), prior_logit=logits, asked=asked), side_by_side
 
 
 def run_chain(

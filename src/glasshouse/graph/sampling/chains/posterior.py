@@ -7,7 +7,7 @@ import numpy as np
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.graph.rule.jit import kernel
 
-__all__ = ["log_ratio", "membership_probability"]
+__all__ = ["asked_ratio", "log_ratio", "membership_probability", "summed_ratios"]
 
 
 @kernel
@@ -29,6 +29,27 @@ def log_ratio(losses: FloatArray) -> float:
 
 
 @kernel
+def asked_ratio(losses: FloatArray, asked: BoolArray) -> float:
+    """The same of the shadow models k with ``asked`` [K] alone; losses [1 + K] of the target and of all of them.
+
+    Example:
+        >>> asked_ratio(np.array([1.0, 2.0, 9.0]), np.array([True, False]))
+        1.0
+    """
+    lowest = np.inf
+    count = 0
+    for k in range(len(asked)):
+        if asked[k]:
+            lowest = min(lowest, losses[k + 1])
+            count += 1
+    total = 0.0
+    for k in range(len(asked)):
+        if asked[k]:
+            total += np.exp(lowest - losses[k + 1])
+    return float(lowest - losses[0] - np.log(total / count))
+
+
+@kernel
 def membership_probability(signal: FloatArray, prior_logit: float, asked: BoolArray) -> float:
     """The conditional of one indicator given all others, from S of the target and of the shadow models [1 + K].
 
@@ -38,15 +59,17 @@ def membership_probability(signal: FloatArray, prior_logit: float, asked: BoolAr
         >>> membership_probability(np.array([0.7, 0.7, 9.0]), 0.0, np.array([True, False]))
         0.5
     """
-    lowest = np.inf
-    count = 0
-    for k in range(len(asked)):
-        if asked[k]:
-            lowest = min(lowest, signal[k + 1])
-            count += 1
-    total = 0.0
-    for k in range(len(asked)):
-        if asked[k]:
-            total += np.exp(lowest - signal[k + 1])
-    ratio = lowest - signal[0] - np.log(total / count)
-    return float(1.0 / (1.0 + np.exp(-ratio - prior_logit)))
+    return float(1.0 / (1.0 + np.exp(-asked_ratio(signal, asked) - prior_logit)))
+
+
+def summed_ratios(losses: FloatArray, asked: BoolArray) -> float:
+    """`asked_ratio` summed over members; losses [1 + K, members] and ``asked`` [members, K].
+
+    Example:
+        >>> summed_ratios(np.array([[1.0, 1.0], [2.0, 9.0], [9.0, 2.0]]), np.array([[True, False], [False, True]]))
+        2.0
+    """
+    shadows = np.where(asked, -losses[1:].T, -np.inf)
+    highest = shadows.max(axis=1, initial=-np.inf)
+    means = np.exp(shadows - highest[:, None]).sum(axis=1) / asked.sum(axis=1)
+    return float((-losses[0] - highest - np.log(means)).sum())

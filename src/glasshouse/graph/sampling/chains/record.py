@@ -10,7 +10,7 @@ from torch import Tensor
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 
-__all__ = ["ChainInfo", "generators", "prior_logits", "starting_masks"]
+__all__ = ["ChainInfo", "generators", "prior_logits", "speakers", "starting_masks"]
 
 Prior = float | FloatArray | Tensor
 
@@ -54,3 +54,16 @@ def starting_masks(prior: Prior, n: int, sources: list[np.random.Generator]) -> 
     """Where chains begin, bool [chains, n]: the given masks (one, or one per chain), or draws from the prior."""
     share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
     return np.stack([source.random(n) < share for source in sources])
+
+
+def speakers(asked: BoolArray, *, n: int, shadows: int) -> BoolArray:
+    """Which shadow models may speak about each node, bool [n, shadows], from ``asked`` [shadows, n]; checked.
+
+    Example:
+        >>> speakers(np.array([[True, False], [True, True]]), n=2, shadows=2)
+        array([[ True,  True],
+               [False,  True]])
+    """
+    if asked.shape != (shadows, n) or not asked.any(axis=0).all():
+        raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
+    return np.ascontiguousarray(asked.T)

@@ -33,7 +33,7 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
 
     def asked(mask: BoolArray) -> FloatArray:
-        members = torch.from_numpy(mask)
+        members = torch.from_numpy(mask).to(question.edge_index.device)
         graph = question.graph(members[question.edge_index].all(0))
         with quiet(models):
             found = [
@@ -42,6 +42,6 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
                 else tensor_losses(ask_model(model, graph), data.y)
                 for model in models
             ]
-        return torch.stack(found).numpy()
+        return torch.stack(found).cpu().numpy()
 
     return asked
