@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--datasets", nargs="+")
     parser.add_argument("--seeds", type=int, default=10, help="seeds 0, 1, …; chains have the first only")
     parser.add_argument("--targets", type=int, default=10)
-    parser.add_argument("--steps", type=int, nargs="+", default=[2000, 20_000], help="of Metropolis-Hastings' burn-in")
+    parser.add_argument("--steps", type=int, nargs="+", default=[1000, 10_000], help="of Metropolis-Hastings' burn-in")
     options = parser.parse_args()
     lines = [
         "# Cells that do not meet the paper's, with other seeds",
@@ -129,7 +129,7 @@ def main() -> None:
                     seeds = range(1 if name == "chains" else options.seeds)
                     folder = Path(place) / f"{name}-{steps}"
                     if steps:
-                        chain_samplers._BURN_IN, chain_samplers._THINNING = steps, max(1, steps // 10)
+                        chain_samplers._BURN_IN, chain_samplers._AFTER = steps, max(1, steps // 10)
                     found, told = [], []
                     for cells in measured(question, dataset, seeds=seeds, targets=options.targets, folder=folder):
                         found.append(cells)

@@ -27,7 +27,10 @@ from glasshouse_experiments.source_commit import source_commit
 
 NODES = 400
 TINY = Preset(targets=2, datasets=("synthetic", "digits"), epochs=0.05, most_shadows=8)
-ORDER = ["synthetic", "synthetic-cpu", "synthetic-truth", "synthetic-metropolis", "synthetic-gibbs"]  # of the parts
+ORDER = [  # of the parts
+    *("synthetic", "synthetic-cpu", "synthetic-truth"),
+    *("synthetic-metropolis", "synthetic-metropolis-offline", "synthetic-gibbs"),
+]
 GRAPH = ["accuracy", "table-1", "thresholds", "estimated-threshold", "rmia-beta", "mismatch", "samplers", "vary-m"]
 
 
@@ -36,7 +39,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preset of two targets and few epochs on a small made-up graph, and short chains."""
     monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=NODES))
     monkeypatch.setattr("glasshouse.graph.sampling.chain_samplers._BURN_IN", 100)
-    monkeypatch.setattr("glasshouse.graph.sampling.chain_samplers._THINNING", 10)
+    monkeypatch.setattr("glasshouse.graph.sampling.chain_samplers._AFTER", 10)
     changed = copy.deepcopy(settings.PRESETS)
     changed.add("tiny", TINY)
     monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", changed)

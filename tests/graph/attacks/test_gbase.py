@@ -104,7 +104,7 @@ def test_an_engine_that_does_not_exist_is_a_clear_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sampler", "shared"), [("independent", 0), ("mia", 1), ("gibbs", 2 * 3), ("metropolis", 2000 + 3 * 200)]
+    ("sampler", "shared"), [("independent", 0), ("mia", 1), ("gibbs", 2 * 3), ("metropolis", 3 * (1000 + 100))]
 )
 def test_queries_count_both_toggles_of_every_mask_and_what_the_sampler_asks(sampler: Any, shared: int) -> None:
     scene = on_nodes(trained_scene(), [3, 50])

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.model import Model
+from glasshouse.graph.models.model import Model, model_device
 from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
 from glasshouse.graph.sampling.chains.proposal import Block, changed_rows
 from glasshouse.graph.sampling.sampler import Samples, SamplingRequest, one_query_each, register_sampler
@@ -19,26 +19,31 @@ from glasshouse.randomness import seed_for
 
 __all__ = ["gibbs_samples", "metropolis_samples"]
 
-_BURN_IN, _THINNING = 2000, 200  # steps of Metropolis-Hastings before the first sample, and from one to the next
+_BURN_IN, _AFTER = 1000, 100  # steps of a chain of Metropolis-Hastings, while its proposals are tuned and after that
 _FLIP_SHARE = 0.01  # of the nodes, in its first proposals
 
 
 @register_sampler("metropolis")
 def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
-    """Metropolis-Hastings over whole masks; offline, a member is judged by models that were not trained on it."""
-    in_place = _is_on_gpu(scene.models) and _is_dense(scene.data)
+    """One chain of Metropolis-Hastings over whole masks per sample.
+
+    Samples of one chain, some hundred steps apart, are nearly the same mask, and a mean over them is the mean over one.
+    Offline, a member is judged by the shadow models that were not trained on it.
+    """
+    models = scene.models if _are_on_gpu(scene.models) and _is_dense(scene.data) else _on_cpu(scene.models)
     masks, info = metropolis_masks(
-        scene.models if in_place else _on_cpu(scene.models),
-        scene.data if in_place else copy.copy(scene.data).cpu(),
+        models,
+        copy.copy(scene.data).to(str(model_device(models) or "cpu")),
         samples=request.samples,
         burn_in=_BURN_IN,
-        thinning=_THINNING,
+        thinning=_AFTER,
+        chains=request.samples,
         flip_share=_FLIP_SHARE,
         prior=request.prior,
         asked=None if request.mode == "online" else ~scene.shadow_members,
         seed=seed_for(request.seed, "metropolis"),
     )
-    steps = _BURN_IN + request.samples * _THINNING  # each asks about the whole graph
+    steps = request.samples * (_BURN_IN + _AFTER)  # each asks about the whole graph
     return Samples(masks, info.acceptance_rate, queries=steps * one_query_each(scene))
 
 
@@ -58,7 +63,7 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
     return Samples(masks, info.acceptance_rate, queries=2 * visits * one_query_each(scene))
 
 
-def _is_on_gpu(models: Sequence[Model]) -> bool:
+def _are_on_gpu(models: Sequence[Model]) -> bool:
     """Whether all models are modules on a GPU, and so can be asked there."""
     return all(isinstance(model, nn.Module) and _on_gpu(model) for model in models)
 

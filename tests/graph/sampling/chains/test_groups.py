@@ -164,6 +164,6 @@ def test_the_chains_of_an_attack_show_a_bar_where_bars_are_wanted(capsys: pytest
     run_attack(GBASE(sampler="gibbs", samples=2), scene, fprs=[], progress=True)
     assert "Gibbs chains: 24 visits" in capsys.readouterr().err
     run_attack(GBASE(sampler="metropolis", samples=2), scene, fprs=[], progress=True)
-    assert "Metropolis-Hastings chains: 2400 steps" in capsys.readouterr().err
+    assert "Metropolis-Hastings chains: 2200 steps" in capsys.readouterr().err
     gibbs_masks(scene.models, data, chains=2)
     assert capsys.readouterr().err == "", "a chain by itself shows nothing"

@@ -19,9 +19,10 @@ from glasshouse.graph.sampling.chains.flipping import CompiledFlipper, GroupFlip
 from glasshouse.graph.sampling.chains.groups import groups_maker
 from glasshouse.graph.sampling.chains.proposal import Block, draw_block, tuned
 from glasshouse.graph.sampling.chains.record import ChainInfo, Prior, generators, prior_logits, speakers, starting_masks
+from glasshouse.graph.sampling.chains.together import Crowd, masked_losses, walk_in_step
 from glasshouse.progress import open_bar
 
-__all__ = ["Flipper", "Schedule", "metropolis_masks", "run_chain"]
+__all__ = ["Flipper", "Schedule", "metropolis_masks", "run_chain", "run_in_step"]
 
 _ROUND = 50  # steps between two adjustments of the flip share
 
@@ -70,7 +71,7 @@ def metropolis_masks(
     indicators, on average a share ε of them; ε is tuned during burn-in until between 0.2 and 0.4 of the proposals
     are accepted, and fixed afterwards. For what reduces to two layers of GCN, GraphSAGE-max or GAT a step costs as
     much as the rows that it changes, or as a forward pass if that is less; for anything else a forward pass. Models of
-    several shapes answer in groups, one per shape.
+    several shapes answer in groups, one per shape. On a GPU all chains walk in step, with one pass for all models.
 
     With ``asked``, a member's loss is compared with those of its own shadow models alone: P* is then the product over
     members of ``exp(-loss_target) / mean of exp(-loss_shadow)``, times the prior. No shadow model leaves out all
@@ -122,14 +123,18 @@ def metropolis_masks(
     steps = chains * (burn_in + schedule.samples * thinning)
     # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
     with quiet(models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
-        new_flipper, side_by_side = _flipper_maker(models, data, logits, heard, threads=cores)
+        if walk_in_step(models, data):
+            crowd = Crowd.begin(masked_losses(models, data), masks, logits=logits, asked=heard, on=data.x.device)
+            taken, shares = run_in_step(crowd, schedule, sources, kept, done)
+        else:
+            new_flipper, side_by_side = _flipper_maker(models, data, logits, heard, threads=cores)
 
-        def run(flipper: Flipper, chain: int) -> None:
-            flipper.begin(masks[chain])
-            taken[chain], shares[chain] = run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
+            def run(flipper: Flipper, chain: int) -> None:
+                flipper.begin(masks[chain])
+                taken[chain], shares[chain] = run_chain(flipper, schedule, sources[chain], kept[:, chain], done)
 
-        with open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
-            workers.each(run, range(chains))
+            with open_workers(min(cores, chains) if side_by_side else 1, new_flipper) as workers:
+                workers.each(run, range(chains))
     info = ChainInfo(
         acceptance_rate=float(taken.sum() / max(chains * schedule.samples * thinning, 1)),
         flip_share=float(shares.mean()),
@@ -165,3 +170,33 @@ def run_chain(
         kept[sample] = flipper.mask()
         done(schedule.thinning)
     return total, share
+
+
+def run_in_step(
+    crowd: Crowd,
+    schedule: Schedule,
+    sources: Sequence[np.random.Generator],
+    kept: BoolArray,
+    done: Callable[[int], None],
+) -> tuple[IntArray, FloatArray]:
+    """`run_chain` for all chains at once, with the same random numbers; ``kept`` is [samples, chains, n]."""
+    candidates = schedule.candidates
+    shares = np.full(len(sources), schedule.flip_share)
+
+    def walk(steps: int) -> IntArray:
+        blocks = [
+            draw_block(source, candidates, share=share, steps=steps)
+            for source, share in zip(sources, shares, strict=True)
+        ]
+        done(steps * len(blocks))
+        return crowd.steps(blocks)
+
+    for first in range(0, schedule.burn_in, _ROUND):
+        steps = min(_ROUND, schedule.burn_in - first)
+        rates, smallest = walk(steps) / steps, 1 / max(len(candidates), 1)
+        shares = np.array([tuned(share, rate, smallest=smallest) for share, rate in zip(shares, rates, strict=True)])
+    taken = np.zeros(len(sources), np.int64)
+    for masks in kept:
+        taken += walk(schedule.thinning)
+        masks[:] = crowd.masks.cpu().numpy()
+    return taken, shares
