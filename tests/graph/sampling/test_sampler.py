@@ -2,14 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
-from torch_geometric.data import Data
 
 from glasshouse import InputError
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE
 from glasshouse.graph import Scene
-from glasshouse.graph.sampling.chain_samplers import _is_dense
 from glasshouse.graph.sampling.sampler import SAMPLERS, SamplingRequest, draw
 from tests.graph.scenes import trained_scene
 
@@ -60,13 +57,3 @@ def test_a_users_own_sampler_is_checked() -> None:
 
     with pytest.raises(InputError, match="sampler: shape"):
         draw(mine, trained_scene(), request(samples=2))
-
-
-def test_a_graph_is_dense_where_one_percent_of_its_nodes_reach_all_others() -> None:
-    def ring(n: int, steps: int) -> Data:
-        here = torch.arange(n)
-        ends = [torch.stack([here, (here + step) % n]) for way in range(1, steps + 1) for step in (way, -way)]
-        return Data(edge_index=torch.cat(ends, dim=1), num_nodes=n)
-
-    assert not _is_dense(ring(1000, 2))  # ten flips change some four rows each
-    assert _is_dense(ring(1000, 20))  # ten flips change some 400 rows each
