@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from numba.core.caching import IndexDataCacheFile
+from numba.core import caching
 from torch import nn
 
 from glasshouse.graph.rule.toggle.compiled import compiled_toggles
@@ -24,14 +24,15 @@ from tests.graph.simple_graphs import simple_graph
 
 def one_writer_at_a_time() -> None:
     """Numba's lists of what is on disk have no lock: of two processes that add to one list, one is forgotten."""
-    save = IndexDataCacheFile.save
+    kept: Any = caching.IndexDataCacheFile  # numba has no types
+    save = kept.save
 
     def locked(*arguments: Any) -> None:
         with (Path(tempfile.gettempdir()) / "glasshouse-kernels.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             save(*arguments)
 
-    IndexDataCacheFile.save = locked
+    kept.save = locked
 
 
 def compile_all(architecture: str) -> None:
