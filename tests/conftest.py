@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,11 +42,19 @@ UNTRACED = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Switch coverage off where it costs much and finds nothing."""
-    for item in items:
-        if item.nodeid.startswith(UNTRACED):
-            item.add_marker("no_cover")
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Stop the trace for these tests; pytest-cov's own mark does not do it in the workers of xdist."""
+    if not item.nodeid.startswith(UNTRACED):
+        return (yield)
+    here, threads = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        return (yield)
+    finally:
+        threading.settrace(threads)
+        sys.settrace(here)
 
 
 @pytest.fixture(scope="session")
