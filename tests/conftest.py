@@ -17,26 +17,20 @@ settings.register_profile(
 )
 settings.load_profile("glasshouse")
 
-# Whole audits, statistics over many runs, and engines held against the rule as written. Smaller tests reach the same
-# lines (the report of coverage is the same), and to trace these too would make them a third slower.
+# Statistics over many runs, and kernels held against the rule as written. Other tests reach the same lines, so that the
+# report of coverage is the same without these; to trace them too would make them a third slower.
 UNTRACED = (
-    "tests/attacks/test_stacked.py",
     "tests/evaluation/test_thresholds.py",
-    "tests/experiments/test_table_1.py",
-    "tests/graph/attacks/test_stacked.py",
-    "tests/graph/layers/test_exact.py",
     "tests/graph/rule/toggle/compiled/test_engine.py::test_kernels_equal_the_rule_as_written",
-    "tests/graph/rule/toggle/test_layered.py",
     "tests/graph/rule/toggle/test_real_graphs.py",
     "tests/graph/sampling/chains/test_groups.py::test_gibbs_over_several_shapes_takes",
     "tests/graph/sampling/chains/test_groups.py::test_metropolis_over_several_shapes_takes",
-    "tests/graph/test_zoo.py",
-    "tests/graph/training/batched/test_program.py",
-    "tests/graph/training/batched/test_training.py",
-    "tests/test_audit.py",
-    "tests/test_benchmarks",
+    "tests/test_benchmarks.py::test_cora",
+    "tests/test_benchmarks.py::test_intervals",
+    "tests/test_benchmarks.py::test_models_trained_together",
+    "tests/test_benchmarks_cheap.py",
+    "tests/test_benchmarks_null.py",
     "tests/test_estimators.py",
-    "tests/test_manual.py",
     "tests/test_same_bytes.py",
     "tests/verdicts/test_records.py",
 )
