@@ -8,7 +8,7 @@ OUT ?= runs/default
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 
-.PHONY: audit test docs screenshots format benchmark clean
+.PHONY: audit test types kernels-gat kernels-gcn-sage docs screenshots format benchmark clean
 
 audit: $(VENV)/.installed
 	@$(BIN)/glasshouse audit --out $(OUT) --overwrite
@@ -17,8 +17,15 @@ audit: $(VENV)/.installed
 test: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(MAKE) --jobs=3 types kernels-gat kernels-gcn-sage
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses logical --maxprocesses 4 --dist loadfile --cov --cov-report=term
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+# compiled once and kept: otherwise each of pytest's workers compiles the same kernels, while coverage looks on
+kernels-gat kernels-gcn-sage: $(VENV)/.installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.kernels $(subst -, ,$(@:kernels-%=%))
 
 screenshots: $(VENV)/.installed-dev
 	$(BIN)/glasshouse audit --out runs/screenshots --overwrite --quiet

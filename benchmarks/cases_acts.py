@@ -113,7 +113,7 @@ def _clusters() -> Iterator[Case]:
         project = tomllib.loads((TREE / "pyproject.toml").read_text())
         must("client" in str(project["project"]["optional-dependencies"]["cluster"]), "the extra lacks ray[client]")
 
-    test = "tests/test_compute.py::test_a_pool_completes_although_a_node_is_lost"
+    test = "tests/test_cluster.py::test_a_pool_completes_although_a_node_is_lost"
     yield Case(part="clusters", name="ray:// with the extra", test=test, make=lambda: None, act=client, works=True)
 
 

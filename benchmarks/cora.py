@@ -54,12 +54,21 @@ def balanced_nodes(members: BoolArray, seed: int) -> np.ndarray:
     return np.concatenate([random.permutation(np.flatnonzero(side))[:quarter] for side in (members, ~members)])
 
 
-def measure(targets: int, *, seed: int = 0, attacks: tuple[str, ...] = tuple(ATTACKS)) -> dict[str, list[list[float]]]:
-    """For each attack, AUC, TPR at 1 % and at 0.1 % in percent, one row per target; and accuracies."""
+def measure(
+    targets: int, *, seed: int = 0, attacks: tuple[str, ...] = tuple(ATTACKS), together: bool = False
+) -> dict[str, list[list[float]]]:
+    """For each attack, AUC, TPR at 1 % and at 0.1 % in percent, one row per target; and accuracies.
+
+    With ``together`` the shadow models are trained at once, as in an audit: other dropout, in a fraction of the time.
+    """
     data = load_graph("cora")
     count = int(data.num_nodes)
     shadow_members = complementary_halves(count, models=8, seed=seed)
-    shadows = [TRAINER(data, who, seed_for(seed, "shadow", k)) for k, who in enumerate(shadow_members)]
+    seeds = [seed_for(seed, "shadow", k) for k in range(8)]
+    if together:
+        shadows = TRAINER.train_many(data, shadow_members, seeds)
+    else:
+        shadows = [TRAINER(data, who, one) for who, one in zip(shadow_members, seeds, strict=True)]
     found: dict[str, list[list[float]]] = defaultdict(list)
     drawn = random_subsets(count, models=targets, fraction=0.5, seed=seed_for(seed, "targets"))
     for number, members in enumerate(track(drawn, total=targets, label="Targets", unit="targets")):

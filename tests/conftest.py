@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,39 @@ settings.register_profile(
     "glasshouse", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("glasshouse")
+
+# Statistics over many runs, and kernels held against the rule as written. Other tests reach the same lines, so that the
+# report of coverage is the same without these; to trace them too would make them a third slower.
+UNTRACED = (
+    "tests/evaluation/test_thresholds.py",
+    "tests/graph/rule/toggle/compiled/test_engine.py::test_kernels_equal_the_rule_as_written",
+    "tests/graph/rule/toggle/test_real_graphs.py",
+    "tests/graph/sampling/chains/test_groups.py::test_gibbs_over_several_shapes_takes",
+    "tests/graph/sampling/chains/test_groups.py::test_metropolis_over_several_shapes_takes",
+    "tests/test_benchmarks.py::test_cora",
+    "tests/test_benchmarks.py::test_intervals",
+    "tests/test_benchmarks.py::test_models_trained_together",
+    "tests/test_benchmarks_cheap.py",
+    "tests/test_benchmarks_null.py",
+    "tests/test_estimators.py",
+    "tests/test_same_bytes.py",
+    "tests/verdicts/test_records.py",
+)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Stop the trace for these tests; pytest-cov's own mark does not do it in the workers of xdist."""
+    if not item.nodeid.startswith(UNTRACED):
+        return (yield)
+    here, threads = sys.gettrace(), threading.gettrace()
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        return (yield)
+    finally:
+        threading.settrace(threads)
+        sys.settrace(here)
 
 
 @pytest.fixture(scope="session")

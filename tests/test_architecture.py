@@ -53,16 +53,24 @@ ROOMS_OF_GRAPH = [
 
 
 house = importlib.import_module("docs.house")  # what is checked here is what the picture shows
-MODULES = house.module_imports(SOURCE)
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, set[str]]:
+    """Every module with those that it imports; not at import of this file, which every worker of pytest does."""
+    found: dict[str, set[str]] = house.module_imports(SOURCE)
+    return found
 
 
 @pytest.mark.parametrize(
     ("package", "order"), [("glasshouse", ROOMS), ("glasshouse.graph", ROOMS_OF_GRAPH)], ids=["all", "graph"]
 )
-def test_nothing_earlier_imports_anything_later(package: str, order: list[list[str]]) -> None:
+def test_nothing_earlier_imports_anything_later(
+    package: str, order: list[list[str]], modules: dict[str, set[str]]
+) -> None:
     """Imports inside functions and those for types count too."""
     rank = {name: number for number, names in enumerate(order) for name in names}
-    rooms = house.room_imports(MODULES, package)
+    rooms = house.room_imports(modules, package)
     assert rooms.keys() <= rank.keys(), "a new room: say where in the order it stands"
     wrong = [f"{room} imports {name}" for room in rooms for name in sorted(rooms[room]) if rank[name] >= rank[room]]
     assert wrong == []
@@ -89,8 +97,8 @@ def test_the_experiments_are_of_the_version_that_they_ask_for() -> None:
     assert there["dependencies"] == [f"glasshouse[graph]=={here['version']}"]
 
 
-def test_no_modules_import_each_other() -> None:
-    assert house.cycles(MODULES) == []
+def test_no_modules_import_each_other(modules: dict[str, set[str]]) -> None:
+    assert house.cycles(modules) == []
 
 
 def test_a_cycle_is_found_and_a_way_that_follows_from_others_is_left_out() -> None:
@@ -103,8 +111,8 @@ def test_the_picture_of_the_house_is_what_the_imports_say() -> None:
     assert house.PICTURE.read_text(encoding="utf-8") == house.picture(), message
 
 
-def test_every_arrow_of_the_picture_points_down() -> None:
-    rooms = house.reduced(house.room_imports(MODULES))
+def test_every_arrow_of_the_picture_points_down(modules: dict[str, set[str]]) -> None:
+    rooms = house.reduced(house.room_imports(modules))
     plan = house.laid_out(rooms, dict.fromkeys(rooms, (100.0, 30.0)))
     for arrow in plan.arrows:
         assert [box.y for box in arrow] == sorted({box.y for box in arrow})

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import select
 import signal
@@ -17,10 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse import Evidence, InputError, Population, TorchTrainer
-from glasshouse.arrays import BoolArray
-from glasshouse.attacks import create
-from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, spreading_over
+from glasshouse import InputError, Population, TorchTrainer
+from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
 from glasshouse.compute.answering import check_answers
 from glasshouse.compute.local import _end_with
 from glasshouse.pool import ShadowPool
@@ -158,70 +155,6 @@ def test_the_command_lines_choice() -> None:
         chosen_compute(workers=2, cluster="auto")
     with pytest.raises(InputError, match="not a number of processes"):
         chosen_compute(workers=0)
-
-
-class SlowTrainer:
-    """Trains long enough for a node to be lost meanwhile, and says the same wherever it runs."""
-
-    def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
-        time.sleep(1.0)
-        share = float(members.mean())
-        return lambda x: np.stack([x[:, 0] * share, x[:, 1]], axis=1)
-
-    def __repr__(self) -> str:
-        return "SlowTrainer()"
-
-
-@pytest.fixture
-def two_nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any, int]]:
-    """A real Ray cluster of a head and one more node, on this machine, and the port of its client server."""
-    pytest.importorskip("ray", reason="the extra `cluster` is not installed")
-    from ray.cluster_utils import Cluster
-
-    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # its workers import this file
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    monkeypatch.setenv("RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S", "120")  # on a busy machine 30 s are too few
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    head = {"num_cpus": 1, "include_dashboard": False}
-    if importlib.util.find_spec("grpc"):
-        head["ray_client_server_port"] = port
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    node = cluster.add_node(num_cpus=1)
-    yield cluster, node, port
-    cluster.shutdown()  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets, which outlive a removed node for a moment
-def test_a_pool_completes_although_a_node_is_lost(
-    two_nodes: tuple[Any, Any, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ray
-
-    cluster, node, port = two_nodes
-    if importlib.util.find_spec("grpc"):  # of the extra as it is installed: ray[client]
-        away = dict(RayCluster(address=f"ray://127.0.0.1:{port}").run(dies_once, (str(tmp_path / "died"),), [0, 1, 2]))
-        assert away == {0: 0, 1: 10, 2: 20}
-        assert not ray.is_initialized()
-    with RayCluster(address=cluster.address).opened() as connected:
-        assert dict(connected.run(pow, (2,), [1, 2])) == {0: 2, 1: 4}
-        removal = threading.Timer(2.0, lambda: cluster.remove_node(node, allow_graceful=False))
-        removal.start()
-        found = trained(tmp_path / "cluster", connected, SlowTrainer(), shadows=8)
-        removal.join()
-        # the workers that are left score too, with what was sent to them
-        monkeypatch.setattr("glasshouse.compute.spreading._START", 0.0)
-        view = Evidence(target_loss=RANDOM.random(40), shadow_loss=RANDOM.random((4, 40)), shadow_members=HALVES)
-        near = list(create("calibration").simulated_scores(view))
-        with spreading_over(connected):
-            for (scores, _), (here, _) in zip(create("calibration").simulated_scores(view), near, strict=True):
-                np.testing.assert_array_equal(scores, here)
-    assert not ray.is_initialized(), "the connection was left open"
-    assert len(cluster.list_all_nodes()) == 1
-    assert found == trained(tmp_path / "here", ThisProcess(), SlowTrainer(), shadows=8)
 
 
 @contextlib.contextmanager

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -214,31 +211,6 @@ def test_an_error_of_a_task_is_not_taken_for_something_that_cannot_be_sent() -> 
     with spreading_over(Recorded()), pytest.raises(InputError, match="task: 0 is refused"):
         list(spread(refuse, (), [0, 1], seconds=100.0))
     assert not issubclass(InputError, NotSentError)
-
-
-def crowd(task: int) -> tuple[float, float, str]:
-    """When a task ran, and on which device."""
-    began = time.time()
-    time.sleep(1.0)
-    return began, time.time(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
-
-
-@pytest.mark.filterwarnings("ignore")  # of Ray's own threads and sockets
-def test_tasks_on_a_cluster_do_not_crowd_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    ray = pytest.importorskip("ray", reason="the extra `cluster` is not installed")
-    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))  # its workers import this file
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    ray.init("local", num_cpus=2, num_gpus=2, include_dashboard=False, log_to_driver=False)  # two devices in name alone
-    try:
-        found = [when for _, when in RayCluster(cpus=0.5, gpus=1).run(crowd, (), range(3))]
-    finally:
-        ray.shutdown()
-    assert max(sum(began <= at < ended for began, ended, _ in found) for at, _, _ in found) <= 2
-    for device in ("0", "1"):
-        turns = sorted((began, ended) for began, ended, seen in found if seen == device)
-        assert turns, "a device was not used"
-        assert all(ended <= began for (_, ended), (began, _) in pairwise(turns)), "two tasks shared a device"
 
 
 def test_what_a_task_reserves_is_told_to_ray() -> None:

@@ -274,7 +274,7 @@ def test_a_fresh_process_describes_the_same_trainer_the_same(tmp_path: Path) -> 
         )
     )
     found = set()
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):  # with which all three sets are in another order
         environment = os.environ | {"PYTHONHASHSEED": seed}
         command = [sys.executable, str(tmp_path / "own.py")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)  # noqa: S603

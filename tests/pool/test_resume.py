@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import os, sys, time
 import numpy as np
@@ -44,31 +46,34 @@ def train(folder):
 # torch takes seconds to import and to wake up, so that each run is a fork of one process that has done both
 TorchTrainer(module=mlp(3, 2), epochs=1)(population, np.arange(60) < 30, 0)
 for line in sys.stdin:
-    folder, os.environ["PACE"] = line.split()
-    child = os.fork()
-    if not child:
-        train(folder)
-        os._exit(0)
-    print(child, flush=True)
-    print(os.waitpid(child, 0)[1], flush=True)
+    folder, os.environ["PACE"], count = line.split()
+    children = []
+    for _ in range(int(count)):
+        children.append(os.fork())
+        if not children[-1]:
+            train(folder)
+            os._exit(0)
+        print(children[-1], flush=True)
+    for child in children:
+        print(os.waitpid(child, 0)[1], flush=True)
 """
 
 
-@contextlib.contextmanager
+@pytest.fixture(scope="module")
 def awake() -> Iterator[subprocess.Popen[str]]:
-    """A process that trains a pool in a child for each line "folder pace", and writes the child's id and its end."""
+    """A process that trains a pool in children for each line "folder pace count", and writes their ids and ends."""
     command = [sys.executable, "-c", SCRIPT]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         yield process
         process.stdin.close()  # type: ignore[union-attr]
 
 
-def start(process: subprocess.Popen[str], folder: Path, *, pace: float) -> int:
-    """The id of a child that has begun to train."""
+def start(process: subprocess.Popen[str], folder: Path, *, pace: float, children: int = 1) -> list[int]:
+    """The ids of children that have begun to train."""
     assert process.stdin is not None
-    process.stdin.write(f"{folder} {pace}\n")
+    process.stdin.write(f"{folder} {pace} {children}\n")
     process.stdin.flush()
-    return ended(process)
+    return [ended(process) for _ in range(children)]
 
 
 def ended(process: subprocess.Popen[str]) -> int:
@@ -81,31 +86,30 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-def test_twenty_kills_at_random_moments_change_no_byte(tmp_path: Path) -> None:
+def test_twenty_kills_at_random_moments_change_no_byte(awake: subprocess.Popen[str], tmp_path: Path) -> None:
     chance = random.Random(0)  # noqa: S311
     killed = kept = 0
-    with awake() as process:
-        start(process, tmp_path / "whole", pace=0.0)
-        assert ended(process) == 0
-        for _ in range(20):
-            child = start(process, tmp_path / "killed", pace=0.04)
-            time.sleep(chance.uniform(0.0, 0.5))
-            with contextlib.suppress(ProcessLookupError):  # it may have ended
-                os.kill(child, signal.SIGKILL)
-            killed += ended(process) == signal.SIGKILL
-            kept = max(kept, len(list((tmp_path / "killed").glob("model-*.json"))))
-        assert killed >= 10
-        assert kept >= 1
-        start(process, tmp_path / "killed", pace=0.0)
-        assert ended(process) == 0
+    start(awake, tmp_path / "whole", pace=0.0)
+    assert ended(awake) == 0
+    for _ in range(20):
+        [child] = start(awake, tmp_path / "killed", pace=0.04)
+        time.sleep(chance.uniform(0.0, 0.5))
+        with contextlib.suppress(ProcessLookupError):  # it may have ended
+            os.kill(child, signal.SIGKILL)
+        killed += ended(awake) == signal.SIGKILL
+        kept = max(kept, len(list((tmp_path / "killed").glob("model-*.json"))))
+    assert killed >= 10
+    assert kept >= 1
+    start(awake, tmp_path / "killed", pace=0.0)
+    assert ended(awake) == 0
     assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
 
 
-def test_two_processes_on_one_pool_share_the_work_and_corrupt_nothing(tmp_path: Path) -> None:
-    with awake() as one, awake() as other:
-        start(one, tmp_path / "alone", pace=0.0)
-        assert ended(one) == 0
-        for process in (one, other):
-            start(process, tmp_path / "shared", pace=0.003)
-        assert [ended(one), ended(other)] == [0, 0]
+def test_two_processes_on_one_pool_share_the_work_and_corrupt_nothing(
+    awake: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    start(awake, tmp_path / "alone", pace=0.0)
+    assert ended(awake) == 0
+    assert len(set(start(awake, tmp_path / "shared", pace=0.003, children=2))) == 2
+    assert [ended(awake), ended(awake)] == [0, 0]
     assert contents(tmp_path / "shared") == contents(tmp_path / "alone")
