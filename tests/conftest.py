@@ -17,8 +17,8 @@ settings.register_profile(
 )
 settings.load_profile("glasshouse")
 
-# Statistics over many runs, and kernels held against the rule as written. Other tests reach the same lines, so that the
-# report of coverage is the same without these; to trace them too would make them a third slower.
+# Statistics over many runs, and kernels held against the rule as written. Other tests reach the same lines, all but
+# three of them; to trace these too would make them a third slower.
 UNTRACED = (
     "tests/evaluation/test_thresholds.py",
     "tests/graph/rule/toggle/compiled/test_engine.py::test_kernels_equal_the_rule_as_written",
