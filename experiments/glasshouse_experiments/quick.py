@@ -12,24 +12,23 @@ __all__ = ["LIMIT", "MEASURED_WITH", "SECONDS"]
 
 LIMIT = 600.0
 MEASURED_WITH = Preset(targets=2, datasets=("cora", "citeseer", "digits"), most_shadows=8, light=True)
-# Wall seconds in the order of the runs, so later ones find models and scores of earlier ones. Two cores of a machine
-# with an H200, which was not used, and with other programs on its other cores: the whole command took 344 s without
-# dp-bound, whose library that machine lacks. dp-bound: processor seconds of its own command on another machine.
+# Wall seconds in the order of the runs, so later ones find models and scores of earlier ones. Two cores (AMD EPYC) that
+# nothing else used: the whole command took 393 s.
 SECONDS: dict[str, float] = {
-    "accuracy": 8.0,
-    "table-1": 82.8,
-    "thresholds": 6.9,
-    "iid": 0.1,
-    "estimated-threshold": 10.8,
-    "rmia-beta": 0.6,
-    "mismatch": 44.2,
-    "samplers": 26.6,
-    "vary-m": 5.0,
-    "wall-clock": 3.3,
+    "accuracy": 9.1,
+    "table-1": 34.8,
+    "thresholds": 7.1,
+    "iid": 0.2,
+    "estimated-threshold": 13.1,
+    "rmia-beta": 0.5,
+    "mismatch": 31.6,
+    "samplers": 53.8,
+    "vary-m": 4.7,
+    "wall-clock": 3.7,
     "roc": 0.6,
-    "dp-bound": 117.4,
-    "beyond": 40.6,
-    "beyond-mismatch": 19.3,
-    "beyond-samplers": 36.0,
-    "ablation": 36.4,
+    "dp-bound": 83.6,
+    "beyond": 45.5,
+    "beyond-mismatch": 22.6,
+    "beyond-samplers": 33.3,
+    "ablation": 36.1,
 }
