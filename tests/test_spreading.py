@@ -112,6 +112,20 @@ def test_attacks_score_the_same_bytes_by_workers(attack: Any) -> None:
 
 
 @pytest.mark.usefixtures("everything_travels")
+@pytest.mark.parametrize(("expected", "sent"), [(100.0, 4), (0.0, 3)])
+def test_no_worker_waits_for_a_first_simulated_target_if_the_time_of_all_is_foreseen(
+    expected: float, sent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glasshouse.compute.spreading._START", 1e-9)
+    monkeypatch.setattr("glasshouse.graph.attacks.gbase.toggle_seconds", lambda *_, **__: expected / 4)
+    attack, place = create("g-base", samples=2), Recorded()
+    with spreading_over(place):
+        found = list(attack.simulated_scores(scene()))
+    assert len(found) == 4
+    assert place.runs == [sent], "all four, or all but one that was measured here"
+
+
+@pytest.mark.usefixtures("everything_travels")
 def test_the_compute_of_an_audit_trains_and_scores() -> None:
     def scores(place: Compute | None) -> Any:
         trainer = GNNTrainer(hidden=4, epochs=2, device="cpu")

@@ -13,7 +13,7 @@ from typing_extensions import TypeVar
 from glasshouse.arrays import BoolArray, FloatArray, TextArray
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.rehearsal import rehearse
-from glasshouse.compute import spread_in_order
+from glasshouse.compute import is_worth_spreading, spread_in_order
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation
@@ -164,7 +164,15 @@ class Attack(abc.ABC, Generic[V]):
         no simulated target is scored by what was learned from it.
         """
         check_simulation(len(view.shadow_members))
-        yield from spread_in_order(_score_simulated, (self, view), range(len(view.shadow_members)))
+        expected = self.simulated_seconds(view) if is_worth_spreading() else None
+        # a prediction that falls short is not trusted: the first target is then scored here, and measured
+        seconds = expected if expected is not None and is_worth_spreading(expected) else None
+        tasks = range(len(view.shadow_members))
+        yield from spread_in_order(_score_simulated, (self, view), tasks, seconds=seconds)
+
+    def simulated_seconds(self, view: V) -> float | None:
+        """How long all simulated targets should take in this process; None if only a trial can tell."""
+        return None
 
     def score_simulated(self, view: V, k: int) -> tuple[FloatArray, BoolArray]:
         """Scores [N] and members [N] of the simulated target that shadow model k plays."""

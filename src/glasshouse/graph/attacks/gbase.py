@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
@@ -17,6 +18,7 @@ from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.attack import GraphAttack
 from glasshouse.graph.rule.question import Hops
+from glasshouse.graph.rule.toggle import toggle_seconds
 from glasshouse.graph.sampling.ground_truth import GroundTruth
 from glasshouse.graph.sampling.sampler import SAMPLERS, Sampler, SamplingRequest, draw
 from glasshouse.graph.scene import Scene
@@ -124,6 +126,15 @@ class GBASE(GraphAttack):
         if self.knows_truth:
             attack = dataclasses.replace(attack, sampler=GroundTruth(scene.shadow_members[k]))
         return attack.score(target.view), target.members
+
+    def simulated_seconds(self, scene: Scene) -> float | None:
+        """What the engines predict for the toggles of all simulated targets; a sampler's own time comes on top."""
+        if self.engine == "reference":
+            return None
+        some = scene.shadow_members[np.arange(self.samples) % len(scene.shadow_members)]
+        masks, nodes = torch.from_numpy(some), torch.from_numpy(scene.nodes)
+        one = toggle_seconds(scene.models, scene.data, masks, nodes, engine=self.engine, hops=self.hops)
+        return one * len(scene.shadow_members)
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and figures of its sampler."""

@@ -16,11 +16,12 @@ from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.reference import reference_toggles
 from glasshouse.graph.rule.toggle.batching import by_shape
 from glasshouse.graph.rule.toggle.blocks import answer_in_blocks
+from glasshouse.graph.rule.toggle.cost import question_seconds
 from glasshouse.graph.rule.toggle.plan import default_memory
 from glasshouse.graph.rule.toggle.registry import engines
 from glasshouse.graph.rule.toggles import Toggles
 
-__all__ = ["engine_names", "toggle_answers", "toggle_losses"]
+__all__ = ["engine_names", "toggle_answers", "toggle_losses", "toggle_seconds"]
 
 EngineName = Literal["auto", "toggle", "packed", "reference"]
 
@@ -128,6 +129,33 @@ def engine_names(models: Sequence[Model], data: Any, masks: Tensor, nodes: Tenso
     with quiet(models):
         groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
         return [_chosen(group, question, engine="auto") for group in groups]
+
+
+def toggle_seconds(
+    models: Sequence[Model],
+    data: Any,
+    masks: Tensor,
+    nodes: Tensor,
+    *,
+    engine: EngineName | str = "auto",
+    hops: Hops = "model",
+) -> float:
+    """About how long `toggle_losses` takes in this process, as its engines predict it; nothing is asked.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> toggle_seconds([lambda x, edge_index: x], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0])) < 1
+        True
+    """
+    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
+    meet(models, question.graph())
+    total = 0.0
+    with quiet(models):
+        for group in ([models[number] for number in numbers] for numbers in by_shape(models)):
+            audit = engines()[_chosen(group, question, engine=engine)].seconds(group, question)
+            total += question_seconds(audit, question, models=len(group))
+    return total
 
 
 def _chosen(models: Sequence[Model], question: Question, *, engine: str) -> str:
