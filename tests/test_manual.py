@@ -123,12 +123,14 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _MADE: list[Table] = []
 
 
-def _reproduce(name: str = "table-1", *, preset: str, **options: Any) -> Table:
+def _reproduce(name: str = "table-1", *, preset: str, part: str | None = None, **options: Any) -> Table:
     """Table 1 on a made-up graph, once; other experiments are only looked up here, and run by tests/experiments."""
-    experiments.EXPERIMENTS.find(name)
+    found = experiments.EXPERIMENTS.find(name)
+    assert part in (None, "first", *(one.part.name for one in found))
     PRESETS.find(preset)  # all presets are the same on this desk
     if not _MADE:
-        _MADE.append(experiments.runner.reproduce("table-1", preset=preset, **options))
+        plain = {option: value for option, value in options.items() if option not in ("datasets", "workers")}
+        _MADE.append(experiments.runner.reproduce("table-1", preset=preset, **plain))
     return _MADE[0]
 
 
