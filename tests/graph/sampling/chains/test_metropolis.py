@@ -146,5 +146,6 @@ def test_a_lone_target_model_is_refused() -> None:
 
 def test_a_node_about_which_no_model_may_speak_is_refused() -> None:
     data = simple_graph(size=6, edges=8, seed=6)
-    with pytest.raises(ValueError, match="each of 6 nodes needs a shadow model"):
-        metropolis_masks(random_models("gcn", layers=2, count=3), data, asked=np.zeros((2, 6), np.bool_))
+    for asked in (np.zeros((2, 6), np.bool_), np.ones((2, 5), np.bool_), np.ones((2, 6), np.int64)):
+        with pytest.raises(ValueError, match="each of 6 nodes needs a shadow model"):
+            metropolis_masks(random_models("gcn", layers=2, count=3), data, asked=asked)  # type: ignore[arg-type]

@@ -64,6 +64,8 @@ def speakers(asked: BoolArray, *, n: int, shadows: int) -> BoolArray:
         array([[ True,  True],
                [False,  True]])
     """
-    if asked.shape != (shadows, n) or not asked.any(axis=0).all():
+    asked = np.asarray(asked)
+    # numbers are refused: "not 1" is a number too, and true
+    if asked.dtype != np.bool_ or asked.shape != (shadows, n) or not asked.any(axis=0).all():
         raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
     return np.ascontiguousarray(asked.T)
