@@ -122,16 +122,16 @@ def test_our_own_sampler_stands_beside_the_papers(pools: Path, tmp_path: Path, m
 
 
 def test_signals_are_left_out_one_after_the_other(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {name: ablation.LEFT_OUT[name] for name in ("nothing", "sampled training sets")}
+    few = {name: ablation.LEFT_OUT[name] for name in ("nothing", "kin")}
     monkeypatch.setattr("glasshouse_experiments.ablation.LEFT_OUT", few)
     monkeypatch.setattr("glasshouse_experiments.ablation.GStacked", lambda **options: GStacked(**options | SMALL))
     table = reproduce("ablation", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False)
     found = {row["setting"]: row["mean"] for row in table.rows() if row["metric"] == "auc_pct"}
-    assert list(found) == ["without nothing", "without sampled training sets"]
-    change = found["without sampled training sets"] - found["without nothing"]
+    assert list(found) == ["without nothing", "without kin"]
+    change = found["without kin"] - found["without nothing"]
     assert change != 0
     page = (tmp_path / "tiny" / "ablation.md").read_text()
-    assert f"| Synthetic | sampled training sets | {found['without sampled training sets']:.2f} ±" in page
+    assert f"| Synthetic | kin | {found['without kin']:.2f} ±" in page
     assert f"({change:+.2f})" in page
     assert {name for left_out in ablation.LEFT_OUT.values() for name in left_out} <= set(SIGNALS)
 

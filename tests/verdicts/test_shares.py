@@ -64,7 +64,7 @@ def test_the_default_of_graphs_takes_them_too(share: float) -> None:
     result = graph_audit(
         citation_graph(nodes=120, classes=3, seed=0),
         trainer=GNNTrainer(hidden=4, epochs=5, device="cpu"),
-        attacks=[GStacked(prior=share, samples=(2, 2), boosted=SMALL, early=SMALL)],
+        attacks=[GStacked(prior=share, samples=(2, 2), boosted=SMALL)],
         shadows=6,
         fraction=share,
         prior=share,

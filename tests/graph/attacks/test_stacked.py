@@ -12,6 +12,7 @@ from scipy.special import logit
 
 from glasshouse.attacks.stacking.fitting import cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Linear
+from glasshouse.attacks.stacking.network import Network
 from glasshouse.errors import InputError
 from glasshouse.evaluation import Best, auc, run_attack
 from glasshouse.graph import GBASE, GStacked, Scene
@@ -47,7 +48,7 @@ def test_against_other_members_it_finds_nothing() -> None:
 def test_from_wrong_members_of_the_pool_it_learns_nothing() -> None:
     scene = trained_scene(shadows=8)
     found = []
-    for seed in range(3):
+    for seed in range(8):
         wrong = complementary_halves(240, models=8, seed=50 + seed)
         attack = GStacked(samples=(2,), boosted=QUICK, jobs=1)
         found.append(auc(attack.score(Scene(scene.data, scene.target, scene.shadows, wrong)), truth_of(scene)))
@@ -75,12 +76,13 @@ def test_an_audit_learns_a_pool_once(monkeypatch: pytest.MonkeyPatch, best: bool
     assert attack.fit_ is None, "the attack that was given is as it was"
 
 
-def test_rounds_that_only_draw_training_sets_have_their_own_trees() -> None:
+def test_rounds_that_only_draw_training_sets_have_their_own_network() -> None:
     scene, given = trained_scene(nodes=120, shadows=4), Mock(wraps=cross_fit)
-    attack = GStacked(samples=(2, 2, 2), boosted=QUICK, early=Boosted(rounds=3))
+    attack = GStacked(samples=(2, 2, 2), boosted=QUICK, early=Network(epochs=2))
     with patch("glasshouse.graph.attacks.stacking.learned.cross_fit", given):
         attack.tuned(scene)
-    assert [call.kwargs["learners"]["boosted"] for call in given.call_args_list] == [attack.early] * 2 + [QUICK]
+    learners = [list(call.kwargs["learners"].values()) for call in given.call_args_list]
+    assert learners == [[attack.linear, attack.early]] * 2 + [[attack.linear, attack.network, QUICK]]
 
 
 def test_another_pool_than_the_learned_one_is_refused() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,11 +19,11 @@ from glasshouse.attacks.thread_counts import thread_counts
 from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.randomness import seed_for, some_of
 
-__all__ = ["ALL", "CrossFit", "Rows", "count_fits", "cross_fit"]
+__all__ = ["CrossFit", "Rows", "count_fits", "cross_fit", "mean_of"]
 
 Rows = Callable[[int, NDArray[np.intp]], FloatArray]
 
-ALL = "all"
+_AND = " + "  # between the names of learners whose mean is meant
 _BLOCK = 1 << 13  # records that are judged at once
 
 
@@ -36,8 +37,9 @@ class CrossFit:
             is judged by their mean.
         folds: [N] the fold of each record.
         held_out: [T, N] log-odds of the simulated targets, learned without their group and without the record's fold.
-        learner: the learner in use, with the smallest log loss on held-out targets; ``"all"`` is the mean of all.
-        log_loss: log loss of every learner.
+        learner: the learner in use, with the smallest log loss on held-out targets; it may be the mean of several
+            (`mean_of` their names).
+        log_loss: log loss of every learner, and of every mean of some of them.
         jobs: number of predictors that judge a new target in parallel; -1 for one per core.
     """
 
@@ -51,7 +53,7 @@ class CrossFit:
     @property
     def steady(self) -> str:
         """The learner for a target unlike the simulated ones: the last of several, trees, which do not extrapolate."""
-        return list(self.predictors)[-1] if self.learner == ALL else self.learner
+        return self.learner.split(_AND)[-1]
 
     def log_odds(
         self, rows: FloatArray, *, learner: str | None = None, records: NDArray[np.intp] | None = None
@@ -61,8 +63,8 @@ class CrossFit:
         Without the positions of these records, [R], they are all records.
         """
         name = learner or self.learner
-        if name == ALL:
-            each = [self.log_odds(rows, learner=one, records=records) for one in self.predictors]
+        if _AND in name:
+            each = [self.log_odds(rows, learner=one, records=records) for one in name.split(_AND)]
             return np.asarray(np.mean(each, axis=0))
         found, folds = np.empty(len(rows)), self.folds if records is None else self.folds[records]
         for fold, together in enumerate(self.predictors[name]):
@@ -85,7 +87,9 @@ def cross_fit(
     jobs: int = 1,
     done: Callable[[int], None] | None = None,
 ) -> CrossFit:
-    """Fit every learner group by group and fold by fold, and pick the one that is best on held-out targets.
+    """Fit every learner group by group and fold by fold; pick what is best on held-out targets.
+
+    That is one learner, or the mean of several.
 
     Args:
         rows: called with the number of a simulated target and positions [R] of records, gives their features [R, F].
@@ -141,12 +145,14 @@ def cross_fit(
             found = dict(zip(parts, side_by_side(delayed(fit)(part) for part in parts), strict=True))
         held_out = {name: np.empty(members.shape) for name in learners}  # large: not before the rows of fits are gone
         side_by_side(delayed(judge)(target, held_out) for target in range(len(groups)))
-    loss = {name: float(log_losses(odds, members).mean()) for name, odds in held_out.items()}
-    if len(learners) > 1:
-        loss[ALL] = float(log_losses(map(_mean, *held_out.values()), members).mean())
+    loss = {}
+    for size in range(1, len(learners) + 1):
+        for some in itertools.combinations(learners, size):
+            odds = map(_mean, *(held_out[name] for name in some))
+            loss[mean_of(some)] = float(log_losses(odds, members).mean())
     best = min(loss, key=loss.__getitem__)
-    if best == ALL:
-        kept, *others = held_out.values()
+    kept, *others = (held_out[name] for name in best.split(_AND))
+    if others:
         for row, rest in zip(kept, zip(*others, strict=True), strict=True):
             row[:] = _mean(row, *rest)  # in place: they are as large as the losses
     return CrossFit(
@@ -155,7 +161,7 @@ def cross_fit(
             for name in learners
         },
         folds=folds,
-        held_out=next(iter(held_out.values())) if best == ALL else held_out[best],
+        held_out=kept,
         learner=best,
         log_loss=loss,
         jobs=jobs,
@@ -199,6 +205,16 @@ def _fitted(work: _Fits, part: _Part) -> Predictor:
     given = _gathered(work.rows, targets, chosen, dtype=learner.dtype)
     with thread_counts().limit(limits=1, user_api="blas"):
         return learner.fit(given, work.members[targets, chosen], seed=apart)
+
+
+def mean_of(learners: Iterable[str]) -> str:
+    """The name of the mean of several learners.
+
+    Example:
+        >>> mean_of(["linear", "boosted"])
+        'linear + boosted'
+    """
+    return _AND.join(learners)
 
 
 def _mean(*rows: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils import gen_batches
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.attacks.stacking.scale import Scale
 from glasshouse.attacks.thread_counts import thread_counts
 from glasshouse.randomness import seed_for, some_of
 
@@ -164,14 +165,9 @@ class Linear:
 
     def fit(self, rows: FloatArray, members: BoolArray, *, seed: int) -> Predictor:
         """Learn from rows [R, F] and members [R]; nothing here is random."""
-        # column by column, and in place: copies of all rows are most of the memory of a fit
-        low, high = np.transpose([np.quantile(column, [self.tail, 1 - self.tail]) for column in rows.T])
-        scaled = np.clip(rows, low, high)
-        centre, width = scaled.mean(axis=0), scaled.std(axis=0) + 1e-9
-        scaled -= centre
-        scaled /= width
-        slope = _regression(scaled, members, strength=self.strength)
-        return _Line(low, high, centre, width, slope[:-1], float(slope[-1]))
+        scale = Scale.of(rows, tail=self.tail)
+        slope = _regression(scale.apply(rows), members, strength=self.strength)
+        return _Line(scale, slope[:-1], float(slope[-1]))
 
     def seconds(self, rows: int, features: int) -> float:
         """How long a fit should take."""
@@ -215,18 +211,14 @@ def _regression(scaled: FloatArray, members: BoolArray, *, strength: float) -> F
 
 @dataclass(frozen=True)
 class _Line:
-    low: FloatArray
-    high: FloatArray
-    centre: FloatArray
-    width: FloatArray
+    scale: Scale
     slope: NDArray[Any]
     constant: float
 
     def log_odds(self, rows: FloatArray) -> FloatArray:
         found = np.empty(len(rows))
         for block in gen_batches(len(rows), _BLOCK):
-            scaled = (np.clip(rows[block], self.low, self.high) - self.centre) / self.width
-            found[block] = _squared(scaled) @ self.slope + self.constant
+            found[block] = _squared(self.scale.apply(rows[block])) @ self.slope + self.constant
         return found
 
 

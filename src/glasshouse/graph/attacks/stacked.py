@@ -11,8 +11,9 @@ import numpy as np
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
-from glasshouse.attacks.stacking.learners import Boosted, Linear
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
 from glasshouse.attacks.stacking.likeness import unlike_warning
+from glasshouse.attacks.stacking.network import Network
 from glasshouse.attacks.stacking.parameters import StackedParameters
 from glasshouse.errors import InputError
 from glasshouse.graph.attacks.attack import GraphAttack
@@ -59,7 +60,8 @@ class GStacked(StackedParameters, GraphAttack):
         without: signals that are left out, to see what each of them adds: alone, whole, sampled, kin (answers about
             nodes with similar features), gain, g-base, neighbours, degree, label and posterior.
         boosted: the boosted learner; its parameters.
-        early: the boosted learner of rounds before the last. They only draw training sets, so few trees will do.
+        network: the small networks that learn beside it.
+        early: the network of rounds before the last. They only draw training sets, so one will do, and no trees.
         linear: the linear learner.
         engine: how signals are computed; see `toggle_losses`.
         seed: seed of every random choice.
@@ -70,14 +72,13 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
 
     samples: tuple[int, ...] = (8, 2, 8)
     sampled_models: int = 32
-    boosted: Boosted = field(
-        default_factory=lambda: Boosted(rounds=120, rate=0.06, share=0.15, guide=Linear(examples=20_000))
-    )
-    early: Boosted = field(default_factory=lambda: Boosted(rounds=30, rate=0.2, leaves=15, examples=50_000))
+    boosted: Boosted = field(default_factory=lambda: Boosted(rounds=60, share=0.15, guide=Linear(examples=20_000)))
+    network: Network = field(default_factory=Network)
+    early: Network = field(default_factory=lambda: Network(nets=1, epochs=6, examples=50_000))
     without: Sequence[str] = ()
     engine: str = "auto"
     fit_: Learned | None = field(default=None, repr=False, compare=False)
@@ -93,6 +94,10 @@ class GStacked(StackedParameters, GraphAttack):
         for name in ("samples", "without"):  # a list of the caller may change later, but what was learned would not
             object.__setattr__(self, name, tuple(getattr(self, name)))
         super().__post_init__()
+
+    @property
+    def _learners(self) -> dict[str, Learner]:
+        return {"linear": self.linear, "network": self.network, "boosted": self.boosted}
 
     def tuned(self, scene: Scene) -> Self:
         """The same attack with its posterior learned from the scene's pool; it does not look at the target."""
@@ -115,7 +120,7 @@ class GStacked(StackedParameters, GraphAttack):
                 parameters=self._parameters,
                 samples=self.samples[1:],
                 learners=self._learners,
-                early=dataclasses.replace(self, boosted=self.early)._learners,
+                early={"linear": self.linear, "network": self.early},
                 folds=self._fold_of(int(scene.data.num_nodes))[pool.at],
                 seed=self.seed,
                 jobs=self.jobs,
