@@ -35,8 +35,9 @@ class GStacked(StackedParameters, GraphAttack):
     The signals about a node are: the scores of several attacks, with the node queried alone, in the whole graph and
     under sampled training sets; the answers expected from its kin (kin: nodes with features like the node's own; the
     target's answers about them predict its answer about the node); what its presence changes for its neighbours; and
-    the scores of its neighbours. Boosted trees (or a regression, if that is better on held-out simulated targets) make
-    a posterior of them. In every further round the training sets are sampled from the posterior of the round before.
+    the scores of its neighbours. Boosted trees, small networks and a regression learn a posterior from them; the one
+    that is best on held-out simulated targets is taken, or the mean of several. In every further round the training
+    sets are sampled from the posterior of the round before.
 
     The true target is scored and never learned from. If it answers unlike all simulated targets, weighted to the prior
     (the figure ``unlikeness``, in standard deviations among these, is above 5), its answers are matched to theirs
