@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -185,6 +186,25 @@ def server(answer: bytes | None) -> Iterator[str]:
 def test_an_address_where_something_else_answers_is_refused_in_one_line(answer: bytes | None, said: str) -> None:
     with server(answer) as address, pytest.raises(InputError, match=f"no Ray cluster answers at .*{said}.*Start it"):
         check_answers(f"ray://{address}", seconds=0.3)
+
+
+@pytest.mark.parametrize(("failures", "refused"), [(0, False), (1, False), (2, True)])
+def test_a_cluster_that_breaks_off_is_asked_once_more(
+    monkeypatch: pytest.MonkeyPatch, failures: int, refused: bool
+) -> None:
+    """Ray's proxy starts a server for each client, and fails if it looks at that server too early."""
+    broken = [ConnectionAbortedError("Initialization failure from server:")] * failures
+    ray = Mock(is_initialized=Mock(return_value=False), init=Mock(side_effect=[*broken, None]))
+    monkeypatch.setattr("glasshouse.compute.ray_cluster._imported", lambda: ray)
+    monkeypatch.setattr("glasshouse.compute.ray_cluster.check_answers", lambda address: None)
+    expected = (
+        pytest.raises(InputError, match="no Ray cluster at .*Initialization failure")
+        if refused
+        else contextlib.nullcontext()
+    )
+    with expected, RayCluster(address="ray://127.0.0.1:1")._connected() as found:
+        assert found is ray
+    assert ray.init.call_count == min(failures + 1, 2)
 
 
 def test_a_closed_port_is_one_line_at_once() -> None:

@@ -78,7 +78,7 @@ class RayCluster:
         address = self._found(ray)
         check_answers(address)
         try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+            _join(ray, address)
         except ImportError as error:  # of grpc, which ray:// needs
             raise InputError(
                 f"cluster: {address!r} needs Ray's client ({first_line(error)}). Run: pip install 'glasshouse[cluster]'"
@@ -100,6 +100,15 @@ class RayCluster:
         except ConnectionError as error:
             reason = first_line(error).split(". ")[0]  # the rest is about options that are not ours
             raise InputError(f"cluster: there is no cluster to find by 'auto' ({reason}). Give its address.") from error
+
+
+def _join(ray: Any, address: str) -> None:
+    """Connect to a cluster; once more if it broke off, as Ray does when it looks at its new server too early."""
+    options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        ray.init(**options)
+    except ConnectionAbortedError:
+        ray.init(**options)
 
 
 class _Connected:
