@@ -137,8 +137,9 @@ def cross_fit(
         seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
             found = {}
-            for at, predictor in spread(_fitted, (work,), parts, seconds=seconds):
-                found[parts[at]] = predictor
+            longest = sorted(parts, key=work.seconds, reverse=True)  # first: at the end no worker waits for a long one
+            for at, predictor in spread(_fitted, (work,), longest, seconds=seconds):
+                found[longest[at]] = predictor
                 if done is not None:
                     done(1)
         else:

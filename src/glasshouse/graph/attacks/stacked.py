@@ -73,7 +73,7 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
 
     samples: tuple[int, ...] = (8, 2, 8)
     sampled_models: int = 32
@@ -109,7 +109,7 @@ class GStacked(StackedParameters, GraphAttack):
                 scene,
                 mode=self.mode,
                 samples=self.samples[0],
-                most=max(self.samples),
+                later=self.samples[1:],
                 targets=self.targets,
                 sampled_models=self.sampled_models,
                 engine=self.engine,

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
-from glasshouse.graph.attacks.stacking import pool_signals
+from glasshouse.graph.attacks.stacking import pool_signals, settling
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
 from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
 from glasshouse.graph.scene import Scene
@@ -58,38 +59,39 @@ def test_a_shadow_model_in_the_targets_place_answers_as_any_target_does() -> Non
     assert np.allclose(sampled.target.signal, asked_sampled.target.signal)
 
 
-@pytest.mark.parametrize(("names", "settled"), [(["packed"], "packed"), (["layered", "packed"], "auto")])
-def test_the_pools_models_keep_one_engine_and_a_target_gets_its_own(
-    monkeypatch: pytest.MonkeyPatch, names: list[str], settled: str
+@pytest.mark.parametrize(
+    ("pool_names", "target_names", "settled", "targets_own"),
+    [
+        (["packed"], ["packed"], "packed", "packed"),
+        (["packed"], ["layered"], "packed", "auto"),
+        (["layered", "packed"], ["layered"], "auto", "auto"),
+    ],
+)
+def test_a_target_gets_the_engine_of_the_pools_models_unless_it_is_of_another_kind(
+    monkeypatch: pytest.MonkeyPatch, pool_names: list[str], target_names: list[str], settled: str, targets_own: str
 ) -> None:
-    """A target may be of another kind, which the pool's engine cannot answer for."""
     used: list[str] = []
 
     def answers(*given: Any, engine: str, **options: Any) -> SampledAnswers:
         used.append(engine)
         return sampled_answers(*given, engine=engine, **options)
 
-    monkeypatch.setattr(pool_signals, "sampled_answers", answers)
-    monkeypatch.setattr(pool_signals, "engine_names", lambda *_: names)
     scene = trained_scene()
+    monkeypatch.setattr(pool_signals, "sampled_answers", answers)
+    monkeypatch.setattr(
+        settling, "engine_names", lambda models, *_: target_names if models[0] is scene.target else pool_names
+    )
     pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
     references = pool.plan.references[0][:, 0]
     pool.under_masks(scene.shadows[0], pool.masks, references)
     pool.under_masks(scene.target, pool.masks, references)
-    assert used == [settled, settled, "auto"]
+    assert used == [settled, settled, targets_own]
 
 
-def test_the_engine_is_chosen_for_the_largest_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small first round alone might seem not to be worth compiling for."""
-    scene, asked = trained_scene(), []
-
-    def names(models: Any, data: Any, masks: Any, nodes: Any) -> list[str]:
-        asked.append(len(masks))
-        return ["layered"]
-
-    monkeypatch.setattr(pool_signals, "engine_names", names)
-    options: dict[str, Any] = {"mode": "online", "targets": 4, "sampled_models": 4, "engine": "auto", "seed": 0}
-    pool = ask_pool(scene, samples=2, most=5, **options)
-    ask_pool(scene, samples=2, most=1, **options)
-    assert asked == [5, 2]
-    assert len(pool.masks) == 2
+@pytest.mark.parametrize("engine", ["layered", "packed", "reference"])
+def test_how_long_simulated_targets_take_grows_with_their_training_sets_or_is_not_known(engine: str) -> None:
+    scene = trained_scene()
+    pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="layered", seed=0)
+    pool = dataclasses.replace(pool, settled=engine)
+    one, many = (pool.seconds_under(np.repeat(pool.masks, count, axis=0)) for count in (1, 50))
+    assert (one == many == 0) if engine == "reference" else (0 < 10 * one < many)

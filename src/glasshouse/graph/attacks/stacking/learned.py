@@ -19,7 +19,7 @@ from glasshouse.attacks.stacking.fitting import CrossFit, Rows, count_fits, cros
 from glasshouse.attacks.stacking.learners import Learner
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, steadied
 from glasshouse.attacks.stacking.simple import clearly_finds
-from glasshouse.compute import spread_in_order
+from glasshouse.compute import is_worth_spreading, spread_in_order
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers
 from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
@@ -157,16 +157,19 @@ class Learned:
         pool, number = self.pool, len(self.rounds)
         _ = pool.shadow_features  # of all targets at once, and before they are shared out
         tasks: list[_Task] = []
+        masks: BoolArray | None = None
         for index, k in enumerate(pool.plan.targets.tolist()):
             odds = self.held_out[index] if number else None
-            masks = None
             if odds is not None:
                 plain = pool.of_shadow(k)[0]
                 chances = pool.everywhere(odds, plain, pool.plan.references[index][:, 0])
                 masks = self._masks(chances, number, f"shadow {k}")
             tasks.append(_Task(index, odds, masks))
+        expected = pool.seconds_under(masks) if masks is not None and is_worth_spreading() else 0.0
+        # a prediction that falls short is not trusted: the first target is then asked here, and measured
+        seconds = expected if is_worth_spreading(expected) else None
         rows = []
-        for found in spread_in_order(_simulated_rows, (pool,), tasks):
+        for found in spread_in_order(_simulated_rows, (pool,), tasks, seconds=seconds):
             rows.append(found)
             if done is not None:
                 done(1)

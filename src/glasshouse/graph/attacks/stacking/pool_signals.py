@@ -25,9 +25,10 @@ from glasshouse.graph.attacks.stacking.features import (
     plain_features,
     without_signals,
 )
+from glasshouse.graph.attacks.stacking.settling import settled_engine, work_of
 from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
 from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.rule.toggle import engine_names
+from glasshouse.graph.rule.toggle import toggle_seconds
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 from glasshouse.randomness import generator, some_of
@@ -67,8 +68,8 @@ class PoolSignals:
         sampled: the answers of the sampled models under these masks, [S, M, J] each.
         mode: ``"online"`` or ``"offline"``.
         engine: see `toggle_losses`.
-        settled: the engine for questions about the pool's own models: that of the largest one. Each smaller one alone
-            might seem not to be worth compiling for.
+        settled: the engine for questions about the pool's own models, chosen for all of them together.
+        rounds: number of training sets in each round.
         without: signals that are left out.
         asked: [J] the nodes that are asked about under sampled training sets and learned from, ascending; None for all
             of them, J = n. All other arrays of a target are about these nodes, unless they say [n].
@@ -86,6 +87,7 @@ class PoolSignals:
     mode: Mode
     engine: str
     settled: str
+    rounds: tuple[int, ...]
     without: tuple[str, ...]
     asked: IntArray | None = None
 
@@ -103,7 +105,8 @@ class PoolSignals:
     def of_target(self, scene: Scene) -> tuple[PlainAnswers, SampledSignals]:
         """What a scene's target answers to what the pool was asked, under the masks that are used for all targets."""
         plain, _ = plain_answers(scene)
-        answers = sampled_answers([scene.target], self.data, self.masks, engine=self.engine, nodes=self.asked)
+        engine = self.engine_for(scene.target)
+        answers = sampled_answers([scene.target], self.data, self.masks, engine=engine, nodes=self.asked)
         return plain, SampledSignals(answers, self.sampled_models, self.sampled)
 
     def of_shadow(self, k: int) -> tuple[PlainAnswers, SampledSignals]:
@@ -116,10 +119,25 @@ class PoolSignals:
         """Ask about a target's own training sets [M, n]: the target, and those references that are sampled models."""
         rows = np.intersect1d(references, self.sampled_models)
         models = [target, *[self.shadows[k] for k in rows.tolist()]]
-        own = any(target is shadow for shadow in self.shadows)
-        engine = self.settled if own else self.engine
-        answers = sampled_answers(models, self.data, masks, engine=engine, nodes=self.asked)
+        answers = sampled_answers(models, self.data, masks, engine=self.engine_for(target), nodes=self.asked)
         return SampledSignals(answers.of([0]), rows, answers.of(range(1, len(models))))
+
+    def engine_for(self, target: Model) -> str:
+        """The pool's engine if the target gets the same; a target of another kind may need another one."""
+        if self.engine != "auto" or any(target is shadow for shadow in self.shadows):
+            return self.settled
+        work = work_of(self.plan, self.sampled_models, self.rounds)
+        own = settled_engine([target], self.data, self.masks, self.asked, work=work, least=max(self.rounds))
+        return self.settled if own == self.settled else "auto"
+
+    def seconds_under(self, masks: BoolArray) -> float:
+        """How long all simulated targets should take for training sets [M, n] of their own; 0 if not known."""
+        if self.settled == "reference":
+            return 0.0
+        models = [self.shadows[k] for k in self.sampled_models.tolist()]
+        nodes = torch.arange(int(self.data.num_nodes)) if self.asked is None else torch.from_numpy(self.asked)
+        one = toggle_seconds(models, self.data, torch.from_numpy(masks), nodes, engine=self.settled)
+        return one * len(self.plan.targets)
 
     def target_signals(
         self,
@@ -196,7 +214,7 @@ def ask_pool(
     *,
     mode: Mode,
     samples: int,
-    most: int = 0,
+    later: tuple[int, ...] = (),
     targets: int,
     sampled_models: int,
     engine: str,
@@ -209,7 +227,7 @@ def ask_pool(
         scene: the graph and the pool; its target is not used.
         mode: ``"online"`` or ``"offline"``.
         samples: M, how many training sets.
-        most: how many of them the largest later round has; the engine is chosen for it.
+        later: how many there will be in each later round; the engine is chosen for all rounds.
         targets: how many shadow models play the target, at most.
         sampled_models: how many shadow models are queried under sampled training sets, at most.
         engine: see `toggle_losses`.
@@ -229,8 +247,11 @@ def ask_pool(
     share = np.full(members.shape[1], members.mean())
     masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
     asked = [shadows[k] for k in chosen.tolist()]
-    largest = masks[np.arange(max(samples, most)) % samples]
-    settled = _settled(asked, data, largest, asked_nodes) if engine == "auto" else engine
+    rounds = (samples, *later)
+    work = work_of(plan, chosen, rounds)
+    settled = engine
+    if engine == "auto":
+        settled = settled_engine(asked, data, masks, asked_nodes, work=work, least=max(rounds))
     return PoolSignals(
         data=data,
         shadows=shadows,
@@ -244,6 +265,7 @@ def ask_pool(
         mode=mode,
         engine=engine,
         settled=settled,
+        rounds=rounds,
         without=without,
         asked=asked_nodes,
     )
@@ -257,10 +279,3 @@ def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:
     others = np.setdiff1d(np.arange(count), scene.nodes, assume_unique=True)
     more = some_of(len(others), max(0, TEACHING - len(scene.nodes)), seed, "teaching nodes")
     return np.sort(np.concatenate([scene.nodes, others[more]]))
-
-
-def _settled(models: Sequence[Model], data: Data, masks: BoolArray, nodes: IntArray | None) -> str:
-    """The engine that all of the models get for a question about all asked nodes; ``"auto"`` if they get several."""
-    asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
-    names = set(engine_names(models, data, torch.from_numpy(masks), asked))
-    return names.pop() if len(names) == 1 else "auto"

@@ -16,11 +16,12 @@ from glasshouse.graph.models.asking import manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import Question
 
-__all__ = ["audit_values", "question_seconds"]
+__all__ = ["MODELS_PER_AUDIT", "audit_values", "question_seconds"]
 
 # An attack asks about its target and about eight simulated ones, each with about nine models. The real number of models
 # is not used: simulated targets have fewer references than the target, and should get the same engine.
 _QUESTIONS, _MODELS = 9, 9
+MODELS_PER_AUDIT = _QUESTIONS * _MODELS  # an attack that asks many more says so by more masks
 _BLACK_BOX_WIDTH = 64
 _GPU = 100  # times as fast as two cores, about
 _FEATURE_COST = 4  # a maximum over raw features is taken feature by feature, for all models at once
