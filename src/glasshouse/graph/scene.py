@@ -27,7 +27,7 @@ from glasshouse.graph.models.model import Model
 from glasshouse.graph.models.node_losses import node_logits
 from glasshouse.graph.models.tensor_memory import Memory
 from glasshouse.graph.rule.question import Hops
-from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.rule.toggle import settled_engine, toggle_losses
 from glasshouse.graph.training.setting import Setting, check_setting
 from glasshouse.losses import losses_from_logits
 from glasshouse.population import as_ids, as_members
@@ -195,11 +195,19 @@ class Scene:
             chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
             with self.keeping():
                 self.meet_models()
-                found = toggle_losses(self.models, self.data, chosen, nodes, engine=engine, hops=hops)
+                chosen_engine = self.engine_for(masks, engine=engine, hops=hops)
+                found = toggle_losses(self.models, self.data, chosen, nodes, engine=chosen_engine, hops=hops)
             self._answers[key] = np.asarray(found.cpu().numpy(), dtype=np.float64)
             while len(self._answers) > 1 and not self._fits():
                 del self._answers[next(iter(self._answers))]
         return self._answers[key]
+
+    def engine_for(self, masks: BoolArray, *, engine: str = "auto", hops: Hops = "model") -> str:
+        """The engine for a question about masks [M, n], chosen for the target and all simulated targets together."""
+        if engine != "auto" or not len(masks):
+            return engine
+        work = len(masks) * len(self._pool.models) ** 2
+        return settled_engine(self.models, self.data, masks, self.nodes, work=work, least=len(masks), hops=hops)
 
     def meet_models(self) -> None:
         """Find out how all models of the pool want to be asked, so that a worker that asks only some agrees."""

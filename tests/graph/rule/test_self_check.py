@@ -33,3 +33,10 @@ def test_an_engine_that_errs_is_refused(fault: float, monkeypatch: pytest.Monkey
     monkeypatch.setattr(self_check, "toggle_losses", wrong)
     with pytest.raises(InputError, match="differs from the rule as written"):
         check_engine(MODELS, DATA, nodes=np.arange(12), share=0.5, seed=0)
+
+
+def test_the_engine_of_a_large_pool_is_the_one_that_is_checked() -> None:
+    """With so many models it is worth compiling."""
+    models = random_models("gcn", layers=2, count=3, dtype=torch.float32)
+    found = [check_engine(models * many, DATA, nodes=np.arange(12), share=0.5, seed=0).engines for many in (1, 2000)]
+    assert found == [("layered",), ("compiled",)]

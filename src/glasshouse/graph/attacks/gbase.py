@@ -133,7 +133,8 @@ class GBASE(GraphAttack):
             return None
         some = scene.shadow_members[np.arange(self.samples) % len(scene.shadow_members)]
         masks, nodes = torch.from_numpy(some), torch.from_numpy(scene.nodes)
-        one = toggle_seconds(scene.models, scene.data, masks, nodes, engine=self.engine, hops=self.hops)
+        engine = scene.engine_for(some, engine=self.engine, hops=self.hops)
+        one = toggle_seconds(scene.models, scene.data, masks, nodes, engine=engine, hops=self.hops)
         return one * len(scene.shadow_members)
 
     def judge(self, scene: Scene) -> Judgement:

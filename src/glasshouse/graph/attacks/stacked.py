@@ -109,7 +109,7 @@ class GStacked(StackedParameters, GraphAttack):
                 scene,
                 mode=self.mode,
                 samples=self.samples[0],
-                later=self.samples[1:],
+                most=max(self.samples),
                 targets=self.targets,
                 sampled_models=self.sampled_models,
                 engine=self.engine,

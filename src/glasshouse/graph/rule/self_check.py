@@ -13,7 +13,7 @@ from glasshouse.arrays import IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.toggle import engine_names, toggle_losses
+from glasshouse.graph.rule.toggle import settled_engine, toggle_losses
 from glasshouse.randomness import generator
 
 __all__ = ["EngineCheck", "check_engine"]
@@ -65,7 +65,8 @@ def check_engine(models: Sequence[Model], data: Data, *, nodes: IntArray, share:
     masks = torch.from_numpy(source.random((_MASKS, int(data.num_nodes))) < share)
     some = torch.from_numpy(source.choice(nodes, size=min(len(nodes), _TRIPLES // 2), replace=False))
     chosen = [models[k] for k in source.choice(len(models), size=min(2, len(models)), replace=False)]
-    names = [engine_names([model], data, masks, torch.from_numpy(nodes))[0] for model in chosen]
+    work = _MASKS * len(models) ** 2  # as `Scene.engine_for` has it
+    names = [settled_engine([model], data, masks.numpy(), nodes, work=work, least=_MASKS) for model in chosen]
     fast = [
         toggle_losses([model], data, masks[:2], some, engine=name) for model, name in zip(chosen, names, strict=True)
     ]

@@ -6,9 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse.graph.attacks.stacking import pool_signals, settling
+from glasshouse.graph import scene as scene_module
+from glasshouse.graph.attacks.stacking import pool_signals
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
 from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
+from glasshouse.graph.rule.toggle import settling
 from glasshouse.graph.scene import Scene
 from tests.graph.scenes import trained_scene
 
@@ -78,9 +80,11 @@ def test_a_target_gets_the_engine_of_the_pools_models_unless_it_is_of_another_ki
 
     scene = trained_scene()
     monkeypatch.setattr(pool_signals, "sampled_answers", answers)
-    monkeypatch.setattr(
-        settling, "engine_names", lambda models, *_: target_names if models[0] is scene.target else pool_names
-    )
+
+    def names(models: Any, *given: Any, **options: Any) -> list[str]:
+        return target_names if models[0] is scene.target else pool_names
+
+    monkeypatch.setattr(settling, "engine_names", names)
     pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
     references = pool.plan.references[0][:, 0]
     pool.under_masks(scene.shadows[0], pool.masks, references)
@@ -95,3 +99,22 @@ def test_how_long_simulated_targets_take_grows_with_their_training_sets_or_is_no
     pool = dataclasses.replace(pool, settled=engine)
     one, many = (pool.seconds_under(np.repeat(pool.masks, count, axis=0)) for count in (1, 50))
     assert (one == many == 0) if engine == "reference" else (0 < 10 * one < many)
+
+
+def test_the_engine_is_chosen_for_as_much_work_as_that_of_g_base_with_the_largest_rounds_masks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A small first round alone might seem not to be worth compiling for."""
+    scene, asked = trained_scene(shadows=8), []
+
+    def settled(*given: Any, work: int, least: int, **options: Any) -> str:
+        asked.append((work, least))
+        return settling.settled_engine(*given, work=work, least=least, **options)
+
+    monkeypatch.setattr(pool_signals, "settled_engine", settled)
+    monkeypatch.setattr(scene_module, "settled_engine", settled)
+    options: dict[str, Any] = {"mode": "online", "targets": 8, "sampled_models": 8, "engine": "auto", "seed": 0}
+    pool = ask_pool(scene, samples=2, most=5, **options)
+    assert scene.engine_for(np.repeat(pool.masks[:1], 5, axis=0)) == pool.settled == pool.engine_for(scene.target)
+    assert asked == [(5 * 9 * 9, 5)] * 3
+    assert len(pool.masks) == 2

@@ -25,10 +25,9 @@ from glasshouse.graph.attacks.stacking.features import (
     plain_features,
     without_signals,
 )
-from glasshouse.graph.attacks.stacking.settling import settled_engine, work_of
 from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
 from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.rule.toggle import toggle_seconds
+from glasshouse.graph.rule.toggle import settled_engine, toggle_seconds
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 from glasshouse.randomness import generator, some_of
@@ -69,7 +68,7 @@ class PoolSignals:
         mode: ``"online"`` or ``"offline"``.
         engine: see `toggle_losses`.
         settled: the engine for questions about the pool's own models, chosen for all of them together.
-        rounds: number of training sets in each round.
+        largest: the most training sets of any round.
         without: signals that are left out.
         asked: [J] the nodes that are asked about under sampled training sets and learned from, ascending; None for all
             of them, J = n. All other arrays of a target are about these nodes, unless they say [n].
@@ -87,7 +86,7 @@ class PoolSignals:
     mode: Mode
     engine: str
     settled: str
-    rounds: tuple[int, ...]
+    largest: int
     without: tuple[str, ...]
     asked: IntArray | None = None
 
@@ -126,8 +125,8 @@ class PoolSignals:
         """The pool's engine if the target gets the same; a target of another kind may need another one."""
         if self.engine != "auto" or any(target is shadow for shadow in self.shadows):
             return self.settled
-        work = work_of(self.plan, self.sampled_models, self.rounds)
-        own = settled_engine([target], self.data, self.masks, self.asked, work=work, least=max(self.rounds))
+        work = _work(self.plan, self.sampled_models, self.largest)
+        own = settled_engine([target], self.data, self.masks, self.asked, work=work, least=self.largest)
         return self.settled if own == self.settled else "auto"
 
     def seconds_under(self, masks: BoolArray) -> float:
@@ -214,7 +213,7 @@ def ask_pool(
     *,
     mode: Mode,
     samples: int,
-    later: tuple[int, ...] = (),
+    most: int = 0,
     targets: int,
     sampled_models: int,
     engine: str,
@@ -227,7 +226,7 @@ def ask_pool(
         scene: the graph and the pool; its target is not used.
         mode: ``"online"`` or ``"offline"``.
         samples: M, how many training sets.
-        later: how many there will be in each later round; the engine is chosen for all rounds.
+        most: how many of them the largest later round has; the engine is chosen for it.
         targets: how many shadow models play the target, at most.
         sampled_models: how many shadow models are queried under sampled training sets, at most.
         engine: see `toggle_losses`.
@@ -247,11 +246,10 @@ def ask_pool(
     share = np.full(members.shape[1], members.mean())
     masks = draw_training_sets(share, samples=samples, random=generator(seed, "masks"))
     asked = [shadows[k] for k in chosen.tolist()]
-    rounds = (samples, *later)
-    work = work_of(plan, chosen, rounds)
-    settled = engine
+    settled, largest = engine, max(samples, most)
     if engine == "auto":
-        settled = settled_engine(asked, data, masks, asked_nodes, work=work, least=max(rounds))
+        work = _work(plan, chosen, largest)
+        settled = settled_engine(asked, data, masks, asked_nodes, work=work, least=largest)
     return PoolSignals(
         data=data,
         shadows=shadows,
@@ -265,7 +263,7 @@ def ask_pool(
         mode=mode,
         engine=engine,
         settled=settled,
-        rounds=rounds,
+        largest=largest,
         without=without,
         asked=asked_nodes,
     )
@@ -279,3 +277,11 @@ def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:
     others = np.setdiff1d(np.arange(count), scene.nodes, assume_unique=True)
     more = some_of(len(others), max(0, TEACHING - len(scene.nodes)), seed, "teaching nodes")
     return np.sort(np.concatenate([scene.nodes, others[more]]))
+
+
+def _work(plan: TargetPlan, sampled_models: NDArray[np.intp], samples: int) -> int:
+    """About how many pairs of a model and a training set are asked about, of the target and all simulated ones.
+
+    It is what G-BASE asks, so that both get the same engine.
+    """
+    return samples * (1 + len(plan.targets)) * (1 + len(sampled_models))

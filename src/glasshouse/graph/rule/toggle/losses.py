@@ -115,7 +115,9 @@ def _toggle_answers(
     return Toggles(*answer)
 
 
-def engine_names(models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor) -> list[str]:
+def engine_names(
+    models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model"
+) -> list[str]:
     """The engine that ``toggle_losses`` takes for each group of models of one shape.
 
     Example:
@@ -124,7 +126,7 @@ def engine_names(models: Sequence[Model], data: Any, masks: Tensor, nodes: Tenso
         >>> engine_names([lambda x, edge_index: x], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         ['packed']
     """
-    question = ask(data, masks, nodes, device=model_device(models))
+    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
     meet(models, question.graph())
     with quiet(models):
         groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
