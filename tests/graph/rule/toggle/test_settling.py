@@ -30,6 +30,20 @@ def test_the_engine_is_chosen_for_all_the_work_and_at_least_for_the_largest_ques
     np.testing.assert_array_equal(asked[0], members[np.arange(masks) % 2])
 
 
+def test_masks_that_stand_for_the_work_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, asked = trained_scene(), []
+
+    def names(models: Any, data: Any, given: Any, nodes: Any, **options: Any) -> list[str]:
+        asked.append(given.numel())
+        return ["layered"]
+
+    monkeypatch.setattr(settling, "engine_names", names)
+    for least in (1, 100_000):
+        settled_engine(scene.shadows, scene.data, scene.shadow_members, None, work=10**12, least=least)
+    assert 2**24 - 240 < asked[0] <= 2**24
+    assert asked[1] == 100_000 * 240  # a question itself is never cut
+
+
 def test_a_large_pool_is_worth_compiling_for_where_a_small_one_is_not() -> None:
     scene = trained_scene()
     little, much = (

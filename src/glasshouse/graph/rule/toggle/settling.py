@@ -16,6 +16,8 @@ from glasshouse.graph.rule.toggle.losses import engine_names
 
 __all__ = ["settled_engine"]
 
+_ENTRIES = 1 << 24  # of masks that stand for an attack's work: where there are more, every engine is worth its start
+
 
 def settled_engine(
     models: Sequence[Model],
@@ -49,7 +51,8 @@ def settled_engine(
         ['layered', 'compiled']
     """
     asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
-    count = max(least, round(work / MODELS_PER_AUDIT))  # an audit of usual size with so many is as much work
+    count = round(work / MODELS_PER_AUDIT)  # an audit of usual size with so many masks is as much work
+    count = max(least, min(count, _ENTRIES // max(int(data.num_nodes), 1)))
     many = torch.from_numpy(masks[np.arange(count) % len(masks)])
     names = set(engine_names(models, data, many, asked, hops=hops))
     return names.pop() if len(names) == 1 else "auto"
