@@ -65,3 +65,12 @@ def test_the_roc_table_holds_every_point(result: AuditResult) -> None:
 def test_a_report_is_one_file(result: AuditResult, tmp_path: Path) -> None:
     path = result.report(tmp_path / "deep" / "report.html")
     assert path.read_text().startswith("<!doctype html>")
+
+
+def test_printing_a_result_shows_what_the_command_line_shows_and_no_array(result: AuditResult) -> None:
+    text, short = str(result), repr(result)
+    assert result.summary().verdict[:40] in " ".join(text.split())
+    assert all(name in text for name in result.outcomes)
+    assert max(map(len, text.splitlines())) <= 120
+    assert "array(" not in text
+    assert short == f"AuditResult({len(result.evidence.ids)} records, attacks: {', '.join(result.outcomes)})"

@@ -29,15 +29,16 @@ from glasshouse.report.policy import Policy
 from glasshouse.report.policy.stored import stored_policy
 from glasshouse.report.redacted import redacted_context
 from glasshouse.report.redaction import Redactor
+from glasshouse.report.terminal import summary_text
 from glasshouse.store import new_folder, write_file
 from glasshouse.table import Table
 
 __all__ = ["AuditResult"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AuditResult:
-    """The outcome of an audit.
+    """The outcome of an audit; ``print`` shows what the command line shows.
 
     Args:
         evidence: what the attacks saw.
@@ -70,6 +71,12 @@ class AuditResult:
     unlike: str = ""
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     foreseen: Foreseen | None = None
+
+    def __repr__(self) -> str:
+        return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
+
+    def __str__(self) -> str:
+        return summary_text(self.summary())
 
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
@@ -21,7 +23,9 @@ from glasshouse.report.summarise import Summary
 from glasshouse.report.words import percent
 from glasshouse.visible import visible
 
-__all__ = ["print_summary"]
+__all__ = ["print_summary", "summary_text"]
+
+_WIDTH = 120  # of a summary as text
 
 
 def print_summary(summary: Summary, console: Console, *, policy: Policy | None = None) -> None:
@@ -87,6 +91,23 @@ def print_summary(summary: Summary, console: Console, *, policy: Policy | None =
     answers += power_sentences(summary.power)[:1] if summary.power is not None else []
     for answer in filter(None, answers):
         console.print(_safe(answer), highlight=False)
+
+
+def summary_text(summary: Summary) -> str:
+    """What `print_summary` prints, as plain text for any file or notebook.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> print(summary_text(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()))
+        Membership audit from saved evidence
+        • With 1 non-members no false-positive rate of 1 % or less is measurable.
+        ...
+    """
+    file = io.StringIO()
+    print_summary(summary, Console(file=file, width=_WIDTH, color_system=None, legacy_windows=False))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def _safe(text: str) -> str:
