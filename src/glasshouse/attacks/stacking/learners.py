@@ -26,7 +26,7 @@ _STEPS = 50  # Newton needs about six
 _CLOSE = 1e-9  # a step that lowers the mean log loss by less is the last one
 _LEAST = 1e-8
 _BOOSTED_RATE = 1e-8  # seconds for one tree, row and feature on one core
-_LINEAR_RATE = 4e-9  # seconds for one row and pair of slopes, over all steps
+_LINEAR_RATE = 1e-9  # seconds for one row and pair of slopes, over all steps
 
 
 class Predictor(Protocol):

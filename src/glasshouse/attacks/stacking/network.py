@@ -20,7 +20,7 @@ __all__ = ["Network"]
 _BLOCK = 4_096  # rows that are judged at once
 _WARM = 0.1  # share of the steps in which the learning rate rises
 _SURE = 0.1  # of the usual scale for the last layer: the first answers are near 1/2
-_RATE = 4e-10  # seconds for one step, row and weight on one core
+_RATE = 1.7e-10  # seconds for one step, row and weight on one core
 
 
 @dataclass(frozen=True, kw_only=True)

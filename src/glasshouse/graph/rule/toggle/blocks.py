@@ -23,6 +23,7 @@ from glasshouse.progress import open_bar
 __all__ = ["Block", "answer_in_blocks", "cut_question"]
 
 _SECONDS = 4.0  # of a block, as predicted; how it is split changes last bits, so it must depend on the question alone
+_SHORT = 0.5  # the same where a split changes no bit: no worker waits long for the last block
 
 
 class Block(NamedTuple):
@@ -32,21 +33,24 @@ class Block(NamedTuple):
     nodes: tuple[int, int]
 
 
-def cut_question(masks: int, nodes: int, *, seconds: float) -> list[Block]:
+def cut_question(masks: int, nodes: int, *, seconds: float, each: float = _SECONDS) -> list[Block]:
     """Blocks of some seconds each: whole masks, or parts of one mask's nodes if one mask takes longer.
 
     Args:
         masks: how many there are.
         nodes: how many there are.
         seconds: predicted for the whole question.
+        each: predicted for one block.
 
     Example:
         >>> cut_question(4, 100, seconds=8.0)
         [Block(masks=(0, 2), nodes=(0, 100)), Block(masks=(2, 4), nodes=(0, 100))]
         >>> len(cut_question(4, 100, seconds=1.0)), len(cut_question(4, 100, seconds=32.0))
         (1, 8)
+        >>> len(cut_question(4, 100, seconds=1.0, each=0.5))
+        2
     """
-    wanted = max(1, int(seconds / _SECONDS))
+    wanted = max(1, int(seconds / each))
     groups = min(wanted, masks)
     parts = min(max(1, wanted // max(masks, 1)), max(nodes, 1))
     return [Block(rows, columns) for rows in even_cuts(masks, groups) for columns in even_cuts(nodes, parts)]
@@ -66,8 +70,10 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
     """
     engine = engines()[name]
     seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
-    blocks = cut_question(len(question.masks), len(question.nodes), seconds=seconds)
-    if len(blocks) == 1 or (getattr(engine, "apart", False) and not is_worth_spreading(seconds)):
+    apart = getattr(engine, "apart", False)
+    each = _SHORT if apart else _SECONDS
+    blocks = cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each)
+    if len(blocks) == 1 or (apart and not is_worth_spreading(seconds)):
         return torch.stack(tuple(engine.toggles(models, question, memory=memory)))
     shape = (2, len(models), len(question.masks), len(question.nodes))
     found = torch.empty(shape, dtype=torch.float64, device=question.x.device)
