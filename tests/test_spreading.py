@@ -80,7 +80,8 @@ def test_toggles_in_blocks_are_the_same_bytes_wherever_they_are_answered(
 ) -> None:
     masks, nodes = torch.rand(3, 120, generator=torch.manual_seed(1)) < 0.5, torch.arange(0, 120, 2)
     whole = toggle_answers(MODELS, DATA, masks, nodes, engine=engine)
-    monkeypatch.setattr("glasshouse.graph.rule.toggle.blocks._SECONDS", seconds)
+    for length in ("_SECONDS", "_SHORT"):
+        monkeypatch.setattr(f"glasshouse.graph.rule.toggle.blocks.{length}", seconds)
     here = toggle_answers(MODELS, DATA, masks, nodes, engine=engine)
     place = Recorded()
     with spreading_over(place):
