@@ -124,7 +124,7 @@ def cross_fit(
 
     def judge(target: int, held_out: Mapping[str, FloatArray]) -> None:
         for fold in range(count):
-            for records in np.split(at := np.flatnonzero(folds == fold), range(_BLOCK, len(at), _BLOCK)):
+            for records in _in_blocks(np.flatnonzero(folds == fold)):
                 asked = rows(target, records)
                 for name in learners:
                     predictor = found[_Part(fold, int(groups[target]), name)]
@@ -137,15 +137,18 @@ def cross_fit(
         seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
             found = {}
+            held_out = _empty(learners, members)
             longest = sorted(parts, key=work.seconds, reverse=True)  # first: at the end no worker waits for a long one
-            for at, predictor in spread(_fitted, (work,), longest, seconds=seconds):
-                found[longest[at]] = predictor
+            for at, (predictor, judged) in spread(_fitted_and_judged, (work,), longest, seconds=seconds):
+                part = longest[at]
+                found[part] = predictor
+                held_out[part.name][np.ix_(work.held_out(part), np.flatnonzero(folds == part.fold))] = judged
                 if done is not None:
                     done(1)
         else:
             found = dict(zip(parts, side_by_side(delayed(fit)(part) for part in parts), strict=True))
-        held_out = {name: np.empty(members.shape) for name in learners}  # large: not before the rows of fits are gone
-        side_by_side(delayed(judge)(target, held_out) for target in range(len(groups)))
+            held_out = _empty(learners, members)  # large: not before the rows of fits are gone
+            side_by_side(delayed(judge)(target, held_out) for target in range(len(groups)))
     loss = {}
     for size in range(1, len(learners) + 1):
         for some in itertools.combinations(learners, size):
@@ -192,6 +195,10 @@ class _Fits:
         """[R] positions of the records to learn from."""
         return np.flatnonzero(self.folds != part.fold if self.folds.max() > 0 else self.folds == part.fold)
 
+    def held_out(self, part: _Part) -> NDArray[np.intp]:
+        """[G] targets that it is not learned from, and judges."""
+        return np.flatnonzero(self.groups == part.group)
+
     def seconds(self, part: _Part) -> float:
         """How long a fit should take on one core; only the order of magnitude is known."""
         learner, features = self.learners[part.name], self.rows(0, np.arange(1)).shape[1]
@@ -206,6 +213,27 @@ def _fitted(work: _Fits, part: _Part) -> Predictor:
     given = _gathered(work.rows, targets, chosen, dtype=learner.dtype)
     with thread_counts().limit(limits=1, user_api="blas"):
         return learner.fit(given, work.members[targets, chosen], seed=apart)
+
+
+def _fitted_and_judged(work: _Fits, part: _Part) -> tuple[Predictor, FloatArray]:
+    """The same, and its log-odds [G, R] of the held-out targets at the records of its fold."""
+    predictor, records = _fitted(work, part), np.flatnonzero(work.folds == part.fold)
+    with thread_counts().limit(limits=1, user_api="blas"):
+        odds = [
+            np.concatenate([predictor.log_odds(work.rows(target, some)) for some in _in_blocks(records)])
+            for target in work.held_out(part).tolist()
+        ]
+    return predictor, np.stack(odds)
+
+
+def _in_blocks(records: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    """Positions of records that are judged at once."""
+    return np.split(records, range(_BLOCK, len(records), _BLOCK))
+
+
+def _empty(learners: Iterable[str], members: BoolArray) -> dict[str, FloatArray]:
+    """Log-odds [T, N] of each learner, to be filled."""
+    return {name: np.empty(members.shape) for name in learners}
 
 
 def mean_of(learners: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -80,7 +81,8 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
     with open_bar(total=len(blocks), label="Toggled nodes", unit="blocks") as done:
         for at, part in spread(answer_block, (name, tuple(models), question, memory), blocks, seconds=seconds):
             rows, columns = blocks[at]
-            found[:, :, slice(*rows), slice(*columns)] = torch.from_numpy(part).to(found.device)
+            own = np.require(part, requirements="W")  # what comes from a cluster may be read only
+            found[:, :, slice(*rows), slice(*columns)] = torch.from_numpy(own).to(found.device)
             done(1)
     return found
 
