@@ -1,6 +1,6 @@
 """Scoring on a Ray cluster: the bytes of one process, also if a node is lost, and how much faster two workers are.
 
-Run: python benchmarks/cluster.py [--graph cora] [--shadows 16] [--turns 2]. It starts a Ray cluster on this machine,
+Run: python benchmarks/cluster.py [--graph cora] [--shadows 32] [--turns 2]. It starts a Ray cluster on this machine,
 whose nodes have one core each, and writes cluster.md beside itself. Every process computes with one thread. For each
 attack the pool is learned from, and the target and all simulated targets are scored: in this process, by one worker, by
 two workers, and by two of which one node is killed meanwhile. Workers have started before the clock does.
