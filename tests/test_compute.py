@@ -20,7 +20,7 @@ import pytest
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
 from glasshouse.compute.answering import check_answers
-from glasshouse.compute.local import _end_with
+from glasshouse.compute.local import end_with
 from glasshouse.pool import ShadowPool
 from glasshouse.population import complementary_halves
 from glasshouse.queries import query
@@ -128,7 +128,7 @@ def test_a_worker_ends_when_the_process_that_started_it_was_killed(monkeypatch: 
         if not driver:
             worker = os.fork()
             if not worker:
-                _end_with(os.getppid())
+                end_with(os.getppid())
                 time.sleep(60)
             os.read(ended, 1)  # until it is killed
             os._exit(0)

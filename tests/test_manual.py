@@ -114,7 +114,7 @@ def desk(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     presets: Registry[Preset] = Registry("a preset")
     for name in ("quick", "paper"):
         presets.add(name, Preset(targets=1, datasets=("synthetic",), epochs=0.02, most_shadows=8))
-    monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", presets)
+    monkeypatch.setattr("glasshouse_experiments.jobs.PRESETS", presets)
     monkeypatch.setattr("glasshouse_experiments.reproduce_all", lambda **options: [("table-1", _reproduce(**options))])
     monkeypatch.setattr("glasshouse_experiments.reproduce", _reproduce)
     return folder

@@ -22,7 +22,8 @@ from glasshouse_experiments import (  # noqa: F401, I001
     beyond_samplers,
     ablation,
 )
-from glasshouse_experiments.runner import EXPERIMENTS, reproduce, reproduce_all
+from glasshouse_experiments.experiment import EXPERIMENTS
+from glasshouse_experiments.runner import reproduce, reproduce_all
 
 from glasshouse_experiments.show import show
 

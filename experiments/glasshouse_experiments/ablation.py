@@ -10,8 +10,8 @@ from glasshouse.graph import GStacked
 from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.measures import collected, ranking
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["ablation", "ablation_page"]
 

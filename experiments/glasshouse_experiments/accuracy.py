@@ -5,7 +5,7 @@ from __future__ import annotations
 from glasshouse.graph.training.accuracy import node_accuracy
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
-from glasshouse_experiments.runner import experiment
+from glasshouse_experiments.experiment import experiment
 
 __all__ = ["accuracy"]
 

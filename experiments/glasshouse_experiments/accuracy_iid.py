@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.iid_bench import IidBench
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["accuracy_iid"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ from glasshouse.evaluation import run_attack
 from glasshouse.graph import GNNTrainer, Scene, load_graph
 from glasshouse.graph.attacks.gbase import with_truth
 from glasshouse.pool import ShadowPool
+from glasshouse.pool.folder import PoolFolder
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import random_subsets
 from glasshouse.progress import track
@@ -32,6 +34,7 @@ __all__ = ["Bench", "Judged", "Name"]
 Name = tuple[str, str, str, str]  # mode, K, setting and attack, as the paper's tables name them
 Purpose = Literal["targets", "simulated"]
 _TOGETHER, _TOGETHER_ON_GPU = 8, 32  # models trained at once; eight of them leave most of a GPU idle
+_WORTH_WORKERS = 60.0  # seconds of work below which the start of workers costs more than they save
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,16 +108,28 @@ class Bench:
         """
         job = _Job(attacks=attacks, shadows=shadows, purpose=purpose, audited=audited, fprs=fprs)
         if self.workers > 1:
-            self._checksums(purpose)  # trains the models here, so that workers only read them
-            self._checksums(shadows)
-            alone = dataclasses.replace(self, workers=1, progress=False)
-            processes = LocalProcesses(workers=self.workers)
-            for _ in processes.run(_keep_judged, (alone, job), range(self.preset.targets)):
-                pass
+            self._spread(job)
         # from all nodes of the one pool, so it is not learned again for the next target
         learned: dict[Name, Attack[Any]] = {}
         for number in self._counted(purpose):
             yield self._judged(job, number, learned)
+
+    def _spread(self, job: _Job) -> None:
+        """Let workers attack the targets, if that takes longer than their start; their results are files of scores.
+
+        Attacks that learn from the pool stay here, where they learn once for all targets.
+        """
+        light = {name: attack for name, attack in job.attacks.items() if not _learns(attack)}
+        spread = dataclasses.replace(job, attacks=light)
+        for which in (job.purpose, job.shadows):
+            self._checksums(which)  # trains the models here, so that workers only read them
+        began = time.perf_counter()
+        self._judged(spread, 0, {})
+        left = range(1, self.preset.targets)
+        if (time.perf_counter() - began) * len(left) > _WORTH_WORKERS:
+            alone = dataclasses.replace(self, workers=1, progress=False)
+            for _ in LocalProcesses(workers=self.workers).run(_keep_judged, (alone, spread), left):
+                pass
 
     def _judged(self, job: _Job, number: int, learned: dict[Name, Attack[Any]]) -> dict[Name, Judged]:
         """Every attack against one target; scores that are kept already are read."""
@@ -167,11 +182,23 @@ class Bench:
         found: ShadowPool = self._memory[which]
         return found
 
+    def _trained(self, which: Purpose | int) -> PoolFolder:
+        """The folder of a pool, all of whose models are trained; the seconds that this takes are counted."""
+        began = time.perf_counter()
+        folder = self._pool(which).train(progress=self.progress)
+        self._memory["seconds"] = self.training_seconds + time.perf_counter() - began
+        return folder
+
+    @property
+    def training_seconds(self) -> float:
+        """Seconds spent on training models so far, or on looking whether all are there."""
+        return float(self._memory.get("seconds", 0.0))
+
     def _checksums(self, which: Purpose | int) -> list[str]:
         """Checksums of a pool's models, all of which are trained first."""
         if ("checksums", which) not in self._memory:
             pool = self._pool(which)
-            folder = pool.train(progress=self.progress)
+            folder = self._trained(which)
             self._memory["checksums", which] = [str(folder.manifest(index)["sha256"]) for index in range(len(pool))]
         found: list[str] = self._memory["checksums", which]
         return found
@@ -179,7 +206,7 @@ class Bench:
     def _models(self, which: Purpose | int) -> list[Any]:
         """A pool's models, trained first and read once."""
         if ("models", which) not in self._memory:
-            self._pool(which).train(progress=self.progress)
+            self._trained(which)
             self._memory["models", which] = list(self._pool(which))
         found: list[Any] = self._memory["models", which]
         return found
@@ -231,6 +258,11 @@ class Bench:
 def _keep_judged(bench: Bench, job: _Job, number: int) -> None:
     """What a worker does: its results are the files of scores."""
     bench._judged(job, number, {})
+
+
+def _learns(attack: Attack[Any]) -> bool:
+    """Whether an attack, or its sampler, learns from a pool for long: those use all cores themselves."""
+    return hasattr(attack, "jobs") or getattr(attack, "sampler", "") == "stacked"
 
 
 def _together() -> int:

@@ -11,11 +11,11 @@ from glasshouse.evaluation.believed import calibration_error, calibration_floor
 from glasshouse.evidence import Mode
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import SAMPLERS, Lineup, gbase, modes, singles
 from glasshouse_experiments.measures import at_threshold, collected, ranking
 from glasshouse_experiments.rivals import against_rivals, rivals_page
 from glasshouse_experiments.rivals_picture import rivals_picture
-from glasshouse_experiments.runner import experiment
 from glasshouse_experiments.settings import MISMATCHED
 
 __all__ = ["beyond", "beyond_mismatch"]

@@ -9,12 +9,12 @@ from joblib import cpu_count
 from glasshouse.attacks import Attack, create
 from glasshouse.evidence import Mode
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.iid import ATTACKS, OTHER_LIRA
 from glasshouse_experiments.iid_bench import AttackOf, IidBench, cells_of
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
 from glasshouse_experiments.measures import ranking
 from glasshouse_experiments.rivals import against_rivals, rivals_page
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["beyond_iid"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import gbase
 from glasshouse_experiments.measures import collected, ranking
-from glasshouse_experiments.runner import experiment
 from glasshouse_experiments.samplers import NAMES
 
 __all__ = ["beyond_samplers"]

@@ -16,7 +16,7 @@ from glasshouse.randomness import seed_for
 from glasshouse.registry import Registry
 from glasshouse.training import Trainer, mlp
 from glasshouse_experiments.cells import Cell
-from glasshouse_experiments.runner import experiment
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.settings import Preset
 
 __all__ = ["PrivateBench", "PrivateSetting", "dp_bound"]

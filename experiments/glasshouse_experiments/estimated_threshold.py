@@ -8,9 +8,9 @@ import numpy as np
 
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import gbase, singles
 from glasshouse_experiments.measures import Measure, at_threshold, collected, cut_at, ranking
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["estimated_threshold"]
 

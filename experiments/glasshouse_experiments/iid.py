@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from glasshouse.attacks import BASE, RMIA, LiRA
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.iid_bench import AttackOf, IidBench, cells_of
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
 from glasshouse_experiments.measures import ranking
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["ATTACKS", "OTHER_LIRA", "iid"]
 

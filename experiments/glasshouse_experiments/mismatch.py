@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import classifiers, gbase, singles
 from glasshouse_experiments.measures import collected, ranking
-from glasshouse_experiments.runner import experiment
 from glasshouse_experiments.settings import MISMATCHED
 
 __all__ = ["mismatch"]

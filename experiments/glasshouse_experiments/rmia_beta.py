@@ -5,9 +5,9 @@ from __future__ import annotations
 from glasshouse.attacks import RMIA
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import Lineup, modes
 from glasshouse_experiments.measures import at_shares, collected
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["rmia_beta"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from glasshouse_experiments.bench import Judged
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.iid import ATTACKS
 from glasshouse_experiments.iid_bench import IidBench, cells_of
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
 from glasshouse_experiments.measures import at_shares
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["rmia_beta_iid"]
 

@@ -11,9 +11,9 @@ from glasshouse.report.pictures import roc_picture
 from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import gbase, singles
 from glasshouse_experiments.measures import collected
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["roc"]
 

@@ -1,112 +1,23 @@
-"""Run an experiment by name, and keep its results beside those that the paper printed."""
+"""Run experiments by name, and keep their results beside those that the paper printed."""
 
 from __future__ import annotations
 
-import dataclasses
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from glasshouse import InputError
-from glasshouse.errors import MissingExtraError
-from glasshouse.registry import Registry, did_you_mean
+from glasshouse.errors import raise_faults
+from glasshouse.registry import did_you_mean
 from glasshouse.store import write_file
 from glasshouse.table import Table
-from glasshouse_experiments.bench import Bench
-from glasshouse_experiments.cells import Cell, compared, markdown
-from glasshouse_experiments.kept_results import Kept, provenance, stacked_tables
-from glasshouse_experiments.settings import PRESETS, SETTINGS, Preset
+from glasshouse_experiments.experiment import EXPERIMENTS, Experiment
+from glasshouse_experiments.jobs import Job, Order, holders, planned
+from glasshouse_experiments.kept_results import stacked_tables
+from glasshouse_experiments.lanes import run_lanes
 
-__all__ = ["EXPERIMENTS", "Experiment", "Part", "experiment", "reproduce", "reproduce_all"]
+__all__ = ["reproduce", "reproduce_all"]
 
-TABLE_1 = ("cora", "citeseer", "pubmed", "flickr", "amazon-photo", "github", "synthetic")
-Run = Callable[[Any], list[Cell]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """A share of an experiment's cells that is run, and kept in files, on its own.
-
-    Args:
-        name: ends the names of its files, as in ``pubmed-many.csv``; the first part has none.
-        holds: whether a row of a table belongs to this part. A file of the first part that already holds such rows,
-            from before the experiment had parts, counts for both.
-        wanted: whether a preset runs it.
-
-    Example:
-        >>> Part(name="many", holds=lambda row: row["K"] == "128").wanted(PRESETS.find("quick"))
-        True
-    """
-
-    name: str = ""
-    holds: Callable[[dict[str, Any]], bool] = lambda _: False
-    wanted: Callable[[Preset], bool] = lambda _: True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Experiment:
-    """A table or figure of the paper on one kind of data.
-
-    Args:
-        run: from a bench to cells.
-        settings: its data sets by name.
-        datasets: the names that it runs on.
-        part: which part of the experiment, if it has several on the same data.
-        bench: makes a bench from a setting, a preset and a folder.
-        heavy: data sets that a light preset leaves out.
-        compare: from cells to a table with verdicts; beside the paper's own cell by default.
-        page: from that table, a title and notes to Markdown.
-        picture: draws one data set's table as an SVG.
-        overview: draws the table of all data sets.
-    """
-
-    run: Run
-    settings: Registry[Any]
-    datasets: tuple[str, ...]
-    bench: Callable[..., Any]
-    part: Part = Part()
-    heavy: tuple[str, ...] = ()
-    compare: Callable[[Iterable[Cell]], Table] = compared
-    page: Callable[[Table, str, Sequence[str]], str] = markdown
-    picture: Callable[[Table], str] | None = None
-    overview: Callable[[Table], str] | None = None
-
-
-# several under one name if graphs and other data share a table of the paper, or if a table has parts
-EXPERIMENTS: Registry[list[Experiment]] = Registry("an experiment")
-
-
-def experiment(
-    name: str,
-    *,
-    datasets: Sequence[str] | None = None,
-    further: Sequence[str] = (),
-    settings: Registry[Any] = SETTINGS,
-    bench: Callable[..., Any] = Bench,
-    **more: Any,
-) -> Callable[[Run], Run]:
-    """Decorator that makes an experiment known to ``glasshouse reproduce``.
-
-    Args:
-        name: of the experiment; a second experiment with the same name is for other data, or another part.
-        datasets: what it runs on; the columns of Table 1 by default, or all of other settings.
-        further: more data sets.
-        settings: where data sets are looked up.
-        bench: makes a bench from ``setting``, ``preset``, ``folder``, ``seed`` and ``progress``.
-        **more: ``part``, ``heavy``, ``compare``, ``page``, ``picture`` and ``overview`` of `Experiment`.
-    """
-    chosen = tuple(datasets or (TABLE_1 if settings is SETTINGS else settings.names())) + tuple(further)
-
-    def decorate(run: Run) -> Run:
-        part = Experiment(run=run, settings=settings, datasets=chosen, bench=bench, **more)
-        if name not in EXPERIMENTS.names():
-            EXPERIMENTS.add(name, [])
-        EXPERIMENTS.find(name).append(part)
-        return run
-
-    return decorate
+Fault = tuple[Job, str]
 
 
 def reproduce(
@@ -114,12 +25,8 @@ def reproduce(
     *,
     preset: str = "quick",
     datasets: Sequence[str] | None = None,
-    out: Path | str = "results",
-    pools: Path | str = "runs/pools",
-    seed: int = 0,
-    progress: bool | None = None,
-    workers: int = 1,
     part: str | None = None,
+    **options: Any,
 ) -> Table:
     """Run one experiment, data set by data set, and write its CSV, Markdown and provenance under ``out``.
 
@@ -127,65 +34,93 @@ def reproduce(
     ``.json`` about the run beside it.
 
     A finished data set, or part of one, is not run again. Of the others every trained model and every target's scores
-    are kept: a killed run continues where it stopped.
+    are kept: a killed run continues where it stopped. A data set that cannot be run, because a file of it is missing,
+    does not stop the others.
 
     Args:
         name: of the experiment.
         preset: ``"quick"`` or ``"paper"``.
         datasets: names of data sets; the preset's by default.
-        out: folder for these files; presets other than ``paper`` have their own folder in it.
-        pools: folder for shadow models, targets and scores, shared by all experiments.
-        seed: of every random choice.
-        progress: whether to show bars.
-        workers: processes that attack targets of a graph side by side.
         part: name of the only part to run; ``"first"`` is the one whose files have no name of a part.
+        **options: ``out``, ``pools``, ``seed``, ``progress`` and ``workers`` of `Order`.
+
+    Raises:
+        InputError: names, when all others are finished, what could not be run and why.
     """
-    parts, chosen = EXPERIMENTS.find(name), PRESETS.find(preset)
-    place = Path(out) / preset if preset != "paper" else Path(out)
-    jobs = _jobs(name, _of_name(name, parts, part), chosen, datasets)
-    for one, dataset in jobs:
-        if _holder(place / name, one, dataset) is None:
-            started = time.perf_counter()
-            setting = one.settings.find(dataset)
-            bench = one.bench(setting=setting, preset=chosen, folder=Path(pools), seed=seed, progress=progress)
-            if isinstance(bench, Bench):
-                bench = dataclasses.replace(bench, workers=workers)
-            table = one.compare(one.run(bench))
-            drawn = None if one.picture is None else one.picture(table)
-            made = provenance(bench.note, preset, chosen, seed, time.perf_counter() - started) | {"workers": workers}
-            Kept(place / name, dataset, one.part.name).write(table, made=made, picture=drawn)
-    # the page shows all finished data sets, also those of earlier calls
-    done = _holders(place / name, [(one, dataset) for one in parts for dataset in one.datasets])
-    told = [(setting.find(kept.dataset).paper_name, kept.note) for kept, setting in done.items()]
-    notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
-    whole = stacked_tables(list(done))
-    write_file(place / f"{name}.csv", whole.to_csv())
-    if parts[0].overview is not None:
-        write_file(place / f"{name}.svg", parts[0].overview(whole))
-    write_file(place / f"{name}.md", parts[0].page(whole, f"{name}, preset {preset}", notes))
-    return stacked_tables(list(_holders(place / name, jobs)))
+    order, parts = Order.of(preset, **options), EXPERIMENTS.find(name)
+    jobs = planned(name, _of_name(name, parts, part), order.size, datasets)
+    faults = _all_run(jobs, order)
+    _write_pages(name, parts, order)
+    raise_faults(_told(faults))
+    return stacked_tables(list(holders(order.place, jobs)))
 
 
 def reproduce_all(
-    *, preset: str = "quick", datasets: Sequence[str] | None = None, **options: Any
+    *, preset: str = "quick", datasets: Sequence[str] | None = None, lanes: int = 1, **options: Any
 ) -> Iterator[tuple[str, Table]]:
     """Every experiment in the paper's order, by `reproduce`; those that fit none of the data sets are left out.
 
-    One that needs a library that is not installed does not stop the others; it is named at the end.
+    One that needs a library that is not installed, or a file that is missing, does not stop the others; all such are
+    named at the end.
+
+    Args:
+        preset: ``"quick"`` or ``"paper"``.
+        datasets: names of data sets; the preset's by default.
+        lanes: data sets that run side by side, each in a process of its own. What measures seconds runs after them,
+            with nothing beside it.
+        **options: as in `reproduce`.
     """
-    missing: list[str] = []
+    order = Order.of(preset, **options)
+    jobs: dict[str, list[Job]] = {}
     for name in EXPERIMENTS.names():
-        known = {dataset for part in EXPERIMENTS.find(name) for dataset in part.datasets}
+        parts = EXPERIMENTS.find(name)
+        known = {dataset for one in parts for dataset in one.datasets}
         asked = None if datasets is None else [dataset for dataset in datasets if dataset in known]
-        if asked or (asked is None and known & set(PRESETS.find(preset).datasets)):
-            try:
-                table = reproduce(name, preset=preset, datasets=asked, **options)
-            except MissingExtraError as error:
-                missing.append(f"{name}: {error}")
-            else:
-                yield name, table
-    if missing:
-        raise InputError(*missing)
+        if asked or (asked is None and known & set(order.size.datasets)):
+            jobs[name] = planned(name, parts, order.size, asked)
+    if lanes > 1:
+        run_lanes([job for of_name in jobs.values() for job in of_name], order, lanes=lanes)
+    faults: list[Fault] = []
+    for name, of_name in jobs.items():
+        faults += _all_run(of_name, order)
+        _write_pages(name, EXPERIMENTS.find(name), order)
+        finished = list(holders(order.place, of_name))
+        if finished:
+            yield name, stacked_tables(finished)
+    raise_faults(_told(faults))
+
+
+def _all_run(jobs: Sequence[Job], order: Order) -> list[Fault]:
+    """Run what is not finished; return what could not be run, and why."""
+    faults: list[Fault] = []
+    for job in jobs:
+        try:
+            job.run(order)
+        except InputError as error:
+            faults += [(job, fault) for fault in error.faults]
+    return faults
+
+
+def _told(faults: Sequence[Fault]) -> list[str]:
+    """One line for each fault of a data set, which names all experiments that it stopped."""
+    stopped: dict[tuple[str, str], dict[str, None]] = {}
+    for job, fault in faults:
+        stopped.setdefault((job.dataset, fault), {})[job.name] = None
+    return [f"{dataset} ({', '.join(names)}): {fault}" for (dataset, fault), names in stopped.items()]
+
+
+def _write_pages(name: str, parts: Sequence[Experiment], order: Order) -> None:
+    """The table, page and picture of all finished data sets, also of those of earlier calls."""
+    done = holders(order.place, [Job(name, one, dataset) for one in parts for dataset in one.datasets])
+    if not done:
+        return
+    told = [(setting.find(kept.dataset).paper_name, kept.note) for kept, setting in done.items()]
+    notes = list(dict.fromkeys(f"{title}: {note}" for title, note in told if note))
+    whole = stacked_tables(list(done))
+    write_file(order.place / f"{name}.csv", whole.to_csv())
+    if parts[0].overview is not None:
+        write_file(order.place / f"{name}.svg", parts[0].overview(whole))
+    write_file(order.place / f"{name}.md", parts[0].page(whole, f"{name}, preset {order.preset}", notes))
 
 
 def _of_name(name: str, parts: Sequence[Experiment], wanted: str | None) -> Sequence[Experiment]:
@@ -194,40 +129,3 @@ def _of_name(name: str, parts: Sequence[Experiment], wanted: str | None) -> Sequ
     if wanted is not None and wanted not in known:
         raise InputError(f'part: {name} has no part "{wanted}".{did_you_mean(wanted, list(known))}')
     return [one for one in parts if wanted in (None, one.part.name or "first")]
-
-
-def _jobs(
-    name: str, parts: Sequence[Experiment], preset: Preset, datasets: Sequence[str] | None
-) -> list[tuple[Experiment, str]]:
-    known: dict[str, list[Experiment]] = {}
-    for part in parts:
-        for dataset in part.datasets:
-            known.setdefault(dataset, []).append(part)
-    for dataset in datasets or ():
-        if dataset not in known:
-            raise InputError(f'dataset: {name} does not run on "{dataset}".{did_you_mean(dataset, list(known))}')
-    asked = datasets or [dataset for dataset in preset.datasets if dataset in known]
-    wanted = [
-        (part, dataset)
-        for dataset in asked
-        for part in known[dataset]
-        if part.part.wanted(preset) and (datasets or not (preset.light and dataset in part.heavy))
-    ]
-    if not wanted:
-        raise InputError(f"dataset: {name} runs on {', '.join(known)}; name one, because the preset has none of them.")
-    return wanted
-
-
-def _holder(folder: Path, part: Experiment, dataset: str) -> Kept | None:
-    """The file that holds a part of a data set: its own, or one from before the experiment had parts."""
-    own, whole = Kept(folder, dataset, part.part.name), Kept(folder, dataset)
-    if own.exists:
-        return own
-    return whole if whole.exists and any(part.part.holds(row) for row in whole.rows()) else None
-
-
-def _holders(folder: Path, jobs: Iterable[tuple[Experiment, str]]) -> dict[Kept, Registry[Any]]:
-    """The files that hold these parts, each once, a data set's together; with the settings that name the data set."""
-    order = list(dict.fromkeys(dataset for _, dataset in jobs))
-    found = {kept: part.settings for part, dataset in jobs if (kept := _holder(folder, part, dataset)) is not None}
-    return dict(sorted(found.items(), key=lambda item: order.index(item[0].dataset)))

@@ -11,9 +11,10 @@ import json
 from pathlib import Path
 
 from glasshouse.table import Table
+from glasshouse_experiments.experiment import EXPERIMENTS
 from glasshouse_experiments.kept_results import Kept
 from glasshouse_experiments.lineup import SAMPLERS
-from glasshouse_experiments.runner import EXPERIMENTS, reproduce
+from glasshouse_experiments.runner import reproduce
 from glasshouse_experiments.samplers import NAMES
 
 __all__ = ["NAMES_IN_BOTH", "share"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import Part, experiment
 from glasshouse_experiments.lineup import SAMPLERS, classifiers, gbase, singles
 from glasshouse_experiments.measures import collected, ranking
-from glasshouse_experiments.runner import Part, experiment
 
 __all__ = ["many", "table_1"]
 

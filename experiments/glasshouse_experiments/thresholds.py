@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import gbase, modes, singles
 from glasshouse_experiments.measures import collected, cuts
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["thresholds"]
 

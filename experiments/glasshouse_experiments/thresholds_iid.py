@@ -6,11 +6,11 @@ from glasshouse import Evidence
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, Attack
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.iid import ATTACKS
 from glasshouse_experiments.iid_bench import IidBench, cells_of
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
 from glasshouse_experiments.measures import cuts
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["thresholds_iid"]
 

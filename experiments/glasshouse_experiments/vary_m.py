@@ -11,9 +11,9 @@ from glasshouse.graph.sampling.sampler import SAMPLERS as KNOWN
 from glasshouse.graph.sampling.sampler import SamplingRequest, draw
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
+from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.lineup import Lineup, modes
 from glasshouse_experiments.measures import collected, ranking
-from glasshouse_experiments.runner import experiment
 
 __all__ = ["First", "vary_m"]
 

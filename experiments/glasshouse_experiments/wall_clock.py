@@ -18,8 +18,8 @@ from glasshouse_experiments.cells import Cell, compared
 from glasshouse_experiments.clock_page import BUSY, LOOP, OURS, clock_page
 from glasshouse_experiments.clock_picture import clock_picture
 from glasshouse_experiments.ego_nets import ego_losses
+from glasshouse_experiments.experiment import Part, experiment
 from glasshouse_experiments.lineup import gbase, singles
-from glasshouse_experiments.runner import Part, experiment
 
 __all__ = ["beside_the_paper", "loop_seconds", "wall_clock"]
 
@@ -127,6 +127,7 @@ for _part in (ON_CPU, ON_GPU):  # the same code; each machine has its own files
         "wall-clock",
         datasets=DATASETS,
         part=_part,
+        alone=True,
         compare=beside_the_paper,
         page=clock_page,
         overview=clock_picture,

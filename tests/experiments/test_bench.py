@@ -7,8 +7,10 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.attacks.stacking.network import Network
 from glasshouse.compute import ThisProcess
-from glasshouse.graph import citation_graph
+from glasshouse.graph import GStacked, citation_graph
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.kept_scores import keep_scores
 from glasshouse_experiments.lineup import gbase, singles
@@ -32,6 +34,7 @@ def test_targets_attacked_by_workers_have_the_scores_of_one_process(
 ) -> None:
     monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
     monkeypatch.setattr("glasshouse_experiments.bench.LocalProcesses", Sent)
+    monkeypatch.setattr("glasshouse_experiments.bench._WORTH_WORKERS", 0.0)
     preset = Preset(targets=2, datasets=("synthetic",), epochs=0.05)
     alone = Bench(setting=SETTINGS.find("synthetic"), preset=preset, folder=tmp_path / "alone", progress=False)
     several = dataclasses.replace(alone, folder=tmp_path / "several", workers=2)
@@ -46,3 +49,31 @@ def test_targets_attacked_by_workers_have_the_scores_of_one_process(
     one, two = (collected(bench.judged(attacks), ranking, table="", dataset="") for bench in (alone, several))
     assert one == two
     assert len(written) == len(set(written)) == 2 * 2 * len(attacks)  # the caller only reads what workers keep
+
+
+def test_workers_are_not_started_for_little_work_nor_for_attacks_that_learn_once_for_all_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    class Counted(Sent):
+        def run(self, function: Any, shared: tuple[Any, ...], tasks: Any) -> Any:
+            _, job = shared
+            started.append(len(job.attacks))
+            return super().run(function, shared, tasks)
+
+    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+    monkeypatch.setattr("glasshouse_experiments.bench.LocalProcesses", Counted)
+    preset = Preset(targets=2, datasets=("synthetic",), epochs=0.05)
+    place = tmp_path / "pools"
+    bench = Bench(setting=SETTINGS.find("synthetic"), preset=preset, folder=place, progress=False, workers=2)
+    quick = singles(8)
+    assert len(list(bench.judged(quick))) == 2
+    assert started == []  # two targets take less time than the start of a process
+    monkeypatch.setattr("glasshouse_experiments.bench._WORTH_WORKERS", 0.0)
+    learner = GStacked(samples=(1,), targets=4, network=Network(epochs=1), boosted=Boosted(rounds=1))
+    mixed = {**gbase(8, {"G-BASE": "independent"}), ("online", "8", "", "g-stacked"): learner}
+    found = list(bench.judged(mixed))
+    assert started == [len(mixed) - 1]  # all but the learner
+    assert [set(one) for one in found] == [set(mixed)] * 2
+    assert bench.training_seconds > 0

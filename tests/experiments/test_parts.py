@@ -12,7 +12,7 @@ from glasshouse.errors import MissingExtraError
 from glasshouse.registry import Registry
 from glasshouse_experiments import reproduce, reproduce_all
 from glasshouse_experiments.cells import Cell
-from glasshouse_experiments.runner import Part, experiment
+from glasshouse_experiments.experiment import Part, experiment
 from glasshouse_experiments.settings import SETTINGS, Preset, Setting
 
 FEW, MANY = ("8", "4"), ("128", "64")
@@ -29,11 +29,13 @@ class Idle:
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """An experiment with two parts, and the parts that were run, in order."""
     ran: list[str] = []
-    monkeypatch.setattr("glasshouse_experiments.runner.EXPERIMENTS", Registry("an experiment"))
+    known: Registry[Any] = Registry("an experiment")
+    for user in ("experiment", "runner", "lanes"):
+        monkeypatch.setattr(f"glasshouse_experiments.{user}.EXPERIMENTS", known)
     presets: Registry[Preset] = Registry("a preset")
     presets.add("paper", Preset(targets=1, datasets=("cora",)))
     presets.add("small", Preset(targets=1, datasets=("cora",), most_shadows=8))
-    monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", presets)
+    monkeypatch.setattr("glasshouse_experiments.jobs.PRESETS", presets)
 
     def cells(bench: Idle, counts: tuple[str, ...]) -> list[Cell]:
         return [
@@ -118,7 +120,28 @@ def test_an_experiment_without_its_library_is_named_after_the_others_have_run(
         lambda _: [Cell("MIAGNN", "Cora", "online", "8", "", "BASE", "auc_pct", (82.0,))]
     )
     done = []
-    with pytest.raises(InputError, match="^private: DP-SGD needs opacus"):
+    with pytest.raises(InputError, match=r"^cora \(private\): DP-SGD needs opacus"):
         for name, _ in reproduce_all(preset="paper", out=tmp_path):
             done.append(name)
     assert done == ["parts", "later"]
+
+
+def test_a_data_set_whose_files_are_missing_does_not_stop_the_others(runs: list[str], tmp_path: Path) -> None:
+    fault = "pubmed.x: no such file. Place it there."
+
+    def cells(bench: Idle) -> list[Cell]:
+        if bench.setting.data == "pubmed":
+            raise InputError(fault)
+        return [Cell("MIAGNN", bench.setting.paper_name, "online", "8", "", "BASE", "auc_pct", (82.0,))]
+
+    for name in ("absent", "lost"):
+        experiment(name, datasets=("pubmed", "cora"), bench=Idle)(cells)
+    done = []
+    with pytest.raises(InputError) as raised:
+        for name, _ in reproduce_all(preset="paper", out=tmp_path, datasets=["pubmed", "cora"]):
+            done.append(name)
+    assert done == ["parts", "absent", "lost"]
+    assert str(raised.value) == f"pubmed (absent, lost): {fault}"
+    with pytest.raises(InputError, match=r"^pubmed \(lost\)"):
+        reproduce("lost", preset="paper", out=tmp_path / "alone", datasets=["pubmed", "cora"])
+    assert "Cora" in (tmp_path / "alone" / "lost.csv").read_text()

@@ -20,7 +20,7 @@ from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.graph import GStacked, citation_graph
 from glasshouse.graph.attacks.stacking.features import SIGNALS
 from glasshouse.table import Table
-from glasshouse_experiments import EXPERIMENTS, ablation, reproduce, reproduce_all, runner, samplers, settings
+from glasshouse_experiments import EXPERIMENTS, ablation, jobs, reproduce, reproduce_all, samplers, settings
 from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
@@ -42,7 +42,7 @@ def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glasshouse.graph.sampling.chain_samplers._AFTER", 10)
     changed = copy.deepcopy(settings.PRESETS)
     changed.add("tiny", TINY)
-    monkeypatch.setattr("glasshouse_experiments.runner.PRESETS", changed)
+    monkeypatch.setattr("glasshouse_experiments.jobs.PRESETS", changed)
 
 
 @pytest.fixture(scope="module")
@@ -220,10 +220,10 @@ def test_names_are_checked() -> None:
 
 def test_a_light_preset_leaves_heavy_data_sets_out_unless_asked_for() -> None:
     quick, known = settings.PRESETS.find("quick"), EXPERIMENTS.find("beyond")
-    assert [dataset for _, dataset in runner._jobs("beyond", known, quick, None)] == ["cora", "digits"]
-    assert [dataset for _, dataset in runner._jobs("beyond", known, quick, ["citeseer"])] == ["citeseer"]
+    assert [job.dataset for job in jobs.planned("beyond", known, quick, None)] == ["cora", "digits"]
+    assert [job.dataset for job in jobs.planned("beyond", known, quick, ["citeseer"])] == ["citeseer"]
     whole = settings.PRESETS.find("paper")
-    assert "citeseer" in [dataset for _, dataset in runner._jobs("beyond", known, whole, None)]
+    assert "citeseer" in [job.dataset for job in jobs.planned("beyond", known, whole, None)]
 
 
 def test_our_own_attacks_run_on_records_and_against_mismatched_targets(

@@ -33,6 +33,7 @@ def reproduce(
     part: Annotated[str | None, typer.Option(help="Only this part of an experiment, such as gibbs.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Processes that attack targets of a graph side by side.")] = 1,
+    lanes: Annotated[int, typer.Option(min=1, help="With all: data sets that run side by side.")] = 1,
     quiet: Quiet = False,
 ) -> None:
     """Run an experiment of the paper, and print our figures beside those of the paper."""
@@ -47,8 +48,10 @@ def reproduce(
         every = name == "all"
         if every and part is not None:
             raise InputError("--part: all runs every part; name one experiment.")
+        if lanes > 1 and not every:
+            raise InputError("--lanes: only all runs data sets side by side; for one experiment, use --workers.")
         if every:
-            found = experiments.reproduce_all(**options)
+            found = experiments.reproduce_all(lanes=lanes, **options)
         else:
             found = iter([(name, experiments.reproduce(name, part=part, **options))])
         for title, table in found:

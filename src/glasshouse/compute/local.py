@@ -17,7 +17,7 @@ from glasshouse.compute.here import TRIES, Compute, available_cores, with_thread
 from glasshouse.compute.parcels import Parcels, open_parcel, receive_from
 from glasshouse.errors import InputError
 
-__all__ = ["LocalProcesses"]
+__all__ = ["LocalProcesses", "end_with"]
 
 _LOOK = 1.0  # seconds between two looks at the parent
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -162,7 +162,7 @@ def _begin(desk: Address, parent: int, threads: int, gpus: Sequence[str]) -> Non
     """What a worker does first. It ends when the process that waits for its results is gone, also by a kill."""
     global _THREADS
     _THREADS = threads
-    _end_with(parent)
+    end_with(parent)
     receive_from(functools.partial(ask_desk, desk))
     if gpus:  # before anything touches a GPU
         os.environ[_VISIBLE] = gpus[int(ask_desk(desk, "number")) % len(gpus)]
@@ -174,8 +174,8 @@ def _in_worker(key: str, task: Any) -> Any:
 
 
 @functools.cache
-def _end_with(parent: int) -> None:
-    """Watch the parent from now on, once in a process."""
+def end_with(parent: int) -> None:
+    """Watch a parent process from now on, and end with it; once in a process."""
 
     def watch() -> None:
         while os.getppid() == parent:
