@@ -16,6 +16,7 @@ program="from glasshouse.cli import main; main()"
 export PYTHONUNBUFFERED=1
 if [ ! -e "$scratch/started" ]; then
     mkdir -p "$scratch/results"
+    touch "$scratch/log.txt"
     date +%s >"$scratch/started"
     # the end is written by the run itself, because no call may be there to see it
     setsid nohup bash -c '

@@ -7,6 +7,7 @@ from typing import Any
 
 from glasshouse import InputError
 from glasshouse.errors import raise_faults
+from glasshouse.progress import note_work
 from glasshouse.registry import did_you_mean
 from glasshouse.store import write_file
 from glasshouse.table import Table
@@ -17,7 +18,8 @@ from glasshouse_experiments.lanes import run_lanes
 
 __all__ = ["reproduce", "reproduce_all"]
 
-Fault = tuple[Job, str]
+_DONE = "Other tables are finished."
+Fault = tuple[Job, tuple[str, ...]]
 
 
 def reproduce(
@@ -93,20 +95,26 @@ def reproduce_all(
 def _all_run(jobs: Sequence[Job], order: Order) -> list[Fault]:
     """Run what is not finished; return what could not be run, and why."""
     faults: list[Fault] = []
+    if any(job.holder(order.place) is not None for job in jobs):
+        note_work(_DONE)
     for job in jobs:
         try:
             job.run(order)
+            note_work(_DONE)
         except InputError as error:
-            faults += [(job, fault) for fault in error.faults]
+            faults.append((job, error.faults))
     return faults
 
 
 def _told(faults: Sequence[Fault]) -> list[str]:
-    """One line for each fault of a data set, which names all experiments that it stopped."""
-    stopped: dict[tuple[str, str], dict[str, None]] = {}
-    for job, fault in faults:
-        stopped.setdefault((job.dataset, fault), {})[job.name] = None
-    return [f"{dataset} ({', '.join(names)}): {fault}" for (dataset, fault), names in stopped.items()]
+    """The faults of each data set once, with all experiments that they stopped."""
+    stopped: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    for job, why in faults:
+        stopped.setdefault((job.dataset, why), {})[job.name] = None
+    lines = []
+    for (dataset, (first, *more)), names in stopped.items():
+        lines += [f"{dataset} ({', '.join(names)}): {first}", *more]
+    return lines
 
 
 def _write_pages(name: str, parts: Sequence[Experiment], order: Order) -> None:
