@@ -6,7 +6,8 @@
 #
 # The first call starts `glasshouse reproduce all` in a session of its own; each call, the first too, waits LIMIT seconds for
 # it. FOLDER gets results.tgz, written again every half minute: tables with their provenance, and log.txt. PYTHONPATH needs
-# src, experiments and what Glasshouse imports; GLASSHOUSE_DATA the data. SCRATCH keeps models, scores and tables between calls.
+# src, experiments and what Glasshouse imports, in a folder that no call replaces; GLASSHOUSE_DATA the data. SCRATCH keeps
+# models, scores and tables between calls; tables that lie in SCRATCH/results before the first call are not run again.
 set -u
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 shift

@@ -16,11 +16,14 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+import torch
 
 from glasshouse import InputError, Population, TorchTrainer
-from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute
+from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, gpu_share
 from glasshouse.compute.answering import check_answers
+from glasshouse.compute.here import share_gpu
 from glasshouse.compute.local import end_with
+from glasshouse.graph.rule.toggle.plan import default_memory
 from glasshouse.pool import ShadowPool
 from glasshouse.population import complementary_halves
 from glasshouse.queries import query
@@ -220,3 +223,15 @@ def test_a_closed_port_is_one_line_at_once() -> None:
     for wrong in ("ray://", "host:port", "host:99999"):
         with pytest.raises(InputError, match="is not an address. Use auto"):
             RayCluster(address=wrong).check()
+
+
+def test_workers_on_one_gpu_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLASSHOUSE_GPU_SHARERS", "")
+    monkeypatch.setattr("torch.cuda.mem_get_info", lambda _: (2**37, 2**37))
+    gpu = torch.device("cuda")
+    assert gpu_share() == 1.0
+    assert default_memory(gpu) == 2**35
+    share_gpu(2)
+    share_gpu(4)  # workers of a worker
+    assert gpu_share() == 1 / 8
+    assert default_memory(gpu) == 2**32

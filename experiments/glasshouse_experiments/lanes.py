@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
 from glasshouse import InputError
+from glasshouse.compute.here import share_gpu
 from glasshouse.compute.local import end_with
 from glasshouse.progress import track
 from glasshouse.store import sharing
@@ -57,7 +58,7 @@ def _finished(waiting: dict[str, list[Job]], order: Order, lanes: int) -> Iterat
             while queue and len(running) < lanes:
                 dataset = queue.pop(0)
                 places = [(job.name, EXPERIMENTS.find(job.name).index(job.part)) for job in waiting[dataset]]
-                lane: BaseProcess = context.Process(target=_lane, args=(dataset, places, order), name=dataset)
+                lane: BaseProcess = context.Process(target=_lane, args=(dataset, places, order, lanes), name=dataset)
                 lane.start()
                 running.append(lane)
             wait([lane.sentinel for lane in running], timeout=_LOOK)
@@ -70,11 +71,14 @@ def _finished(waiting: dict[str, list[Job]], order: Order, lanes: int) -> Iterat
             lane.terminate()
 
 
-def _lane(dataset: str, places: Sequence[Place], order: Order) -> None:
+def _lane(dataset: str, places: Sequence[Place], order: Order, lanes: int) -> None:
     """What the process of a data set does."""
     end_with(os.getppid())
+    share_gpu(lanes)
     quiet = dataclasses.replace(order, progress=False)
     with sharing():
         for name, number in places:
-            with suppress(InputError):  # the caller tries again, and says what is wrong
+            try:
                 Job(name, EXPERIMENTS.find(name)[number], dataset).run(quiet)
+            except InputError as error:  # the caller tries again, and then says all that is wrong
+                sys.stderr.write(f"{dataset} ({name}): {error.faults[0]}\n")

@@ -26,7 +26,9 @@ def test_data_sets_side_by_side_make_the_tables_of_one_process(
     clock = [Job("wall-clock", part, "synthetic") for part in EXPERIMENTS.find("wall-clock")]
     lanes, alone = order(tmp_path / "lanes"), order(tmp_path / "alone")
     run_lanes([*jobs, *clock], lanes, lanes=3)
-    assert capfd.readouterr().err == ""  # that Cora is missing is for the caller to say
+    (told,) = capfd.readouterr().err.splitlines()
+    assert told.startswith("cora (accuracy): ")
+    assert told.endswith("there is no such file.")
     for job in jobs[:3]:
         job.run(alone)
     written = {path.relative_to(lanes.place): path.read_bytes() for path in lanes.place.rglob("*.csv")}

@@ -8,12 +8,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["TRIES", "Compute", "ThisProcess", "available_cores", "with_threads"]
+__all__ = ["TRIES", "Compute", "ThisProcess", "available_cores", "gpu_share", "share_gpu", "with_threads"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 TRIES = 5
 _SHARE = "LOKY_MAX_CPU_COUNT"  # the cores that a worker may use; joblib knows this name, so its threads keep to it too
+_SHARERS = "GLASSHOUSE_GPU_SHARERS"  # how many processes use this one's GPU
 
 
 class Compute(Protocol):
@@ -61,6 +62,22 @@ def available_cores() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = os.environ.get(_SHARE, "")
     return min(cores, max(1, int(share))) if share.isdecimal() else cores
+
+
+def gpu_share() -> float:
+    """The share of its GPU's memory that this process may use; less than 1 if other workers use the same GPU.
+
+    Example:
+        >>> gpu_share()
+        1.0
+    """
+    sharers = os.environ.get(_SHARERS, "")
+    return 1.0 / max(1, int(sharers)) if sharers.isdecimal() else 1.0
+
+
+def share_gpu(processes: int) -> None:
+    """From now on this process uses its GPU with others, as one of so many."""
+    os.environ[_SHARERS] = str(round(max(1, processes) / gpu_share()))
 
 
 def with_threads(threads: int, work: Callable[[], Result]) -> Result:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from glasshouse.compute.desk import Address, Desk, ask_desk
-from glasshouse.compute.here import TRIES, Compute, available_cores, with_threads
+from glasshouse.compute.here import TRIES, Compute, available_cores, share_gpu, with_threads
 from glasshouse.compute.parcels import Parcels, open_parcel, receive_from
 from glasshouse.errors import InputError
 
@@ -127,7 +127,7 @@ class _Crew:
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
             self.desk.numbers = 0
-            start = (self.desk.address, os.getpid(), self.threads, _gpus())
+            start = (self.desk.address, os.getpid(), self.threads, self.workers, _gpus())
             self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start)
         return self._executor
 
@@ -158,7 +158,7 @@ def _gpus() -> list[str]:
 _THREADS = 1
 
 
-def _begin(desk: Address, parent: int, threads: int, gpus: Sequence[str]) -> None:
+def _begin(desk: Address, parent: int, threads: int, workers: int, gpus: Sequence[str]) -> None:
     """What a worker does first. It ends when the process that waits for its results is gone, also by a kill."""
     global _THREADS
     _THREADS = threads
@@ -166,6 +166,7 @@ def _begin(desk: Address, parent: int, threads: int, gpus: Sequence[str]) -> Non
     receive_from(functools.partial(ask_desk, desk))
     if gpus:  # before anything touches a GPU
         os.environ[_VISIBLE] = gpus[int(ask_desk(desk, "number")) % len(gpus)]
+        share_gpu(-(-workers // len(gpus)))
 
 
 def _in_worker(key: str, task: Any) -> Any:

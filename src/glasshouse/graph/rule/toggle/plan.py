@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glasshouse.compute import gpu_share
 from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.toggle.fused import jit
 from glasshouse.graph.rule.toggle.layers.base import Cost
@@ -46,6 +47,8 @@ class WorkPlan:
 def default_memory(device: torch.device) -> int:
     """Bytes to use by default: the limit on memory on the CPU, 1 GiB; on a GPU 32 GiB or two fifths of what is free.
 
+    Workers that use the same GPU share the 32 GiB: the first ones would otherwise leave nothing to the others.
+
     Example:
         >>> default_memory(torch.device("cpu")) == 2**30
         True
@@ -53,7 +56,7 @@ def default_memory(device: torch.device) -> int:
     if device.type != "cuda":
         return current_limit()
     free, _ = torch.cuda.mem_get_info(device)
-    return min(2**35, int(0.4 * free))
+    return min(int(2**35 * gpu_share()), int(0.4 * free))
 
 
 def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory: int, threads: bool = True) -> WorkPlan:
