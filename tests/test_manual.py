@@ -129,7 +129,7 @@ def _reproduce(name: str = "table-1", *, preset: str, part: str | None = None, *
     assert part in (None, "first", *(one.part.name for one in found))
     PRESETS.find(preset)  # all presets are the same on this desk
     if not _MADE:
-        plain = {option: value for option, value in options.items() if option not in ("datasets", "workers")}
+        plain = {option: value for option, value in options.items() if option not in ("datasets", "workers", "lanes")}
         _MADE.append(experiments.runner.reproduce("table-1", preset=preset, **plain))
     return _MADE[0]
 
