@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import wait
@@ -49,7 +49,9 @@ def run_lanes(jobs: Sequence[Job], order: Order, *, lanes: int) -> None:
 
 def _finished(waiting: dict[str, list[Job]], order: Order, lanes: int) -> Iterator[Job]:
     """Every job that a lane has finished, while lanes run."""
-    context = multiprocessing.get_context("spawn")
+    from joblib.externals.loky.backend import get_context
+
+    context = get_context("loky")  # as "spawn", but a script without a main guard is not run again by every lane
     left = [job for of_dataset in waiting.values() for job in of_dataset]
     queue = list(waiting)
     running: list[BaseProcess] = []
@@ -74,6 +76,7 @@ def _finished(waiting: dict[str, list[Job]], order: Order, lanes: int) -> Iterat
 def _lane(dataset: str, places: Sequence[Place], order: Order, lanes: int) -> None:
     """What the process of a data set does."""
     end_with(os.getppid())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, which then ends its lanes
     share_gpu(lanes)
     quiet = dataclasses.replace(order, progress=False)
     with sharing():

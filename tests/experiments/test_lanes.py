@@ -34,7 +34,7 @@ def test_data_sets_side_by_side_make_the_tables_of_one_process(
     written = {path.relative_to(lanes.place): path.read_bytes() for path in lanes.place.rglob("*.csv")}
     assert written == {path.relative_to(alone.place): path.read_bytes() for path in alone.place.rglob("*.csv")}
     assert len(written) == 3  # a clock that others run beside would be wrong
-    monkeypatch.setattr("multiprocessing.get_context", lambda _: None)
+    monkeypatch.setattr("joblib.externals.loky.backend.get_context", lambda _: None)
     run_lanes(jobs[:3], lanes, lanes=3)  # all finished: no process is started
 
 
