@@ -19,6 +19,10 @@ if [ ! -e "$scratch/started" ]; then
     mkdir -p "$scratch/results"
     touch "$scratch/log.txt"
     date +%s >"$scratch/started"
+    if command -v nvidia-cuda-mps-control >/dev/null; then # without it, processes take turns on a GPU
+        export CUDA_MPS_PIPE_DIRECTORY=$scratch/mps CUDA_MPS_LOG_DIRECTORY=$scratch/mps
+        mkdir -p "$scratch/mps" && nvidia-cuda-mps-control -d
+    fi
     # the end is written by the run itself, because no call may be there to see it
     setsid nohup bash -c '
         "$1" -c "$2" reproduce all --quiet --out "$3/results" --pools "$3/pools" "${@:4}" >"$3/log.txt" 2>&1
