@@ -29,6 +29,7 @@ class Part:
         wanted: whether a preset runs it.
 
     Example:
+        >>> from glasshouse_experiments.settings import PRESETS
         >>> Part(name="many", holds=lambda row: row["K"] == "128").wanted(PRESETS.find("quick"))
         True
     """

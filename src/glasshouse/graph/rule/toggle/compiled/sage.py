@@ -30,6 +30,7 @@ __all__ = [
     "fill_loss",
     "fill_row",
     "find_moved",
+    "list_moved",
     "new_scratch",
     "new_state",
     "prepare",
@@ -52,6 +53,7 @@ class SAGEWeights(NamedTuple):
     V2: F32  # [K * C, h], for the node itself
     b2: F32  # [K * C]
     most: int  # the largest degree
+    edges: int  # of the graph, in both directions
 
 
 class SAGEState(NamedTuple):
@@ -75,6 +77,8 @@ class SAGEScratch(NamedTuple):
     largest: F32  # [1, F]
     changed: BoolArray  # [most], by slot: whether the hidden row changes
     moved: I32  # [most], slots of the changed neighbours of a row
+    head: I32  # [n], by slot: where the list of a row's changed neighbours begins, or -1
+    listed: I32  # [2, e], the slots on these lists, and where each goes on, or -1
     after: F32  # [most, K * h], by slot: the new hidden row before its ReLU
     own: F32  # [1, K * h], the toggled node's row before its ReLU
     delta: F32  # [4, K * h]: change of a maximum; then space to work one out
@@ -111,6 +115,7 @@ def prepare(models: Sequence[Sequence[Any]], x: F32, graph: Graph, *, threads: i
         V2=batch_lines([array(c.lin_r.weight) for c in second]),
         b2=batch_biases([c.lin_l.bias for c in second], second[0].out_channels),
         most=int(np.diff(graph.start).max(initial=0)),
+        edges=len(graph.columns),
     )
 
 
@@ -140,6 +145,8 @@ def new_scratch(weights: SAGEWeights, models: int) -> SAGEScratch:
         largest=np.zeros((1, features), np.float32),
         changed=np.zeros(most, np.bool_),
         moved=np.zeros(most, np.int32),
+        head=np.zeros(n, np.int32),
+        listed=np.zeros((2, weights.edges), np.int32),
         after=np.zeros((most, width), np.float32),
         own=np.zeros((1, width), np.float32),
         delta=np.zeros((4, width), np.float32),
@@ -291,15 +298,35 @@ def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scra
 
 
 @inner_kernel
-def find_moved(x: int, graph: Graph, scratch: SAGEScratch) -> int:
-    """Fill ``moved`` with the slots of the neighbours of x whose hidden rows change, and return how many."""
-    slot, near = scratch.reach.slot, scratch.reach.size[0]
-    moved = 0
-    for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
-        k = slot[graph.columns[e]]
-        if 0 <= k < near and scratch.changed[k]:
-            scratch.moved[moved] = k
-            moved += 1
+def list_moved(graph: Graph, scratch: SAGEScratch) -> None:
+    """List for every row around the toggled node its neighbours whose hidden rows change.
+
+    They tell their neighbours: a hub, which is a neighbour of many, would look at all of its own each time.
+    """
+    reach, head, listed = scratch.reach, scratch.head, scratch.listed
+    for i in range(reach.size[1]):
+        head[i] = -1
+    count = 0
+    for k in range(reach.size[0]):
+        if scratch.changed[k]:
+            u = reach.nodes[k]
+            for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+                i = reach.slot[graph.columns[e]]
+                if i >= 0:  # not the toggled node itself
+                    listed[0, count] = k
+                    listed[1, count] = head[i]
+                    head[i] = count
+                    count += 1
+
+
+@inner_kernel
+def find_moved(i: int, scratch: SAGEScratch) -> int:
+    """Fill ``moved`` with the slots of the i-th node's neighbours whose hidden rows change, and return how many."""
+    place, moved = scratch.head[i], 0
+    while place >= 0:
+        scratch.moved[moved] = scratch.listed[0, place]
+        place = scratch.listed[1, place]
+        moved += 1
     return moved
 
 
@@ -309,7 +336,7 @@ def _new_logits(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGES
     reach, delta, row, after, before = scratch.reach, scratch.delta, scratch.row, scratch.after, state.before
     x = reach.nodes[i]
     near = reach.size[0]
-    moved = find_moved(x, graph, scratch)
+    moved = find_moved(i, scratch)
     models = len(row.excess)
     width = before.shape[1]
     if i >= near and moved == 0:
@@ -346,6 +373,7 @@ def toggle(weights: SAGEWeights, v: int, affected: bool, graph: Graph, state: SA
         _new_hidden_row(v, i, graph, weights, state, scratch)
     # a hub's maximum rarely depends on one neighbour, and then nothing changes behind the hub
     grow_from(scratch.changed, graph, reach)
+    list_moved(graph, scratch)
     inside = graph.member[v]
     if not inside:
         _own_loss(v, graph, weights, state, scratch)

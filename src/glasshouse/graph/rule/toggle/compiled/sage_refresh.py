@@ -18,6 +18,7 @@ from glasshouse.graph.rule.toggle.compiled.sage import (
     fill_loss,
     fill_row,
     find_moved,
+    list_moved,
 )
 
 __all__ = ["refresh"]
@@ -37,6 +38,7 @@ def refresh(weights: SAGEWeights, v: int, graph: Graph, state: SAGEState, scratc
         _hidden_row(v, i, weights, graph, state, scratch)
     if joined:
         fill_row(weights, 1, v, graph, state, scratch)
+    list_moved(graph, scratch)
     for i in range(reach.size[1]):
         _loss_row(v, i, weights, graph, state, scratch)
 
@@ -82,7 +84,7 @@ def _loss_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGESta
     """Update the largest hidden values, the logits and the loss of the i-th node around v."""
     reach = scratch.reach
     x, near = reach.nodes[i], reach.size[0]
-    moved = find_moved(x, graph, scratch)
+    moved = find_moved(i, scratch)
     if i >= near and moved == 0:
         return
     if graph.degree[x] <= _SHARE * (moved + 1):
