@@ -20,6 +20,7 @@ from glasshouse_experiments.source_commit import source_commit
 
 __all__ = ["Kept", "provenance", "stacked_tables"]
 
+_ALWAYS = {"table", "dataset", "mode", "K", "setting", "attack", "metric", "mean", "std"}  # columns of every table
 _NUMBERS = {"mean", "std", "paper_mean", "paper_std", "difference_sd", "rival_mean", "rival_std"}
 
 
@@ -68,7 +69,7 @@ class Kept(NamedTuple):
             rows = [row | {key: float(row[key]) for key in _NUMBERS & row.keys()} for row in found]
         except (OSError, ValueError, TypeError, csv.Error) as error:
             raise InputError(f"{self.path}: is missing or damaged: {error}. Delete it to run it again.") from error
-        if not rows:
+        if not rows or not rows[0].keys() >= _ALWAYS:
             raise InputError(f"{self.path}: does not hold what this experiment writes. Delete it to run it again.")
         return rows
 

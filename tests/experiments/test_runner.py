@@ -243,7 +243,7 @@ def test_our_own_attacks_run_on_records_and_against_mismatched_targets(
     assert {"g-stacked", "G-BASE (MIA)"} <= set(mismatched["attack"])
 
 
-@pytest.mark.parametrize("damage", ["scores", "table", "provenance"])
+@pytest.mark.parametrize("damage", ["scores", "table", "columns", "provenance"])
 def test_damaged_files_are_computed_again_or_named(damage: str, tmp_path: Path) -> None:
     kept: dict[str, Any] = {"preset": "tiny", "datasets": ["synthetic"], "progress": False}
     kept |= {"out": tmp_path / "out", "pools": tmp_path / "pools"}
@@ -255,6 +255,8 @@ def test_damaged_files_are_computed_again_or_named(damage: str, tmp_path: Path) 
             scores.write_bytes(scores.read_bytes()[:50])
         assert reproduce("rmia-beta", **kept)["mean"].tolist() == first["mean"].tolist()
         return
-    (table if damage == "table" else table.with_suffix(".json")).write_text("")
+    (table.with_suffix(".json") if damage == "provenance" else table).write_text(
+        "a,b\n1" if damage == "columns" else ""
+    )
     with pytest.raises(InputError, match=r"synthetic\.(csv|json): .* to run it again"):
         reproduce("rmia-beta", **kept)
