@@ -5,9 +5,11 @@
 #   experiments/on_device.sh FOLDER [OPTION ...]       # there; options of `glasshouse reproduce all`
 #
 # The first call starts `glasshouse reproduce all` in a session of its own; each call, the first too, waits LIMIT seconds for
-# it. FOLDER gets results.tgz, written again every half minute: tables with their provenance, and log.txt. PYTHONPATH needs
-# src, experiments and what Glasshouse imports, in a folder that no call replaces; GLASSHOUSE_DATA the data. SCRATCH keeps
-# models, scores and tables between calls; tables that lie in SCRATCH/results before the first call are not run again.
+# it. FOLDER gets results.tgz, written again every half minute: tables with their provenance, and log.txt; and at the end
+# of a call pools.tgz in pieces (pools.00, ...): the scores and models that this run made, up to 45 MiB, scores first.
+# PYTHONPATH needs src, experiments and what Glasshouse imports, in a folder that no call replaces; GLASSHOUSE_DATA the
+# data. SCRATCH keeps models, scores and tables between calls; tables in SCRATCH/results and models and scores in
+# SCRATCH/pools before the first call are not made again.
 set -u
 out=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
@@ -34,6 +36,12 @@ while :; do
     [ -e "$scratch/ended" ] || [ $((SECONDS + 30)) -gt "$limit" ] && break
     sleep 30
 done
+(
+    cd "$scratch" || exit
+    made() { find pools -newer started -type f ! -name '.*' "$@" -print0 2>/dev/null; }
+    (made -path '*/scores/*' && made ! -path '*/scores/*') | tar -cz --null --files-from=- 2>/dev/null |
+        head -c 45M | split -b 15M -d - "$out/pools."
+)
 echo "$(($(date +%s) - $(cat "$scratch/started"))) s after the start; finished tables:"
 (cd "$scratch/results" && find . -mindepth 2 -name '*.json' | sort | xargs -r grep -H '"seconds"\|"training_seconds"' | tr -d ' \n' | sed 's/\.\//\n/g')
 tail -n 20 "$scratch/log.txt"
