@@ -6,7 +6,7 @@
 #
 # The first call starts `glasshouse reproduce all` in a session of its own; each call, the first too, waits LIMIT seconds for
 # it. FOLDER gets results.tgz, written again every half minute: tables with their provenance, and log.txt; and at the end
-# of a call pools.tgz in pieces (pools.00, ...): the scores and models that this run made, up to 45 MiB, scores first.
+# of a call, in pieces (pools.00, ...), one tgz of the scores and models made since the last call, up to 60 MiB.
 # PYTHONPATH needs src, experiments and what Glasshouse imports, in a folder that no call replaces; GLASSHOUSE_DATA the
 # data. SCRATCH keeps models, scores and tables between calls; tables in SCRATCH/results and models and scores in
 # SCRATCH/pools before the first call are not made again.
@@ -38,10 +38,13 @@ while :; do
 done
 (
     cd "$scratch" || exit
-    made() { find pools -newer started -type f ! -name '.*' "$@" -print0 2>/dev/null; }
+    [ -e brought ] || cp -p started brought
+    touch next
+    made() { find pools -newer brought -type f ! -name '.*' "$@" -print0 2>/dev/null; }
     (made -path '*/scores/*' && made ! -path '*/scores/*') | tar -cz --null --files-from=- 2>/dev/null |
-        head -c 45M | split -b 15M -d - "$out/pools."
+        head -c 60M | split -b 15M -d - "$out/pools."
+    mv next brought
 )
 echo "$(($(date +%s) - $(cat "$scratch/started"))) s after the start; finished tables:"
-(cd "$scratch/results" && find . -mindepth 2 -name '*.json' | sort | xargs -r grep -H '"seconds"\|"training_seconds"' | tr -d ' \n' | sed 's/\.\//\n/g')
+(cd "$scratch/results" && find . -mindepth 2 -newer ../started -name '*.json' | sort | xargs -r grep -H '"seconds"\|"training_seconds"' | tr -d ' \n' | sed 's/\.\//\n/g')
 tail -n 20 "$scratch/log.txt"

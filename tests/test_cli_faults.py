@@ -196,6 +196,18 @@ def test_kept_is_said_only_of_models_that_are_kept(glasshouse: Command, tmp_path
     )
 
 
+def test_tables_that_could_not_be_made_did_not_stop_the_others(
+    glasshouse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path / "data"))
+    tables = ["roc", "--dataset", "synthetic", "--dataset", "flickr"]
+    done = glasshouse("reproduce", *tables, "--out", "results", "--pools", "pools", "--quiet", folder=tmp_path)
+    assert done.returncode == 2
+    assert "flickr (roc): " in done.stderr
+    assert done.stderr.endswith(" problems; everything else is finished and kept.\n")
+    assert (tmp_path / "results" / "quick" / "roc" / "synthetic.csv").exists()
+
+
 def test_code_that_an_audit_file_names_is_not_run_unasked(glasshouse: Command, tmp_path: Path) -> None:
     own_audit(tmp_path, limit=0)
     (tmp_path / "own.py").write_text("raise SystemExit('it was imported')")

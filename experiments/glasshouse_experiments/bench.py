@@ -109,7 +109,7 @@ class Bench:
         job = _Job(attacks=attacks, shadows=shadows, purpose=purpose, audited=audited, fprs=fprs)
         if self.workers > 1:
             self._spread(job)
-        # from all nodes of the one pool, so it is not learned again for the next target
+        # from the one pool, about the nodes of all targets, so it is not learned again for the next target
         learned: dict[Name, Attack[Any]] = {}
         for number in self._counted(purpose):
             yield self._judged(job, number, learned)
@@ -143,6 +143,8 @@ class Bench:
         for name, attack in job.attacks.items():
             if kept_scores(places[name], truth[nodes], origin=origins[name]) is None:
                 scene = scene or self._scene(job.purpose, number, shadows=job.shadows, nodes=nodes)
+                if name not in learned and _learns(attack):
+                    learned[name] = attack.tuned(self._scene(job.purpose, number, shadows=job.shadows))
                 outcome = run_attack(with_truth(learned.get(name, attack), truth), scene, fprs=job.fprs)
                 if outcome.attack.kind == "graph" and not outcome.attack.knows_truth:
                     learned[name] = outcome.attack
@@ -160,7 +162,7 @@ class Bench:
         """Each target model, and who trained it [n]."""
         return zip(self._models("targets"), self._members("targets"), strict=True)
 
-    def _scene(self, purpose: Purpose, number: int, *, shadows: int, nodes: np.ndarray) -> Scene:
+    def _scene(self, purpose: Purpose, number: int, *, shadows: int, nodes: np.ndarray | None = None) -> Scene:
         target = self._models(purpose)[number]
         return Scene(self.data, target, self._models(shadows), self._pool(shadows).members, nodes=nodes)
 

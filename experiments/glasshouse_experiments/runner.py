@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from glasshouse import InputError
-from glasshouse.errors import raise_faults
+from glasshouse.errors import LeftOutError
 from glasshouse.progress import note_work
 from glasshouse.registry import did_you_mean
 from glasshouse.store import write_file
@@ -47,13 +47,13 @@ def reproduce(
         **options: ``out``, ``pools``, ``seed``, ``progress`` and ``workers`` of `Order`.
 
     Raises:
-        InputError: names, when all others are finished, what could not be run and why.
+        LeftOutError: names, when all others are finished, what could not be run and why.
     """
     order, parts = Order.of(preset, **options), EXPERIMENTS.find(name)
     jobs = planned(name, _of_name(name, parts, part), order.size, datasets)
     faults = _all_run(jobs, order)
     _write_pages(name, parts, order)
-    raise_faults(_told(faults))
+    _raise_left_out(faults)
     return stacked_tables(list(holders(order.place, jobs)))
 
 
@@ -89,7 +89,7 @@ def reproduce_all(
         finished = list(holders(order.place, of_name))
         if finished:
             yield name, stacked_tables(finished)
-    raise_faults(_told(faults))
+    _raise_left_out(faults)
 
 
 def _all_run(jobs: Sequence[Job], order: Order) -> list[Fault]:
@@ -106,15 +106,16 @@ def _all_run(jobs: Sequence[Job], order: Order) -> list[Fault]:
     return faults
 
 
-def _told(faults: Sequence[Fault]) -> list[str]:
-    """The faults of each data set once, with all experiments that they stopped."""
+def _raise_left_out(faults: Sequence[Fault]) -> None:
+    """Name the faults of each data set once, with all experiments that they stopped; return if there is none."""
     stopped: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for job, why in faults:
         stopped.setdefault((job.dataset, why), {})[job.name] = None
     lines = []
     for (dataset, (first, *more)), names in stopped.items():
         lines += [f"{dataset} ({', '.join(names)}): {first}", *more]
-    return lines
+    if lines:
+        raise LeftOutError(*lines)
 
 
 def _write_pages(name: str, parts: Sequence[Experiment], order: Order) -> None:

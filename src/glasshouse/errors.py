@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["InputError", "MissingExtraError", "first_line", "needs_extra", "raise_faults", "shortened"]
+__all__ = ["InputError", "LeftOutError", "MissingExtraError", "first_line", "needs_extra", "raise_faults", "shortened"]
 
 _LONGEST = 2000  # characters of one fault
 _MOST = 100  # faults
@@ -27,6 +27,15 @@ class InputError(ValueError):
         shown = [shortened(fault, most=_LONGEST, quoted=False) for fault in faults[:_MOST]]
         self.faults = (*shown, *([f"… and {more} more faults."] if more > 0 else []))
         super().__init__("\n".join(self.faults))
+
+
+class LeftOutError(InputError):
+    """Parts of a long run that could not be run; all others were, and their results are kept.
+
+    Example:
+        >>> print(LeftOutError("pubmed (roc): data/planetoid: no such folder."))
+        pubmed (roc): data/planetoid: no such folder.
+    """
 
 
 class MissingExtraError(InputError):

@@ -11,6 +11,9 @@ from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.attacks.stacking.network import Network
 from glasshouse.compute import ThisProcess
 from glasshouse.graph import GStacked, citation_graph
+from glasshouse.graph.attacks import stacked
+from glasshouse.graph.attacks.stacking import pool_signals
+from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.kept_scores import keep_scores
 from glasshouse_experiments.lineup import gbase, singles
@@ -77,3 +80,26 @@ def test_workers_are_not_started_for_little_work_nor_for_attacks_that_learn_once
     assert started == [len(mixed) - 1]  # all but the learner
     assert [set(one) for one in found] == [set(mixed)] * 2
     assert bench.training_seconds > 0
+
+
+def test_on_a_large_graph_attacks_learn_once_about_the_nodes_of_all_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 20 000 nodes on, an attack learns for the audited ones; every target of a bench audits others."""
+    monkeypatch.setattr(pool_signals, "TEACHING", 100)
+    monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=200))
+    preset = Preset(targets=2, datasets=("synthetic",), epochs=0.05)
+    bench = Bench(setting=SETTINGS.find("synthetic"), preset=preset, folder=tmp_path, progress=False)
+    learner = GStacked(samples=(1,), targets=4, network=Network(epochs=1), boosted=Boosted(rounds=1))
+    sampled = gbase(8, {"G-BASE": "stacked"})["offline", "4", "", "G-BASE"]
+    asked: list[Any] = []
+
+    def counted(*given: Any, **named: Any) -> Any:
+        asked.append(ask_pool(*given, **named).asked)
+        return ask_pool(*given, **named)
+
+    monkeypatch.setattr(stacked, "ask_pool", counted)
+    attacks = {("online", "8", "", "g-stacked"): learner, ("offline", "4", "", "G-BASE"): sampled}
+    found = list(bench.judged(attacks))
+    assert [set(one) for one in found] == [set(attacks)] * 2
+    assert asked == [None, None]  # once by each attack, about all nodes

@@ -7,7 +7,7 @@ from typing import NoReturn
 from glasshouse.cli import appendix, audit, check, compare, doctor, lists, lookup, new, report, reproduce, score
 from glasshouse.cli.app import app
 from glasshouse.cli.printing import say
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, LeftOutError
 from glasshouse.progress import work_so_far
 
 __all__ = ["main"]
@@ -24,7 +24,12 @@ def main() -> NoReturn:
         say(*error.faults, err=True)
         count = len(error.faults)
         problems = f"{count} problem{'s' if count > 1 else ''}"
-        stopped = "; the run was stopped. " + " ".join(work_so_far()) if work_so_far() else ", nothing was run."
-        say(problems + stopped, err=True)
+        if not work_so_far():
+            ended = ", nothing was run."
+        elif isinstance(error, LeftOutError):
+            ended = "; everything else is finished and kept."
+        else:
+            ended = "; the run was stopped. " + " ".join(work_so_far())
+        say(problems + ended, err=True)
         raise SystemExit(2) from None
     raise SystemExit(0)

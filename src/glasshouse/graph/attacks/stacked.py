@@ -140,7 +140,7 @@ class GStacked(StackedParameters, GraphAttack):
         if known.pool.asked is not None and not np.isin(scene.nodes, known.pool.asked).all():
             raise InputError(
                 f"{self.name}: the attack learned for a sample of the nodes, and the scene audits others. Score the "
-                f"scene with a new attack."
+                f"scene with a new attack, or let it learn from a scene that audits the nodes of all targets."
             )
         return known
 
