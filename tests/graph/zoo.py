@@ -20,6 +20,7 @@ from torch_geometric.nn import (
     GraphConv,
     GraphNorm,
     GraphSAGE,
+    GraphSizeNorm,
     JumpingKnowledge,
     MessagePassing,
     PairNorm,
@@ -48,6 +49,23 @@ class Layers(nn.Module):
         for conv, norm in zip(self.convs, self.norms, strict=False):
             x = F.dropout(F.relu(norm(conv(x, edge_index))), p=0.5, training=self.training)
         return self.convs[-1](x, edge_index)  # type: ignore[no-any-return]
+
+
+class Counting(nn.Module):
+    """Answers are scaled by the number of nodes, which no change of features or edges shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = SAGEConv(FEATURES, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.conv(x, edge_index) * 8 / x.size(0)  # type: ignore[no-any-return]
+
+
+def counting(x: Tensor, edge_index: Tensor) -> Tensor:
+    """The same without a module; a neighbour weighs less in a larger graph."""
+    sent = torch.zeros_like(x).index_add_(0, edge_index[1], x[edge_index[0]])
+    return (x + sent * 5 / len(x))[:, :CLASSES]
 
 
 class Residual(nn.Module):
@@ -348,4 +366,7 @@ EVERYWHERE: dict[str, Callable[[], Any]] = {
     "PairNorm": lambda: Layers(3, PairNorm),
     "virtual node": Virtual,
     "attention over all nodes": Attentive,
+    "GraphSizeNorm": lambda: Layers(2, GraphSizeNorm),
+    "divided by the number of nodes": Counting,
+    "a function of the number of nodes": lambda: counting,
 }

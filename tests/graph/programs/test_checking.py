@@ -57,7 +57,7 @@ def test_operations_that_mix_rows_are_found(operation: Any) -> None:
         checked_program(Between(operation).eval(), DATA)
 
 
-@pytest.mark.parametrize("name", EVERYWHERE)
+@pytest.mark.parametrize("name", [name for name, make in EVERYWHERE.items() if isinstance(make(), nn.Module)])
 def test_models_that_look_at_the_whole_graph_have_no_program(name: str) -> None:
     with pytest.raises(NoProgram, match="rows|row per node"), torch.no_grad():
         checked_program(EVERYWHERE[name]().eval(), DATA)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,16 @@ def same(first: nn.Module, second: nn.Module) -> bool:
     return all(torch.equal(a, b) for a, b in zip(weights(first), weights(second), strict=True))
 
 
-def test_training_is_the_plain_loop_over_batches_of_members() -> None:
-    """Written out: the same weights, to the last bit."""
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_training_is_the_plain_loop_over_batches_of_members(one_thread: None) -> None:
+    """Written out: the same weights, to the last bit; with two threads, sums may be added in another order."""
     made = trainer(TakesData, epochs=3, batch_size=8, scheduler=lambda one: torch.optim.lr_scheduler.StepLR(one, 1))
     found = made(POPULATION, MEMBERS, 5)
     torch.manual_seed(seed_for(5, "weights"))

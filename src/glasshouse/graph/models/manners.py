@@ -65,8 +65,9 @@ def notes_on(manners: Manners, *, stated: object) -> tuple[str, ...]:
         )
     elif manners.everywhere:
         notes.append(
-            "The model's answers about a node depend on the whole graph (as with GraphNorm, PairNorm or a virtual "
-            "node), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all members."
+            "The model's answers about a node depend on the whole graph (as with GraphNorm, a virtual node or the "
+            "number of nodes), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all "
+            "members."
         )
     elif manners.obstacle:
         notes.append(

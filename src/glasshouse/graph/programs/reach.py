@@ -18,6 +18,7 @@ Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edg
 _TRIALS = 4
 _LONGEST = 200  # nodes of the path; a model that sees further is asked about the whole graph
 _ASIDE = 6  # nodes beside the path that no edge connects to it: five in a row, and one alone
+_MORE = 5  # nodes without edges that are added, to see whether answers depend on the number of nodes
 _ROUNDING = {torch.float64: 1e-11}  # of the largest answer; a smaller change does not count
 _ROUNDING_ELSE = 2e-6
 _UNSTEADY = 1e-3  # of the largest answer: if two answers to one query differ by more, it is not rounding
@@ -61,7 +62,8 @@ def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: 
     """The reach of a model on a long path made of the graph's own feature rows, where distances are known.
 
     One node's features are replaced, then one edge is removed. There are also nodes that no edge connects to the path:
-    if their answers change, the model looks at the whole graph.
+    if their answers change, or if any answer changes when more such nodes are added (as with GraphSizeNorm, which
+    divides by the number of nodes), the model looks at the whole graph.
 
     Args:
         ask: the model.
@@ -155,7 +157,8 @@ class _Path:
         moved = _differs(ask(other, self.edges), base, limit)
         unlinked = _differs(ask(self.x, _without(self.edges, [2, 3])), base, limit)
         features, edges = _farthest(self.edges, [1], moved), _farthest(self.edges, [2, 3], unlinked)
-        if min(features, edges) < 0:
+        more = ask(torch.cat([self.x, self.x[:_MORE]]), self.edges)[: len(self.x)]
+        if min(features, edges) < 0 or bool(_differs(more, base, limit).any()):
             return ModelReach(max(features, edges, 0), everywhere=True)
         if features:
             alone = self.edges[:, (self.edges != 1).all(dim=0)]  # node 1 has no edge left
