@@ -13,6 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 from glasshouse import InputError
 from glasshouse.model_outputs import (
+    check_order_of_outputs,
     column_order_note,
     looks_like_probabilities,
     looks_like_probability_column,
@@ -46,6 +47,38 @@ class Outputs(NamedTuple):
 )
 def test_an_answer_is_found_in_what_models_wrap_around_it(answer: Any) -> None:
     assert unwrapped(answer) is LOGITS
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        LOGITS,
+        (LOGITS, torch.zeros(2, 16)),
+        (LOGITS, LOGITS),
+        (torch.tensor(0.3), LOGITS, torch.zeros(2, 16)),
+        (torch.zeros(2, 16), torch.zeros(2, 8)),  # no array has three columns: its width is refused elsewhere
+        {"hidden": torch.zeros(2, 16), "logits": LOGITS},
+        Outputs(LOGITS, torch.zeros(2, 16)),
+        [[0.0, 1.0, 2.0]],
+    ],
+)
+def test_several_arrays_are_fine_if_the_first_may_be_the_logits(answer: Any) -> None:
+    check_order_of_outputs(answer, 3)
+
+
+@pytest.mark.parametrize(
+    ("answer", "classes"),
+    [
+        ((torch.zeros(2, 16), LOGITS), 3),
+        ([np.zeros((2, 16)), np.zeros((2, 3))], 3),
+        ((torch.tensor(0.3), torch.zeros(2, 16), LOGITS), 3),
+        ((torch.zeros(2, 16), torch.zeros(2, 1)), 2),
+        ((torch.zeros(2, 16), torch.zeros(2)), 2),
+    ],
+)
+def test_features_in_front_of_the_logits_are_refused(answer: Any, classes: int) -> None:
+    with pytest.raises(InputError, match="return the logits first"):
+        check_order_of_outputs(answer, classes)
 
 
 def test_rows_in_a_list_stay_rows() -> None:

@@ -17,6 +17,7 @@ from glasshouse.errors import InputError, first_line
 
 __all__ = [
     "array_of",
+    "check_order_of_outputs",
     "check_probabilities",
     "column_order_note",
     "ends_in_sigmoid",
@@ -73,6 +74,37 @@ def unwrapped(answer: Any) -> Any:
         if isinstance(first, Mapping):
             return unwrapped(first)
     return answer
+
+
+def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -> None:
+    """Refuse several arrays of which not the first has a column per class but another: `unwrapped` takes the first.
+
+    A module that returns its features and then its logits would be judged by its features.
+
+    Args:
+        answer: what the model returned.
+        classes: how many there are.
+        place: what a refusal begins with.
+
+    Example:
+        >>> check_order_of_outputs((torch.zeros(2, 3), torch.zeros(2, 16)), 3)
+        >>> check_order_of_outputs((torch.zeros(2, 16), torch.zeros(2, 3)), 3)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: it answers with arrays of shapes [2, 16] and [2, 3], and there are 3 ...
+    """
+    if not isinstance(answer, tuple | list) or any(getattr(answer, name, None) is not None for name in _NAMES):
+        return
+    shapes = [tuple(one.shape) for one in _arrays(answer)]
+    first = shapes[0] if shapes else ()
+    if len(first) != 2 or first[1] == classes:
+        return
+    expected = {(first[0], classes)} | ({(first[0], 1), (first[0],)} if classes == 2 and first[1] > 1 else set())
+    if expected & set(shapes[1:]):
+        shown = " and ".join(str(list(shape)) for shape in shapes[:_SHOWN])
+        raise InputError(
+            f"{place}: it answers with arrays of shapes {shown}, and there are {classes} classes. The first is read: "
+            f"return the logits first, or as a dict with 'logits'."
+        )
 
 
 def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:

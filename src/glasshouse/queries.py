@@ -17,6 +17,7 @@ from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
     array_of,
     check_not_counts,
+    check_order_of_outputs,
     check_probabilities,
     column_order_note,
     ends_in_sigmoid,
@@ -277,6 +278,7 @@ class _Source:
     def _answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         for rows in row_batches(self.population.x, len(self.population), self.how.batch_size):
             answer = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
+            check_order_of_outputs(answer, len(self.population.classes))
             yield rows, array_of(unwrapped(answer))
 
     def _logits(self, answer: NDArray[Any]) -> FloatArray:

@@ -39,14 +39,17 @@ from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.graphs import check_one_graph
 from glasshouse.graph.data.node_sample import chosen_nodes
 from glasshouse.graph.data.population import GraphPopulation
+from glasshouse.graph.models.asking import meet
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.model import Model
+from glasshouse.graph.models.node_losses import node_logits
 from glasshouse.graph.programs.tracing import traced
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.accuracy import node_accuracy, node_choices
 from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
 from glasshouse.graph.training.trainer import GNNTrainer
+from glasshouse.model_outputs import column_order_note
 from glasshouse.pool import ShadowPool
 from glasshouse.population import as_ids
 from glasshouse.progress import track
@@ -165,6 +168,9 @@ def audit(
     if shadows < 2:
         raise InputError(f"shadows: {shadows} is too few; attacks on a graph need shadow models. Use 8.")
     seen = data if known_graph is None else known_graph
+    if model is not None:  # one that cannot answer is refused before shadow models are trained
+        meet([model], seen, parts=False)
+        next(node_logits([model], seen))
     # a first scene without models checks nodes and ids before the long work
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
@@ -220,6 +226,7 @@ def audit(
         notes=(
             *filter(None, [budget, chosen.note]),
             *scene.notes,
+            *_column_order(target, data, truth, setting),
             *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
         ),
     )
@@ -299,6 +306,14 @@ def _is_default(model: Model, ours: nn.Module) -> bool:
         return False
     sizes = [[(name, value.shape) for name, value in one.state_dict().items()] for one in (model, ours)]
     return sizes[0] == sizes[1] and traced(model.eval()).signature == traced(ours.eval()).signature
+
+
+def _column_order(target: Model, data: Data, members: BoolArray, setting: Setting) -> tuple[str, ...]:
+    """A note if the target's columns seem to be in another order than the labels, by its answers about members."""
+    labels = data.y.cpu().numpy().astype(np.int64)
+    chosen = node_choices(target, data, members, setting=setting)
+    classes = np.arange(max(int(labels.max()), int(chosen.max(initial=0))) + 1)
+    return column_order_note(chosen, labels[members], classes)
 
 
 def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:

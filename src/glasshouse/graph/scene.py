@@ -294,6 +294,11 @@ class Scene:
         for row, answer in enumerate(node_logits(models, self.data, edges)):
             losses[row] = losses_from_logits(answer, labels)
             logits = _room((len(models), *answer.shape)) if logits is None else logits
+            if answer.shape != logits.shape[1:]:
+                raise InputError(
+                    f"model: it answers with {logits.shape[2]} logits per node, and shadow model {row - 1} with "
+                    f"{answer.shape[1]}. Both must give one per class, in the same order."
+                )
             logits[row] = answer
         assert logits is not None  # noqa: S101 (for the type checker: a scene has a target)
         return _Answers(losses, logits)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse.errors import InputError
-from glasshouse.model_outputs import ends_in_sigmoid, looks_like_probabilities, unwrapped
+from glasshouse.model_outputs import check_order_of_outputs, ends_in_sigmoid, looks_like_probabilities, unwrapped
 from glasshouse.training.batching import say_once
 
 __all__ = ["batch_count", "batches", "classification_loss", "failure_line", "logits_of"]
@@ -60,7 +60,10 @@ def logits_of(
     looked = (inputs[0][:_LOOK],) if len(inputs) == 1 else inputs
     try:
         with torch.random.fork_rng(devices), torch.no_grad():
-            answer = unwrapped(model.eval()(*looked) if call is None else call(model.eval()))
+            whole = model.eval()(*looked) if call is None else call(model.eval())
+            if classes is not None:
+                check_order_of_outputs(whole, classes, place="module")
+            answer = unwrapped(whole)
     except InputError:  # whatever calls the module has already said it
         raise
     except TypeError as error:

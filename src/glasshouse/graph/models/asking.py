@@ -46,7 +46,7 @@ def manners_of(model: Model) -> Manners:
     return Manners(hops=_stated(model) or UNKNOWN_HOPS, measured=False)
 
 
-def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
+def meet(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Tensor | None = None) -> None:
     """Take every model apart that was not met before, or measure it; afterwards `manners_of` knows it.
 
     Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
@@ -55,6 +55,7 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
         models: the target and its shadow models.
         data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], and values of edges if it has any.
         parts: whether models will be asked about parts of the graph; if not, their reach does not matter.
+        labels: [n] which show how many classes there are; ``data.y`` by default, if there is one.
 
     Example:
         >>> from torch_geometric.nn import GCN
@@ -70,10 +71,12 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True) -> None:
             groups.setdefault(_shape(model), []).append(model)
     if not groups:
         return
+    known = data.y if labels is None else labels
+    classes = int(known.max()) + 1 if isinstance(known, Tensor) and len(known) else None
     for group in groups.values():
         graph = with_edges(data, device=model_device(group))
         with quiet(group):
-            found = [_tried(model, graph) for model in group]
+            found = [_tried(model, graph, classes) for model in group]
             if parts:
                 refuse_caches(group)
                 found = _taken_apart(group, found, graph, edges)
@@ -240,11 +243,11 @@ def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first
     return replace(manners, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
 
 
-def _tried(model: Model, data: Data) -> Manners:
+def _tried(model: Model, data: Data, classes: int | None) -> Manners:
     """Whether the model takes x and edges or a `Data`, and whether its answers are probabilities."""
     if type(model) is GNN:  # ours: it takes x and edges, and gives logits
         return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
-    arguments, answer = try_call(model, data)
+    arguments, answer = try_call(model, data, classes=classes)
     probabilities = looks_like_probabilities(answer)
     return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, measured=False)
 

@@ -48,7 +48,7 @@ def reference_toggles(
 ) -> Toggles:
     """Like `reference_losses`, with the own losses ``loss_v(in)`` too."""
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.graph())
+    meet(models, question.graph(), labels=question.labels)
     with quiet(models):
         rows = [
             [[toggle_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]

@@ -16,6 +16,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.induced import induced
 from glasshouse.graph.models.arguments import bind_arguments
+from glasshouse.graph.models.calling import call_first
 from glasshouse.graph.models.edge_values import held_values
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.networks import NETWORKS, Network
@@ -162,7 +163,7 @@ class GNNTrainer:
             model = self.untrained(data).to(self.place)
             first = next(steps(1)).graph
             arguments = bind_arguments(model, held_values(first))
-            look = functools.partial(arguments.call, data=first)
+            look = functools.partial(call_first, data=first, arguments=arguments)
             read = logits_of(model, first.x, first.edge_index, classes=int(data.y.max()) + 1, call=look)
             optimizer = self.optimizer(model.parameters())
             # A step is little more than features [n, f] times weights [f, hidden], so nodes x weights show whether it

@@ -92,7 +92,7 @@ def answer_block(name: str, models: Sequence[Model], question: Question, memory:
     rows, columns = slice(*block.masks), slice(*block.nodes)
     part = dataclasses.replace(question, masks=question.masks[rows], nodes=question.nodes[columns])
     with open_memory():
-        meet(models, question.graph())
+        meet(models, question.graph(), labels=question.labels)
         with quiet(models):
             answer: Any = torch.stack(tuple(engines()[name].toggles(models, part, memory=memory)))
     return answer.cpu().numpy()  # type: ignore[no-any-return]

@@ -106,7 +106,7 @@ def _toggle_answers(
     answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if answer.numel() == 0:
         return Toggles(*answer)
-    meet(models, question.graph())
+    meet(models, question.graph(), labels=question.labels)
     with quiet(models):
         for numbers in by_shape(models):
             group = [models[number] for number in numbers]
@@ -127,7 +127,7 @@ def engine_names(
         ['packed']
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.graph())
+    meet(models, question.graph(), labels=question.labels)
     with quiet(models):
         groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
         return [_chosen(group, question, engine="auto") for group in groups]
@@ -151,7 +151,7 @@ def toggle_seconds(
         True
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.graph())
+    meet(models, question.graph(), labels=question.labels)
     total = 0.0
     with quiet(models):
         for group in ([models[number] for number in numbers] for numbers in by_shape(models)):
