@@ -16,7 +16,9 @@ from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.errors import InputError, first_line
 
 __all__ = [
+    "SHARES_NOTE",
     "array_of",
+    "check_not_counts",
     "check_order_of_outputs",
     "check_probabilities",
     "column_order_note",
@@ -27,6 +29,10 @@ __all__ = [
     "unwrapped",
 ]
 
+SHARES_NOTE = (
+    "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
+    "probabilities, answer with those of all classes, since an audit of some of them is not exact."
+)
 _TOLERANCE = 1e-3  # of a row's sum: float32 over a thousand classes stays below 1e-4
 _SWAPPED = 0.2  # of all records: an untrained model may be below chance, but rarely by so much
 _ENOUGH = 50  # records that show such an order

@@ -15,6 +15,7 @@ from glasshouse.asking import LABELS_ADVICE, asker
 from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
+    SHARES_NOTE,
     array_of,
     check_not_counts,
     check_order_of_outputs,
@@ -42,10 +43,6 @@ _ROWS_NOTE = (
 _COLUMN_NOTE = (
     "The model answers with one probability per record (all are between 0 and 1), so they are used as such, not as "
     "logits."
-)
-_SHARES_NOTE = (
-    "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
-    "probabilities, answer with those of all classes, since an audit of some of them is not exact."
 )
 _UNSTEADY = (
     "The target's answer about a record changes with the other records of a query, or from one query to the next. An "
@@ -273,7 +270,7 @@ class _Source:
         if column:
             yield np.arange(len(self.population)), self._two_columns(np.concatenate(column))
         if 0 <= self.lowest < self.highest <= 1:
-            self.notes = (_SHARES_NOTE,)
+            self.notes = (SHARES_NOTE,)
 
     def _answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
         for rows in row_batches(self.population.x, len(self.population), self.how.batch_size):

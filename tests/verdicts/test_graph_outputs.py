@@ -64,6 +64,23 @@ def test_logits_before_a_hidden_layer_are_judged_as_alone() -> None:
         np.testing.assert_allclose(alone.outcomes[name].scores, both.outcomes[name].scores, atol=1e-6)
 
 
+def test_percentages_are_refused_and_shares_that_do_not_sum_to_one_are_noted() -> None:
+    with pytest.raises(InputError, match="not negative and sum to 100, as percentages"):
+        audited(trainer=returning(lambda _, logits: 100 * logits.softmax(dim=1)))
+    notes = audited(trainer=returning(lambda _, logits: logits.sigmoid())).context.notes
+    assert "The model answers with numbers between 0 and 1 that do not sum to 1" in notes[0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64], ids=str)
+def test_answers_of_another_type_than_the_layers_are_judged_as_the_rule_says(dtype: torch.dtype) -> None:
+    """The layers' weights have one type, the answers another; no engine may compute in the wrong one."""
+    torch.manual_seed(0)
+    model = Wrapped(MyGNN(), lambda _, logits: logits.to(dtype)).eval()
+    masks, nodes = torch.rand(2, 120) < 0.5, torch.arange(6)
+    found, wanted = (toggle_losses([model], DATA, masks, nodes, engine=engine) for engine in ("auto", "reference"))
+    torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
+
+
 def test_a_target_that_gives_embeddings_is_refused() -> None:
     encoder = returning(lambda hidden, _: hidden)(DATA, MEMBERS, 0)
     with pytest.raises(InputError, match="it answers with 16 logits per node, and shadow model 0 with 3"):

@@ -29,7 +29,7 @@ from glasshouse.graph.programs.checking import checked_program
 from glasshouse.graph.programs.program import NoProgram, Program
 from glasshouse.graph.programs.reach import counted_layers
 from glasshouse.graph.programs.tracing import Asked, traced
-from glasshouse.model_outputs import looks_like_probabilities
+from glasshouse.model_outputs import array_of, check_not_counts, looks_like_probabilities
 from glasshouse.training.batching import say_once
 
 __all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
@@ -244,12 +244,15 @@ def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first
 
 
 def _tried(model: Model, data: Data, classes: int | None) -> Manners:
-    """Whether the model takes x and edges or a `Data`, and whether its answers are probabilities."""
+    """Whether the model takes x and edges or a `Data`, and what its answers are; percentages are refused."""
     if type(model) is GNN:  # ours: it takes x and edges, and gives logits
         return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
     arguments, answer = try_call(model, data, classes=classes)
     probabilities = looks_like_probabilities(answer)
-    return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, measured=False)
+    if not probabilities:
+        check_not_counts(array_of(answer))
+    shares = not probabilities and 0 <= float(answer.min()) < float(answer.max()) <= 1
+    return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False)
 
 
 def _log(probabilities: Tensor) -> Tensor:

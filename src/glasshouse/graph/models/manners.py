@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from glasshouse.graph.models.arguments import Arguments
 from glasshouse.graph.programs.program import Program
+from glasshouse.model_outputs import SHARES_NOTE
 
 __all__ = ["UNKNOWN_HOPS", "Manners", "notes_on"]
 
@@ -24,6 +25,7 @@ class Manners:
             out-degrees is asked about whole graphs if they do not. None for all other models.
         arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
         probabilities: whether it gives probabilities instead of logits.
+        shares: whether it gives numbers between 0 and 1 that are no probabilities of all classes.
         program: what it does, as calls that engines can take apart; None for a black box.
         obstacle: why there is no program, in one line.
         measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
@@ -39,6 +41,7 @@ class Manners:
     both_ways: bool | None = None
     arguments: Arguments = _PLAIN
     probabilities: bool = False
+    shares: bool = False
     program: Program | None = None
     obstacle: str = ""
     measured: bool = True
@@ -84,6 +87,8 @@ def notes_on(manners: Manners, *, stated: object) -> tuple[str, ...]:
             "The model answers with probabilities (rows are not negative and sum to 1); they are used as such, not "
             "as logits."
         )
+    if manners.shares:
+        notes.append(SHARES_NOTE)
     notes += [f"The graph has {name}, which the model does not use." for name in manners.arguments.unused]
     notes += [
         f"The model is given the graph's {name} as its argument {parameter}."

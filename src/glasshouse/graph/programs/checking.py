@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -96,7 +96,15 @@ def checked_program(
         else:
             known = counted(call, step) if counted else None
             steps.append(_measured(step, call, values, len(graph.x), known=known))
+    _check_types([values[step.name] for step in steps if isinstance(step, MessageStep)], values[program.output])
     return replace(program, steps=tuple(steps))
+
+
+def _check_types(layers: Sequence[Tensor], answer: Tensor) -> None:
+    """Layers and answer must have one type of numbers, because engines compute everything in the answer's."""
+    types = dict.fromkeys(str(one.dtype).removeprefix("torch.") for one in (*layers, answer))
+    if len(types) > 1:
+        raise NoProgram(f"the type of its numbers changes on the way ({' to '.join(types)})")
 
 
 def _same(one: Any, other: Any) -> bool:
