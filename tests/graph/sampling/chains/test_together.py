@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.asking import meet
+from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.sampling.chains import metropolis, metropolis_masks
 from glasshouse.graph.sampling.chains.together import masked_losses, walk_in_step
 from glasshouse.graph.sampling.chains.whole_losses import forward_losses
-from tests.graph.random_graphs import random_models
+from tests.graph.random_graphs import Case, depths, random_cases, random_models, seeds
 from tests.graph.simple_graphs import simple_graph
 
 POOLS = (["gcn", "gcn", "gcn"], ["sgc", "gin", "sgc", "gin"])
@@ -62,6 +63,20 @@ def test_losses_under_several_masks_are_those_of_a_forward_pass_under_each() -> 
     slow = forward_losses(models, data)
     for mask, losses in zip(masks, found, strict=True):
         np.testing.assert_allclose(losses[mask].numpy().T, slow(mask)[:, mask], rtol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", sorted(NETWORKS.names()))
+@settings(max_examples=8, deadline=None)
+@given(case=random_cases(masks=3), layers=depths, seed=seeds)
+def test_that_holds_for_every_network_on_ugly_graphs(architecture: str, case: Case, layers: int, seed: int) -> None:
+    """Nothing is kept for toggles there, as the largest senders after the first."""
+    models = random_models(architecture, layers=layers, seed=seed)
+    meet(models, case.data)
+    with torch.no_grad():
+        found = masked_losses(models, case.data)(case.masks)
+    slow = forward_losses(models, case.data)
+    for mask, losses in zip(case.masks.numpy(), found.numpy(), strict=True):
+        np.testing.assert_allclose(losses[mask].T, slow(mask)[:, mask], atol=1e-8)
 
 
 def test_nothing_walks_in_step_on_the_cpu_or_without_a_program() -> None:

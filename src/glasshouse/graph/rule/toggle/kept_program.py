@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Rings, draw_rings
-from glasshouse.graph.rule.toggle.layers.base import Kept, under_every_mask
+from glasshouse.graph.rule.toggle.layers.base import Kept, outputs_of, under_every_mask
 from glasshouse.graph.rule.toggle.lowering import MessageOperation, Slot, sources_of
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.signals import Ends
 from glasshouse.graph.rule.toggle.stages import Placed
 
-__all__ = ["KeptProgram", "keep_program"]
+__all__ = ["KeptProgram", "keep_program", "program_logits"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +103,22 @@ def keep_program(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, lim
     kept = {slot: value for slot, value in values.items() if slot in needed or slot == 0}
     logits = under_every_mask(values[placed[-1].operation.result.number], graph)
     return KeptProgram(placed=placed, graph=graph, layers=layers, values=kept), logits
+
+
+def program_logits(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+    """The logits [N, models, classes] of `keep_program` alone, where nothing is toggled; arguments as there."""
+    values: dict[int, Tensor] = {0: x.unsqueeze(1)}
+    readers = _last_readers(placed)
+    for number, one in enumerate(placed):
+        operation = one.operation
+        if isinstance(operation, MessageOperation):
+            made = outputs_of(operation.layer, values[operation.source.number], graph, limit=limit)
+        else:
+            made = operation.function(*_together([values[source.number] for source in operation.sources], graph))
+        values[operation.result.number] = made
+        for slot in [slot for slot, last in readers.items() if last == number and slot in values]:
+            del values[slot]
+    return under_every_mask(values[placed[-1].operation.result.number], graph)
 
 
 def _together(values: list[Tensor], graph: MaskedGraph) -> list[Tensor]:

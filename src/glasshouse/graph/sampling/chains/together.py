@@ -15,7 +15,7 @@ from glasshouse.graph.models.asking import manners_of
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.question import ask, check_width
 from glasshouse.graph.rule.toggle.batching import by_shape
-from glasshouse.graph.rule.toggle.kept_program import keep_program
+from glasshouse.graph.rule.toggle.kept_program import program_logits
 from glasshouse.graph.rule.toggle.lowering import lower
 from glasshouse.graph.rule.toggle.masked_graph import coalesced, mask_graph
 from glasshouse.graph.rule.toggle.plan import default_memory, make_plan
@@ -71,7 +71,7 @@ def _of_one_shape(models: Sequence[Model], data: Data) -> MaskedLosses:
     plan = make_plan(costs, question, models=1, memory=memory)  # these are the costs of all models
 
     def under(masks: Tensor) -> Tensor:
-        _, logits = keep_program(placed, x, mask_graph(edges, masks), limit=plan.temporary)
+        logits = program_logits(placed, x, mask_graph(edges, masks), limit=plan.temporary)
         logits = check_width(logits, question).expand(-1, len(models), -1)
         losses = Ends.of(question.labels.repeat(len(masks)), logits).kept_loss
         return losses.reshape(*masks.shape, len(models)).double()

@@ -10,6 +10,8 @@ from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggle import toggle_losses
 from glasshouse.graph.rule.toggle.fused.ends import narrow_sums
+from glasshouse.graph.rule.toggle.fused.maxima import plain_maxima
+from glasshouse.graph.rule.toggle.masked_graph import coalesce, mask_graph
 from glasshouse.graph.rule.toggle.row_losses import row_losses
 from glasshouse.losses import tensor_losses
 from tests.graph.random_graphs import Case, depths, random_cases, random_models, seeds
@@ -75,3 +77,24 @@ def test_sums_of_long_segments_are_those_of_a_loop(
     found = narrow_sums(values.to(device), start.to(device)).cpu()
     expected = torch.stack([part.sum(0) for part in values.split(counts)])
     torch.testing.assert_close(found, expected)
+
+
+@FEW
+@given(case=random_cases(masks=3), width=st.integers(1, 150), seed=seeds)
+def test_plain_maxima_are_those_of_torch(device: torch.device, case: Case, width: int, seed: int) -> None:
+    size = int(case.data.num_nodes)
+    graph = mask_graph(coalesce(case.data.edge_index.to(device), size, torch.float64), case.masks.to(device))
+    values = torch.randn(3 * size, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(device)
+    values = values.round(decimals=1)  # ties
+    found = plain_maxima(values, graph)
+    for row, (first, last) in enumerate(zip(graph.sources.start[:-1], graph.sources.start[1:], strict=True)):
+        senders = [*graph.sources.other[first:last].tolist(), *([row] if graph.loops[row] > 0 else [])]
+        wanted = values[senders].amax(0) if senders else torch.full_like(values[0], -torch.inf)
+        assert torch.equal(found[row], wanted)
+
+
+def test_plain_maxima_of_a_hub_with_hundreds_of_senders(device: torch.device) -> None:
+    edges = torch.stack([torch.arange(1, 301), torch.zeros(300, dtype=torch.long)])
+    graph = mask_graph(coalesce(edges.to(device), 301, torch.float32), torch.ones(1, 301, dtype=torch.bool).to(device))
+    values = torch.randn(301, 5, generator=torch.Generator().manual_seed(0)).to(device)
+    assert torch.equal(plain_maxima(values, graph)[0], values[1:].amax(0))

@@ -11,10 +11,11 @@ from glasshouse.graph.rule.toggle.balls import Paths
 from glasshouse.graph.rule.toggle.fused.jit import blocks_of, kernel
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 
-__all__ = ["ranked_senders", "toggled_maxima"]
+__all__ = ["plain_maxima", "ranked_senders", "toggled_maxima"]
 
 tl: Any = None  # triton.language, filled in by the first launch
 _BLOCK = 128  # columns of one program
+_SENDERS = 8  # senders that are read at once; one after the other, a hub with thousands would take milliseconds
 
 
 @kernel
@@ -81,6 +82,51 @@ def ranked_senders(values: Tensor, graph: MaskedGraph, *, ranks: int) -> tuple[T
         BLOCK=block,
     )
     return value, sender
+
+
+@kernel
+def _plain(  # type: ignore[no-untyped-def]
+    value,
+    values,
+    start,
+    other,
+    loops,
+    width,
+    blocks,
+    SENDERS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    program = tl.program_id(0)
+    row = (program // blocks).to(tl.int64)
+    column = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < width
+    first, last = tl.load(start + row), tl.load(start + row + 1)
+    most = tl.full([BLOCK], float("-inf"), values.dtype.element_ty)
+    for at in range(first, last, SENDERS):
+        place = at + tl.arange(0, SENDERS)
+        live = place < last
+        one = tl.load(other + place, mask=live, other=0)
+        where = one[:, None] * width + column[None, :]
+        seen = tl.load(values + where, mask=live[:, None] & inside[None, :], other=float("-inf"))
+        most = tl.maximum(most, tl.max(seen, axis=0))
+    if tl.load(loops + row) > 0:  # a self-loop makes a node its own sender
+        most = tl.maximum(most, tl.load(values + row * width + column, mask=inside, other=0.0))
+    tl.store(value + row * width + column, most, mask=inside)
+
+
+def plain_maxima(values: Tensor, graph: MaskedGraph) -> Tensor:
+    """Maxima [N, values] of each node's senders, for values [N, values]; -inf for a node without senders."""
+    value = torch.empty_like(values)
+    block, blocks = blocks_of(values.shape[1], most=_BLOCK)
+    _plain.launch(
+        len(values) * blocks,
+        *(value, values, graph.sources.start, graph.sources.other, graph.loops),
+        *(values.shape[1], blocks),
+        warps=1,
+        SENDERS=_SENDERS,
+        BLOCK=block,
+    )
+    return value
 
 
 @kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from glasshouse.graph.rule.toggle.balls import Rings
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 
-__all__ = ["Cost", "Kept", "Layer", "Toggled", "project", "under_every_mask"]
+__all__ = ["Cost", "Kept", "Layer", "LeanLayer", "Toggled", "outputs_of", "project", "under_every_mask"]
 
 _COLUMNS = 16  # a product with fewer columns takes MKL three times as long as its transpose with as few rows
 
@@ -81,6 +81,21 @@ class Layer(Protocol):
             graph: the union of the masks' graphs.
             limit: bytes that temporary arrays may take.
         """
+
+
+@runtime_checkable
+class LeanLayer(Protocol):
+    """A layer whose outputs take much less work than the state that toggles need."""
+
+    def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+        """The outputs of `Layer.keep` alone, [N, models, width]."""
+
+
+def outputs_of(layer: Layer, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+    """A layer's outputs under all masks, [N, models, width], where nothing is toggled; arguments as of `Layer.keep`."""
+    if isinstance(layer, LeanLayer):
+        return layer.outputs(inputs, graph, limit=limit)
+    return layer.keep(inputs, graph, limit=limit)[1]
 
 
 def project(inputs: Tensor, weight: Tensor) -> Tensor:

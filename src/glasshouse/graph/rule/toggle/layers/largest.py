@@ -9,11 +9,11 @@ from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Ball, Paths
 from glasshouse.graph.rule.toggle.fused import jit
-from glasshouse.graph.rule.toggle.fused.maxima import ranked_senders
+from glasshouse.graph.rule.toggle.fused.maxima import plain_maxima, ranked_senders
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.segments import expand, lookup, slices_within, starts_of
 
-__all__ = ["Largest", "bag_max", "find_largest", "largest_other"]
+__all__ = ["Largest", "bag_max", "find_largest", "largest_other", "largest_values"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +59,21 @@ def find_largest(values: Tensor, graph: MaskedGraph, *, ranks: int, limit: int) 
             _rank(values, graph, rows[part], min(width, longest), value, sender)
         first, width = last, 2 * width
     return Largest(graph=graph, value=value, sender=sender)
+
+
+def largest_values(values: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+    """The maxima of each node's senders alone, [N, values], -inf for a node without senders.
+
+    Example:
+        >>> from glasshouse.graph.rule.toggle.masked_graph import coalesce, mask_graph
+        >>> edges = coalesce(torch.tensor([[0, 1], [2, 2]]), 3, torch.float32)
+        >>> graph = mask_graph(edges, torch.ones(1, 3, dtype=torch.bool))
+        >>> largest_values(torch.tensor([[1.0], [5.0], [9.0]]), graph, limit=2**20)[2]
+        tensor([5.])
+    """
+    if jit.usable(values):
+        return plain_maxima(values, graph)
+    return find_largest(values, graph, ranks=1, limit=limit).value
 
 
 def _rank(values: Tensor, graph: MaskedGraph, rows: Tensor, width: int, value: Tensor, sender: Tensor) -> None:

@@ -11,7 +11,7 @@ from glasshouse.graph.rule.toggle.balls import Ball, Paths, Rings
 from glasshouse.graph.rule.toggle.fused import jit
 from glasshouse.graph.rule.toggle.fused.maxima import toggled_maxima
 from glasshouse.graph.rule.toggle.layers.base import Cost, Toggled, project, under_every_mask
-from glasshouse.graph.rule.toggle.layers.largest import Largest, bag_max, find_largest, largest_other
+from glasshouse.graph.rule.toggle.layers.largest import Largest, bag_max, find_largest, largest_other, largest_values
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 
 __all__ = ["Maximum"]
@@ -65,7 +65,19 @@ class Maximum:
         # the first layer can lose only one sender, the target; later ones may lose several at once
         largest = find_largest(values, graph, ranks=2 if inputs.shape[1] == 1 else _RANKS, limit=limit)
         kept = KeptMaximum(layer=self, values=values, largest=largest, root=self._root(inputs), limit=limit)
-        return kept, kept.combine(largest.value.clone(), kept.root)
+        return kept, self.combine(largest.value.clone(), kept.root)
+
+    def outputs(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+        """See :class:`~glasshouse.graph.rule.toggle.layers.base.LeanLayer`: without the senders after the largest."""
+        root = self._root(inputs)  # of features once, not under each mask
+        values = under_every_mask(inputs, graph)
+        maxima = largest_values(values.reshape(len(values), -1), graph, limit=limit)
+        return self.combine(maxima, root if len(root) == 1 else under_every_mask(root, graph))
+
+    def combine(self, maxima: Tensor, root: Tensor) -> Tensor:
+        """Outputs [rows, models, out] from maxima [rows, values], which it may overwrite; -inf without senders."""
+        maxima[(maxima[:, 0] == -torch.inf).nonzero().squeeze(1)] = 0
+        return project(maxima.view(len(maxima), -1, self.weight.shape[1]), self.weight) + root
 
     def _root(self, inputs: Tensor) -> Tensor:
         """What a node's own input [rows, models, width] adds to its output, [rows, models, out]."""
@@ -84,11 +96,6 @@ class KeptMaximum:
     root: Tensor
     limit: int
 
-    def combine(self, maxima: Tensor, root: Tensor) -> Tensor:
-        """Outputs [rows, models, out] from maxima [rows, values], which it may overwrite; -inf without senders."""
-        maxima[(maxima[:, 0] == -torch.inf).nonzero().squeeze(1)] = 0
-        return project(maxima.view(len(maxima), -1, self.layer.weight.shape[1]), self.layer.weight) + root
-
     def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
         """See :class:`~glasshouse.graph.rule.toggle.layers.base.Kept`."""
         ball, paths = rings.balls[outer], rings.paths(inner, outer)
@@ -99,7 +106,7 @@ class KeptMaximum:
         root = self.root if len(self.root) == 1 else self.root[ball.node]
         if changed is not None and self.layer.root is not None:
             root[paths.inside] = self.layer._root(changed)
-        return Toggled(self.combine(maxima, root), alive)
+        return Toggled(self.layer.combine(maxima, root), alive)
 
     def _maxima(self, changed: Tensor | None, rings: Rings, inner: int, outer: int) -> tuple[Tensor, Tensor]:
         """New maxima of the outer ball [rows, values], and whether each row differs, bool [rows]."""
