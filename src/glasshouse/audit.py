@@ -140,7 +140,7 @@ def audit(
             one.check(population, labels_only=query is not None and query.labels_only)
     mask = checked_members(model, members, len(population), seed=seed, ids=population.ids)
     check_members_fit(population.x, mask, given=members)
-    unsteady = () if model is None else _check_target(model, population, query)
+    unsteady = () if model is None else _check_target(model, population, query)  # before the long work
     outside = public_mask(public, mask, seed=seed, ids=population.ids)
     judged = np.flatnonzero(~outside)
     wanted = checked_rates(fprs, mask[judged])
@@ -170,6 +170,8 @@ def audit(
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
+    if model is None:
+        unsteady = _check_target(target, population, query)
     keep = any(attack.needs_logits for attack in made.values())
     started = time.perf_counter()
     evidence, answers = collect(
@@ -218,7 +220,7 @@ def audit(
 
 
 def _check_target(model: Any, population: Population, query: QueryOptions | None) -> tuple[str, ...]:
-    """Ask the given model about a few records in the way of the audit, before the long work; warnings about it."""
+    """Ask the target about a few records in the way of the audit; warnings about it."""
     if query is not None and query.labels_only:
         predicted_labels(model, population, how=query)(select(population.x, np.arange(min(2, len(population)))))
     elif population.regression:

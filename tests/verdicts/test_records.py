@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from torch import Tensor, nn
 
-from glasshouse import Evidence, InputError, Population, SklearnTrainer, audit, audit_evidence
+from glasshouse import Evidence, InputError, Population, SklearnTrainer, TorchTrainer, audit, audit_evidence
 from glasshouse.attacks import BASE, LossThreshold
 from glasshouse.attacks.attack import Attack
 from glasshouse.evaluation import evaluate, roc
@@ -343,6 +345,37 @@ def test_a_training_function_that_forgets_its_members_is_said_first() -> None:
     assert said[0].startswith("Shadow models that were trained on different records answer exactly alike")
     right = audit(population, trainer=KNeighborsClassifier(3), **given).context.warnings
     assert not any("exactly alike" in one for one in right)
+
+
+class Noisy(nn.Module):
+    """Random answers, although it is in evaluation mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x) + torch.randn(len(x), 2)  # type: ignore[no-any-return]
+
+
+class OfTheBatch(nn.Module):
+    """Answers about a record depend on the other records of a query."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.norm = nn.Linear(3, 2), nn.BatchNorm1d(2, track_running_stats=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(self.layer(x))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(("module", "told"), [(Noisy, True), (OfTheBatch, True), (lambda: nn.Linear(3, 2), False)])
+def test_random_answers_of_a_target_that_the_audit_trained_are_said_too(module: Any, told: bool) -> None:
+    random = np.random.default_rng(0)
+    population = Population(random.normal(size=(200, 3)).astype(np.float32), random.integers(2, size=200))
+    trainer = TorchTrainer(module=module, epochs=2)
+    result = audit(population, trainer=trainer, attacks=["base"], shadows=2, progress=False)
+    assert told == any(one.startswith("The target's answer about a record changes") for one in result.context.warnings)
 
 
 def test_a_target_with_random_answers_is_said_first() -> None:
