@@ -181,6 +181,12 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: audit(POPULATION, trainer=LINEAR, query=LabelOnly()),
         "a regression has no labels to ask for",
     ),
+    "labels of a given regression": (
+        lambda: audit(
+            POPULATION, model=lambda x: x[:, 0], members=np.arange(len(Y)) < 120, trainer=LINEAR, query=LabelOnly()
+        ),
+        "a regression has no labels to ask for",
+    ),
     "a module with three outputs": (
         lambda: audit(SMALL, trainer=TorchTrainer(module=mlp(30, 3), epochs=1)),
         r"answers 64 records with shape \[64, 3\]; a regression expects",

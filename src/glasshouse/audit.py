@@ -170,8 +170,8 @@ def audit(
     target, seconds = train_shadows(
         plan, trainer, population=population, model=model, members=mask, seed=seed, progress=progress
     )
-    if model is None:
-        unsteady = _check_target(target, population, query)
+    if model is None and not population.regression and not (query is not None and query.labels_only):
+        unsteady = check_model(target, population, how=query)
     keep = any(attack.needs_logits for attack in made.values())
     started = time.perf_counter()
     evidence, answers = collect(
@@ -220,11 +220,11 @@ def audit(
 
 
 def _check_target(model: Any, population: Population, query: QueryOptions | None) -> tuple[str, ...]:
-    """Ask the target about a few records in the way of the audit; warnings about it."""
-    if query is not None and query.labels_only:
-        predicted_labels(model, population, how=query)(select(population.x, np.arange(min(2, len(population)))))
-    elif population.regression:
+    """Ask the given model about a few records in the way of the audit; warnings about it."""
+    if population.regression:
         predict(model, population, how=query)
+    elif query is not None and query.labels_only:
+        predicted_labels(model, population, how=query)(select(population.x, np.arange(min(2, len(population)))))
     else:
         return check_model(model, population, how=query)
     return ()
