@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule.toggle.balls import Rings, draw_rings
-from glasshouse.graph.rule.toggle.layers.base import Kept, outputs_of, under_every_mask
+from glasshouse.graph.rule.toggle.layers.base import Kept, Layer, outputs_of, under_every_mask
 from glasshouse.graph.rule.toggle.lowering import MessageOperation, Slot, sources_of
 from glasshouse.graph.rule.toggle.masked_graph import MaskedGraph
 from glasshouse.graph.rule.toggle.signals import Ends
@@ -84,41 +85,47 @@ def keep_program(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, lim
         graph: the union of the masks' graphs.
         limit: bytes that temporary arrays may take.
     """
-    values: dict[int, Tensor] = {0: x.unsqueeze(1)}
-    readers = _last_readers(placed)
     layers: list[Kept] = []
-    kept: dict[int, Tensor] = {}
-    needed = {one.operation.result.number for one in placed if one.keeps}
-    for number, one in enumerate(placed):
-        operation = one.operation
-        if isinstance(operation, MessageOperation):
-            state, made = operation.layer.keep(values[operation.source.number], graph, limit=limit)
-            layers.append(state)
-        else:
-            made = operation.function(*_together([values[source.number] for source in operation.sources], graph))
-        values[operation.result.number] = made
-        for slot in [slot for slot, last in readers.items() if last == number and slot in values]:
-            if slot not in needed and slot != 0:
-                del values[slot]  # the state of the layers holds what toggles need
-    kept = {slot: value for slot, value in values.items() if slot in needed or slot == 0}
-    logits = under_every_mask(values[placed[-1].operation.result.number], graph)
+
+    def keep(layer: Layer, inputs: Tensor) -> Tensor:
+        state, made = layer.keep(inputs, graph, limit=limit)
+        layers.append(state)
+        return made
+
+    needed = {0, *(one.operation.result.number for one in placed if one.keeps)}  # layers hold what else toggles need
+    values, logits = _passed(placed, x, graph, keep, needed=needed)
+    kept = {slot: value for slot, value in values.items() if slot in needed}
     return KeptProgram(placed=placed, graph=graph, layers=layers, values=kept), logits
 
 
 def program_logits(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
     """The logits [N, models, classes] of `keep_program` alone, where nothing is toggled; arguments as there."""
+    run = partial(outputs_of, graph=graph, limit=limit)
+    return _passed(placed, x, graph, run, needed=frozenset())[1]
+
+
+def _passed(
+    placed: Sequence[Placed],
+    x: Tensor,
+    graph: MaskedGraph,
+    run: Callable[[Layer, Tensor], Tensor],
+    *,
+    needed: AbstractSet[int],
+) -> tuple[dict[int, Tensor], Tensor]:
+    """Values by slot and the logits, with ``run`` for every layer; slots that nothing reads any more are freed."""
     values: dict[int, Tensor] = {0: x.unsqueeze(1)}
     readers = _last_readers(placed)
     for number, one in enumerate(placed):
         operation = one.operation
         if isinstance(operation, MessageOperation):
-            made = outputs_of(operation.layer, values[operation.source.number], graph, limit=limit)
+            made = run(operation.layer, values[operation.source.number])
         else:
             made = operation.function(*_together([values[source.number] for source in operation.sources], graph))
         values[operation.result.number] = made
         for slot in [slot for slot, last in readers.items() if last == number and slot in values]:
-            del values[slot]
-    return under_every_mask(values[placed[-1].operation.result.number], graph)
+            if slot not in needed:
+                del values[slot]
+    return values, under_every_mask(values[placed[-1].operation.result.number], graph)
 
 
 def _together(values: list[Tensor], graph: MaskedGraph) -> list[Tensor]:
