@@ -4,6 +4,7 @@ Flickr's features are not at hand. The graph has its real edges where they are u
 labels and features of its shape: seconds and memory say something about Flickr, the AUC only that the attack ran.
 
     python benchmarks/flickr_size.py                      # all attacks, in the order of their cost
+    python benchmarks/flickr_size.py --out benchmarks/flickr_size-cpu.md    # kept beside it: two CPU cores
     python benchmarks/flickr_size.py --nodes 2000 --epochs 5 --attacks base g-base-mia
 """
 
@@ -94,14 +95,15 @@ def main() -> None:
     data = whole if options.nodes is None else part_of(whole, options.nodes)
     with tempfile.TemporaryDirectory() as folder:
         scene, truth, seconds = trained(data, epochs=options.epochs, folder=Path(folder))
+        epochs = options.epochs or SETTINGS.find("flickr").trainer.epochs
         machine = torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine()
         lines = [
             "# Every attack on a graph of Flickr's size",
             "",
             f"{machine}, {available_cores()} cores, torch {torch.__version__}. {data.num_nodes} nodes,",
             f"{data.num_edges} edges; features and labels are made up. {SHADOWS} shadow models and the target",
-            f"took {seconds:.0f} s to train; half of the nodes are audited. The first attack also compiles",
-            "and copies the graph.",
+            f"took {seconds:.0f} s to train ({epochs} epochs); half of the nodes are audited. The first attack also",
+            "compiles and copies the graph.",
             "",
             f"| {' | '.join(HEAD)} |",
             "|" + " --- |" * len(HEAD),
