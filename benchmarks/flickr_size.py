@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import platform
 import resource
 import tempfile
@@ -110,7 +111,9 @@ def main() -> None:
         ]
         for name in options.attacks:
             try:
-                told = [f"{figure:.2f}" for figure in measured(known[name], scene, truth)]
+                told = [
+                    "–" if math.isnan(figure) else f"{figure:.2f}" for figure in measured(known[name], scene, truth)
+                ]
             except InputError as error:  # it needs something that this audit does not have
                 told = [*["–"] * (len(HEAD) - 2), str(error)]
             lines.append(f"| {name} | {' | '.join(told)} |")

@@ -96,7 +96,7 @@ def page(sittings: list[dict[str, Any]]) -> str:
             taken = sum(one["seconds"] for one in told)
             lines.append(f"| {dataset} | {len(told)} | {undone} | {taken:.0f} | {training:.0f} |")
     names = [job for job in left if job not in images]
-    return "\n".join([*lines, "", f"Left: {', '.join(names)}." if names else "Nothing is left."]) + "\n"
+    return "\n".join([*lines, "", f"Left: {', '.join(names)}." if names else "Nothing else is left."]) + "\n"
 
 
 def _dataset(job: str) -> str:
