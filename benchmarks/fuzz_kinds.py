@@ -343,7 +343,7 @@ KINDS: dict[str, Kind] = {
     ),
     "pool: torch model": _model("torch", ".safetensors", (of_bytes,)),
     "pool: kept answers": _model("answers", ".safetensors", (of_bytes,)),
-    "pool: scikit-learn model": _model("sklearn", ".skops", (of_bytes, in_archive, in_archive)),
+    "pool: answers of an estimator": _model("sklearn", ".safetensors", (of_bytes,)),
     "pool: manifest": Kind(
         file="pool/model-00000.json",
         make=_write_pool("answers"),

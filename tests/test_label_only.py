@@ -18,7 +18,7 @@ from glasshouse import InputError, LabelOnly, Population, QueryOptions, SklearnT
 from glasshouse.arrays import BoolArray
 from glasshouse.evidence import query
 from glasshouse.label_only import predicted_labels
-from glasshouse.pool import KeptAnswers
+from glasshouse.queries import KeptAnswers
 from glasshouse.training import CropAndFlip
 
 RNG = np.random.default_rng(0)
@@ -174,7 +174,10 @@ REFUSALS: dict[str, tuple[Any, str]] = {
         lambda: predicted_labels(Ridge().fit(X, X[:, 0]), POPULATION),
         "Ridge is a regressor",
     ),
-    "kept answers": (lambda: predicted_labels(KeptAnswers(np.zeros((200, 2))), POPULATION), "Leave out the pool"),
+    "kept answers": (
+        lambda: query(KeptAnswers(np.zeros((200, 2))), POPULATION, how=LabelOnly()),
+        "when probabilities were asked for",
+    ),
     "nothing to ask": (lambda: predicted_labels(3, POPULATION), "int cannot be queried"),
     "a data frame": (
         lambda: LabelOnly().answers(sign, Population(pd.DataFrame({"a": ["x"] * 200}), Y)),

@@ -11,7 +11,7 @@ import safetensors.numpy
 from glasshouse import InputError
 from glasshouse.arrays import FloatArray
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.storing import restored
+from glasshouse.pool.model_files import restored
 from glasshouse.progress import track
 from glasshouse.queries import query
 from glasshouse.store import write_file

@@ -20,10 +20,7 @@ from glasshouse.training.relabelled import single_precision
 
 __all__ = ["LABELS_ADVICE", "asker", "module_asker"]
 
-LABELS_ADVICE = (
-    "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly()), without a "
-    "pool folder if models are functions."
-)
+LABELS_ADVICE = "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly())."
 
 
 def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:

@@ -158,6 +158,7 @@ def audit(
         seed=seed,
         folder=pool if shadows else None,
         compute=compute,
+        how=query,
     )
     made, left_out = check_attacks(
         made,

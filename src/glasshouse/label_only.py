@@ -18,7 +18,7 @@ from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import ends_in_sigmoid, unwrapped
 from glasshouse.numerics import logits_from_probabilities
 from glasshouse.population import Population, select
-from glasshouse.queries import Answers, QueryOptions
+from glasshouse.queries import Answers, KeptAnswers, QueryOptions
 from glasshouse.randomness import generator, seed_for
 from glasshouse.training.inputs import tensor_of
 from glasshouse.training.task import check_task
@@ -73,6 +73,20 @@ class LabelOnly(QueryOptions):
 
     def answers(self, model: Any, population: Population) -> Answers:
         """Losses of one model from shares of votes; whether it is right is judged by the record itself."""
+        kept = model if isinstance(model, KeptAnswers) else self.kept(model, population)
+        kept.check_question(labels_only=True)
+        assert kept.correct is not None  # noqa: S101 (for the type checker: just checked)
+        logits = kept.population_logits
+        return Answers(
+            loss=losses_from_logits(logits, population.y),
+            correct=kept.correct,
+            logits=logits.astype(np.float32) if self.keep_logits else None,
+            resolution=1 / self.votes,
+            notes=(self.note,),
+        )
+
+    def kept(self, model: Any, population: Population) -> KeptAnswers:
+        """Shares of votes, as logits; see `QueryOptions.kept`."""
         labels = predicted_labels(model, population, how=self)
         counts = np.zeros((len(population), len(population.classes)))
         correct = np.zeros(len(population), dtype=np.bool_)
@@ -82,14 +96,7 @@ class LabelOnly(QueryOptions):
                 counts[rows, codes] += 1
                 if vote == 0:
                     correct[rows] = codes == population.y[rows]
-        logits = logits_from_probabilities(counts / self.votes)
-        return Answers(
-            loss=losses_from_logits(logits, population.y),
-            correct=correct,
-            logits=logits.astype(np.float32) if self.keep_logits else None,
-            resolution=1 / self.votes,
-            notes=(self.note,),
-        )
+        return KeptAnswers(logits_from_probabilities(counts / self.votes), correct)
 
     @property
     def note(self) -> str:
@@ -137,11 +144,6 @@ def predicted_labels(
         >>> predicted_labels(lambda x: np.where(x[:, 0] > 0, "yes", "no"), population)(population.x)
         array([1, 0])
     """
-    if getattr(model, "population_logits", None) is not None:
-        raise InputError(
-            "pool: only the answers of this model were kept, and a label-only audit asks about changed records. Leave "
-            "out the pool."
-        )
     if isinstance(model, nn.Module):
         answer, border = (
             module_asker(model, population, device=None if how is None else how.device),

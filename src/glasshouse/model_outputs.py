@@ -174,7 +174,7 @@ def array_of(answer: Any) -> NDArray[Any]:
     if array.dtype.kind not in "fiub":
         raise InputError(
             f"model: it answered with {array.dtype} instead of numbers; expected logits, [N, C]. If these are labels, "
-            f"ask for labels alone, which shows less: audit(…, query=LabelOnly()), without a pool folder."
+            f"ask for labels alone, which shows less: audit(…, query=LabelOnly())."
         )
     return array
 

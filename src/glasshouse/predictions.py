@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from glasshouse.arrays import BoolArray, FloatArray
@@ -14,7 +13,7 @@ from glasshouse.asking import module_asker
 from glasshouse.errors import InputError
 from glasshouse.model_outputs import array_of, unwrapped
 from glasshouse.population import Population, first_of, select
-from glasshouse.queries import QueryOptions
+from glasshouse.queries import KeptAnswers, QueryOptions
 from glasshouse.training.habits import habits_of, parts_of
 from glasshouse.training.relabelled import single_precision
 from glasshouse.training.task import check_task
@@ -82,8 +81,7 @@ def predict(model: Any, population: Population, *, how: QueryOptions | None = No
     how = how or QueryOptions()
     if how.labels_only:
         raise InputError("query: a regression has no labels to ask for; leave out LabelOnly.")
-    kept: NDArray[Any] | None = getattr(model, "population_logits", None)
-    answers = kept if kept is not None else _asked(model, population, how)
+    answers = model.population_logits if isinstance(model, KeptAnswers) else _asked(model, population, how)
     wrong = np.asarray(~np.isfinite(answers).all(axis=1))
     if wrong.any():
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
@@ -30,7 +31,7 @@ from glasshouse.numerics import logits_from_probabilities, probabilities_from_lo
 from glasshouse.population import Population, Records, row_batches, select
 from glasshouse.resolution import StepFinder
 
-__all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
+__all__ = ["Answers", "KeptAnswers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
 
 Kind = Literal["logits", "probabilities"]
 Read = TypeVar("Read")
@@ -86,6 +87,54 @@ class QueryOptions:
     def answers(self, model: Any, population: Population) -> Answers:
         """What `query` gives."""
         return _answers(model, population, self)
+
+    def kept(self, model: Any, population: Population) -> KeptAnswers:
+        """What a pool keeps of a model that it cannot rebuild: all that this question can be answered from later."""
+        return KeptAnswers(population_logits(model, population, how=self))
+
+    @property
+    def question(self) -> QueryOptions:
+        """The options without those that change no kept answer; where two are equal, so is what is kept."""
+        usual = QueryOptions()
+        return dataclasses.replace(
+            self,
+            batch_size=usual.batch_size,
+            temperature=usual.temperature,
+            device=usual.device,
+            keep_logits=usual.keep_logits,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswers:
+    """Takes the place of a model of which a pool kept only the answers.
+
+    Args:
+        population_logits: [N, C] float64, in the order of the population's records and classes; for a regression its
+            predictions, [N, 1] or [N, 2].
+        correct: [N] whether each record itself got its label, if labels alone were asked for; None otherwise.
+
+    Example:
+        >>> population = Population(np.zeros((2, 1)), [0, 1])
+        >>> query(KeptAnswers(np.array([[1.0, 0.0], [1.0, 0.0]])), population).correct
+        array([ True, False])
+    """
+
+    population_logits: FloatArray
+    correct: BoolArray | None = None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """By name, as a file holds them."""
+        return {"logits": self.population_logits} | ({} if self.correct is None else {"correct": self.correct})
+
+    def check_question(self, *, labels_only: bool) -> None:
+        """Refuse these answers for another question than they were given to."""
+        if labels_only != (self.correct is not None):
+            kept, asked = ("probabilities", "labels alone") if labels_only else ("labels alone", "probabilities")
+            raise InputError(
+                f"pool: of this model only its answers were kept, when {kept} were asked for, and now {asked} are. "
+                f"Give the pool the same question, ShadowPool(…, how=…), and its models are trained again for it."
+            )
 
 
 class Answers(NamedTuple):
@@ -190,7 +239,7 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
         Traceback (most recent call last):
         glasshouse.errors.InputError: model: it failed on records of shape [2]: mat1 and mat2 shapes cannot be ...
     """
-    if getattr(model, "population_logits", None) is not None:
+    if isinstance(model, KeptAnswers):
         return ()
     ask = asker(model, population, device=None if how is None else how.device)
     first = ask(select(population.x, np.arange(min(2 * _ASKED_TWICE, len(population)))))
@@ -250,8 +299,10 @@ class _Source:
         self.steps = StepFinder()
         self.notes: tuple[str, ...] = ()
         self.lowest, self.highest = np.inf, -np.inf  # of what is taken for logits
-        # set for a model of which only the answers were kept
-        self.kept: NDArray[Any] | None = getattr(model, "population_logits", None)
+        self.kept: NDArray[Any] | None = None
+        if isinstance(model, KeptAnswers):
+            model.check_question(labels_only=False)
+            self.kept = model.population_logits
         self.estimator = self.kept is None and not isinstance(model, nn.Module) and hasattr(model, "predict_proba")
         self.ask = asker(model, population, device=how.device) if self.kept is None else _nothing_to_ask
 

@@ -12,8 +12,7 @@ from glasshouse import Population, SklearnTrainer
 from glasshouse.arrays import BoolArray
 from glasshouse.evidence import QueryOptions, collect, query
 from glasshouse.pool import ShadowPool
-from glasshouse.pool.answers import KeptAnswers
-from glasshouse.queries import Answers
+from glasshouse.queries import Answers, KeptAnswers
 
 POPULATION = Population(np.arange(8.0).reshape(-1, 1), [0, 1] * 4, ids=list("abcdefgh"))
 

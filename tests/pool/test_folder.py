@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
 from glasshouse.arrays import BoolArray
-from glasshouse.pool import KeptAnswers, ShadowPool
-from glasshouse.queries import query
+from glasshouse.pool import ShadowPool
+from glasshouse.queries import KeptAnswers, query
 from glasshouse.training import Versioned, mlp
 
 RANDOM = np.random.default_rng(0)

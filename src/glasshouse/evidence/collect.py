@@ -35,7 +35,7 @@ def collect(
         >>> evidence.shadow_loss.shape
         (2, 2)
     """
-    how = how or QueryOptions()
+    how = how or pool.how
     population = pool.population
     if getattr(population, "regression", False):
         return _collect_predictions(target, pool, how, progress)

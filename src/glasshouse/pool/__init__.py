@@ -1,6 +1,5 @@
 """The shadow pool: many models, kept on disk or used once; those on disk are never trained twice and never lost."""
 
-from glasshouse.pool.answers import KeptAnswers
 from glasshouse.pool.shadow_pool import ShadowPool
 
-__all__ = ["KeptAnswers", "ShadowPool"]
+__all__ = ["ShadowPool"]

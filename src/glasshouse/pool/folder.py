@@ -11,7 +11,7 @@ from typing import Any
 from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.pool.description import differences, digest_of
-from glasshouse.pool.storing import StoredModel, ending
+from glasshouse.pool.model_files import KINDS, StoredModel
 from glasshouse.reading import read_content, read_json
 from glasshouse.store import clean_leftovers, write_file
 
@@ -56,11 +56,20 @@ class PoolFolder:
     Args:
         path: the folder; made if it does not exist.
         identity: of the pool in this folder. Another pool's folder is refused, with what differs.
+        question: what its models were asked, if answers are kept and not the models: `describe` of a
+            `QueryOptions.question`. None for the usual question and for models; others have files of their own.
     """
 
-    def __init__(self, path: Path | str, identity: Identity) -> None:
+    def __init__(self, path: Path | str, identity: Identity, *, question: Any = None) -> None:
         self.path = Path(path)
         self.identity = identity
+        self._asked = "" if question is None else f"-{digest_of(question)}"
+        if old := next(iter(sorted(self.path.glob("model-*.skops"))), None):
+            raise InputError(
+                f"{old}: is an estimator that an earlier version of Glasshouse stored. Stored estimators are no longer "
+                f"read, since they can hold code. Choose another folder, or delete this folder's model-* files to "
+                f"train them again."
+            )
         description = self.path / "pool.json"
         if description.exists():
             self._check(read_json(description))
@@ -81,7 +90,7 @@ class PoolFolder:
     def write(self, index: int, model: StoredModel, manifest: dict[str, Any]) -> None:
         """Store a model: first its file, then its manifest, without which it does not count."""
         self._manifest(index).unlink(missing_ok=True)  # an old manifest must not describe a new file
-        write_file(self._file(index, model.kind), model.content)
+        write_file(self._file(index), model.content)
         full = {
             "format": _FORMAT,
             "index": index,
@@ -99,11 +108,18 @@ class PoolFolder:
         manifest = self.manifest(index)
         if lost := {"kind", "sha256"} - manifest.keys():
             raise InputError(f"{self._manifest(index)}: {min(lost)} is missing; train it again.")
-        kind, wanted = str(manifest["kind"]), str(manifest["sha256"])
-        content = read_content(self._file(index, kind), times=0)  # as large as the models that the trainer makes
+        kind, wanted, path = str(manifest["kind"]), str(manifest["sha256"]), self._file(index)
+        if kind not in KINDS:
+            raise InputError(f'{self._manifest(index)}: kind: "{kind}" is not known. Known: {", ".join(KINDS)}.')
+        content = read_content(path, times=0)  # as large as the models that the trainer makes
         if hashlib.sha256(content).hexdigest() != wanted:
-            raise InputError(f"{self._file(index, kind)}: does not have its checksum; train it again.")
+            raise InputError(f"{path}: does not have its checksum; train it again.")
         return kind, content
+
+    def other_answers(self, index: int) -> bool:
+        """Whether answers of this model to another question are kept, but not to this one."""
+        others = {path.name for path in self.path.glob(f"model-{index:05d}*.json")} - {self._manifest(index).name}
+        return bool(others) and not self._manifest(index).exists()
 
     def manifest(self, index: int) -> dict[str, Any]:
         """The manifest of a model, checked to belong to this pool."""
@@ -141,11 +157,11 @@ class PoolFolder:
             more = len(changed) - _SHOWN
             raise InputError(*lines, *([f"{self.path}: {more} more differences of this kind."] if more > 0 else []))
 
-    def _file(self, index: int, kind: str) -> Path:
-        return self.path / f"model-{index:05d}{ending(kind)}"
+    def _file(self, index: int) -> Path:
+        return self.path / f"model-{index:05d}{self._asked}.safetensors"
 
     def _manifest(self, index: int) -> Path:
-        return self.path / f"model-{index:05d}.json"
+        return self.path / f"model-{index:05d}{self._asked}.json"
 
 
 def members_as_ids(members: BoolArray, ids: TextArray) -> list[str]:

@@ -7,6 +7,7 @@ import functools
 import hashlib
 import importlib.metadata
 import inspect
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,16 +20,18 @@ from glasshouse.errors import InputError
 from glasshouse.pool.claims import Claims
 from glasshouse.pool.description import describe
 from glasshouse.pool.folder import Identity, PoolFolder, members_as_ids
-from glasshouse.pool.storing import StoredModel, restored
+from glasshouse.pool.model_files import StoredModel, kind_of, restored
 from glasshouse.pool.training import Group, groups_of, train_and_store, train_group
 from glasshouse.population import as_members, as_population, complementary_halves, random_subsets
 from glasshouse.progress import note_work, track
+from glasshouse.queries import QueryOptions
 from glasshouse.randomness import seed_for
 from glasshouse.store import check_name
 from glasshouse.training.trainer import Trainer
 
 __all__ = ["ShadowPool", "described"]
 
+_LOG = logging.getLogger("glasshouse")
 _DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
 
 
@@ -49,6 +52,8 @@ class ShadowPool:
         compute: where training runs; here by default.
         together: models trained at once if the trainer can, always the same ones, whatever is already there. A killed
             run loses these, so use 1 for large models that are trained one by one anyway.
+        how: the question that models are kept for. Of modules that the trainer can rebuild the weights are kept, which
+            answer any question; of all other models, such as scikit-learn's, only the answers to this one.
 
     Example:
         >>> import numpy as np
@@ -67,6 +72,7 @@ class ShadowPool:
     folder: Path | None = None
     compute: Compute = field(default_factory=ThisProcess)
     together: int = 8
+    how: QueryOptions = field(default_factory=QueryOptions)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "population", as_population(self.population))
@@ -84,6 +90,7 @@ class ShadowPool:
         seed: int = 0,
         folder: Path | str | None = None,
         compute: Compute | None = None,
+        how: QueryOptions | None = None,
     ) -> ShadowPool:
         """A pool by the paper's Algorithm 1; by independent draws if ``fraction`` is not one half.
 
@@ -102,6 +109,7 @@ class ShadowPool:
             fraction=fraction,
             folder=None if folder is None else Path(folder),
             compute=compute or ThisProcess(),
+            how=how or QueryOptions(),
         )
 
     def __len__(self) -> int:
@@ -144,7 +152,13 @@ class ShadowPool:
             return self._complete(self.folder, identity, fault=error)
         with contextlib.closing(opened) as claims:
             with claims.claimed(_DESCRIPTION, wait=True):
-                folder = PoolFolder(self.folder, identity)
+                folder = PoolFolder(self.folder, identity, question=self._question)
+            if any(folder.other_answers(index) for index in range(len(self))):
+                _LOG.warning(
+                    "%s: keeps these models' answers to another question, not the models; they are trained again for "
+                    "this one.",
+                    self.folder,
+                )
             self._check_members(folder)
             for wait in (False, True):  # first what no process is training, then what others began and may have left
                 self._train_missing(folder, claims, wait=wait, progress=progress)
@@ -155,12 +169,19 @@ class ShadowPool:
         """The pool where nothing can be written, such as on a read-only disk; refused if a model is missing."""
         if not (path / "pool.json").is_file():
             raise fault
-        folder = PoolFolder(path, identity)
+        folder = PoolFolder(path, identity, question=self._question)
         self._check_members(folder)
         missing = sum(not folder.has(index) for index in range(len(self)))
         if missing:
             raise InputError(*(f"{line} {missing} of {len(self)} models are missing there." for line in fault.faults))
         return folder
+
+    @property
+    def _question(self) -> Any:
+        """What tells kept answers apart; None where models are kept, or the usual question is asked."""
+        if kind_of(self.trainer, self.population) == "torch" or self.how.question == QueryOptions():
+            return None
+        return describe(self.how.question)
 
     def identity(self) -> Identity:
         """Data, trainer, seed and share, by which this pool is recognised."""
@@ -221,7 +242,7 @@ class ShadowPool:
             yield list(batch)
 
     def _trained(self, groups: list[Group]) -> Iterator[tuple[Group, dict[int, StoredModel]]]:
-        work = self.compute.run(train_and_store, (self.population, self.trainer), groups)
+        work = self.compute.run(train_and_store, (self.population, self.trainer, self.how), groups)
         for position, models in work:
             yield groups[position], dict(zip(groups[position].indices, models, strict=True))
 

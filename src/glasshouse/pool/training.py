@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from glasshouse.arrays import BoolArray
-from glasshouse.label_only import predicted_labels
-from glasshouse.pool.storing import StoredModel, stored
+from glasshouse.pool.model_files import StoredModel, stored
 from glasshouse.population import AnyPopulation
-from glasshouse.predictions import predict
-from glasshouse.queries import Answers, query
+from glasshouse.queries import QueryOptions
 
 __all__ = ["Group", "groups_of", "train_and_store", "train_group"]
 
@@ -33,31 +29,13 @@ def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[A
     return [trainer(data, who, seed) for who, seed in zip(group.members, group.seeds, strict=True)]
 
 
-def train_and_store(population: AnyPopulation, trainer: Any, group: Group) -> list[StoredModel]:
+def train_and_store(population: AnyPopulation, trainer: Any, how: QueryOptions, group: Group) -> list[StoredModel]:
     """The models of a group as bytes, with the figures of their training."""
     models = train_group(population, trainer, group)
     return [
-        stored(model, trainer, population, _metrics(model, trainer, population, who))
+        stored(model, trainer, population, members=who, how=how)
         for model, who in zip(models, group.members, strict=True)
     ]
-
-
-def _metrics(model: Any, trainer: Any, population: AnyPopulation, members: BoolArray) -> dict[str, float]:
-    """How well a model does on members and others; a trainer may have its own figures."""
-    if hasattr(trainer, "metrics"):
-        return dict(trainer.metrics(population.training_data, members, model))
-    if not population.independent:
-        return {}
-    if getattr(population.training_data, "regression", False):
-        return predict(model, population.training_data).figures(members)
-    data = population.training_data
-    if hasattr(model, "predict") and not hasattr(model, "predict_proba") and not callable(model):
-        right = predicted_labels(model, data)(data.x) == data.y  # it gives labels and nothing else
-        figures = Answers(np.empty(0), right, None).figures(members)
-    else:
-        answers = query(model, data)
-        figures = answers.figures(members) | {"train_loss": float(answers.loss[members].mean())}
-    return {name: value for name, value in figures.items() if np.isfinite(value)}
 
 
 def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group]:

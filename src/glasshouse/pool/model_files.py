@@ -1,0 +1,136 @@
+"""Models as files, in our own formats: weights of modules that the trainer builds itself, answers of all other models.
+
+Nothing else is ever read. A stored estimator could hold code, or numbers that compiled code follows without looking, so
+of an estimator or a function a pool keeps what it answered about the records.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor, nn
+
+from glasshouse.arrays import BoolArray
+from glasshouse.errors import InputError
+from glasshouse.population import AnyPopulation
+from glasshouse.predictions import population_predictions, predict
+from glasshouse.queries import KeptAnswers, QueryOptions, query
+from glasshouse.reading import guarded
+
+__all__ = ["KINDS", "StoredModel", "kind_of", "restored", "stored"]
+
+KINDS = ("torch", "answers")
+_AGAIN = "Delete this model's files to train it again."
+
+
+class StoredModel(NamedTuple):
+    """A model as bytes: what kind it is, its content, and figures of its training."""
+
+    kind: str
+    content: bytes
+    metrics: dict[str, float]
+
+
+def kind_of(trainer: Any, population: AnyPopulation) -> str:
+    """How a trainer's models are kept: ``"torch"`` weights if it can rebuild them (``restore``), else ``"answers"``.
+
+    Example:
+        >>> from glasshouse.population import Population
+        >>> kind_of(lambda population, members, seed: None, Population(np.zeros((2, 1)), [0, 1]))
+        'answers'
+    """
+    if hasattr(trainer, "restore"):
+        return "torch"
+    if population.independent:
+        return "answers"
+    raise InputError(
+        "pool: a model of your own trainer cannot be rebuilt from its weights, and an audit of a graph queries it "
+        "again. Give the trainer a method restore(data, tensors), or leave out the pool."
+    )
+
+
+def stored(
+    model: Any,
+    trainer: Any,
+    population: AnyPopulation,
+    *,
+    members: BoolArray,
+    how: QueryOptions | None = None,
+) -> StoredModel:
+    """A trained model as bytes, the same for the same weights.
+
+    Args:
+        model: as the trainer made it.
+        trainer: which made it.
+        population: the records.
+        members: [N] which records trained it, for the figures of its training.
+        how: the question whose answers are kept if the model itself is not; logits, or predictions, by default.
+    """
+    if kind_of(trainer, population) == "answers":
+        data, how = population.training_data, how or QueryOptions()
+        kept = KeptAnswers(population_predictions(model, data)) if data.regression else how.kept(model, data)
+        metrics = _metrics(kept, trainer, population, members, how)
+        return StoredModel("answers", safetensors.numpy.save(kept.arrays()), metrics)
+    if not isinstance(model, nn.Module):
+        raise InputError(
+            f"pool: the trainer has a method restore, but made a {type(model).__name__} and not a torch module. "
+            f"Return a module, or remove restore."
+        )
+    tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    metrics = _metrics(model, trainer, population, members, QueryOptions())
+    return StoredModel("torch", save_tensors(_apart(tensors)), metrics)
+
+
+def _metrics(
+    model: Any, trainer: Any, population: AnyPopulation, members: BoolArray, how: QueryOptions
+) -> dict[str, float]:
+    """How well a model does on members and others; a trainer may have its own figures."""
+    data = population.training_data
+    if hasattr(trainer, "metrics"):
+        return dict(trainer.metrics(data, members, model))
+    if not population.independent:
+        return {}
+    if data.regression:
+        return predict(model, data).figures(members)
+    answers = query(model, data, how=how)
+    figures = answers.figures(members)
+    if not how.labels_only:
+        figures["train_loss"] = float(answers.loss[members].mean())
+    return {name: value for name, value in figures.items() if np.isfinite(value)}
+
+
+def restored(kind: str, content: bytes, trainer: Any, population: AnyPopulation) -> Any:
+    """The model again, or its answers; a kind that this trainer never makes is refused before it is read."""
+    if kind != (wanted := kind_of(trainer, population)):
+        raise InputError(
+            f'is of kind "{kind}", but models of this trainer are of kind "{wanted}". It was not read: the pool was '
+            f"changed. {_AGAIN}"
+        )
+    with guarded("its .safetensors file", what=f"a stored model of kind {kind}", advice=_AGAIN):
+        if kind == "torch":
+            return trainer.restore(population.training_data, load_tensors(content))
+        return _answers(safetensors.numpy.load(content), len(population))
+
+
+def _answers(arrays: dict[str, NDArray[Any]], records: int) -> KeptAnswers:
+    """Kept answers [N, C], checked to be numbers about this population."""
+    logits, correct = arrays["logits"], arrays.get("correct")
+    fits = logits.dtype == np.float64 and logits.ndim == 2 and len(logits) == records and bool((logits < np.inf).all())
+    if not fits or (correct is not None and (correct.dtype != np.bool_ or correct.shape != (records,))):
+        raise InputError(f"does not hold answers about {records} records. {_AGAIN}")
+    return KeptAnswers(logits, correct)
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors that share memory are written out one by one, as safetensors wants."""
+    seen: set[int] = set()
+    apart = {}
+    for name, tensor in tensors.items():
+        apart[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
+        seen.add(tensor.data_ptr())
+    return apart
