@@ -13,7 +13,7 @@ from glasshouse.errors import InputError
 from glasshouse.store.exchange import exchange
 from glasshouse.store.leftovers import locked, remove_folder, set_aside, unfinished_folder
 from glasshouse.store.listing import strange_file
-from glasshouse.store.modes import folder_mode, make_folders
+from glasshouse.store.modes import folder_mode, make_folders, sync_folder
 from glasshouse.store.places import check_free, is_free, real_place
 from glasshouse.store.writing import NOTHING_LEFT, said_clearly
 
@@ -53,7 +53,9 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
             try:
                 yield building
                 building.chmod(folder_mode())
+                sync_folder(building)
                 replaced = _put(building, path, overwrite=overwrite)
+                sync_folder(path.parent)  # before the earlier run goes: a crash must not leave neither
             except InputError as error:  # of a file in the folder: say it under the name that the file would have
                 remove_folder(building)
                 faults = [fault.replace(str(building), str(path)) for fault in error.faults]

@@ -1,16 +1,18 @@
-"""Who may read what is written: its owner alone, since scores, evidence and manifests name people."""
+"""Folders that are made: who may read them (the owner alone, since files name people), and that they outlast a crash."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-__all__ = ["SHARED_VARIABLE", "file_mode", "folder_mode", "make_folders", "sharing"]
+__all__ = ["SHARED_VARIABLE", "file_mode", "folder_mode", "make_folders", "sharing", "sync_folder"]
 
 SHARED_VARIABLE = "GLASSHOUSE_SHARED"
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network disks have no sync of folders
 _NO = ("", "0", "no", "false")
 
 _SHARED: ContextVar[bool | None] = ContextVar("_SHARED", default=None)  # None: as the environment says
@@ -53,6 +55,28 @@ def make_folders(path: Path) -> None:
         if path.parent != path:
             make_folders(path.parent)
         path.mkdir(mode=folder_mode(), exist_ok=True)
+        sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Have the names in a folder written to the disk: a rename alone may be lost, or come before, when power fails.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sync_folder(Path(folder))
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:  # Windows opens no folders; a folder that may be written but not read cannot be synced
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(handle)
 
 
 def _shared() -> bool:

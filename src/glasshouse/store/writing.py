@@ -1,4 +1,4 @@
-"""One file, complete or absent: written beside its final place, synced, then renamed into it."""
+"""One file, complete or absent: written beside its final place, synced, renamed into it, and the name synced too."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from glasshouse.errors import InputError
 from glasshouse.store.leftovers import unfinished_file
-from glasshouse.store.modes import file_mode, make_folders
+from glasshouse.store.modes import file_mode, make_folders, sync_folder
 
 __all__ = ["NOTHING_LEFT", "said_clearly", "write_file"]
 
@@ -39,6 +39,7 @@ def write_file(path: Path | str, content: bytes | str) -> Path:
             os.fsync(handle)
             unfinished.chmod(file_mode())
             unfinished.replace(path)
+            sync_folder(path.parent)
     return path
 
 
