@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,13 @@ def test_a_complete_pool_that_cannot_be_written_is_used_and_an_incomplete_one_sa
         pool(tmp_path / "new").train()
     monkeypatch.undo()
     assert contents(place) == before
+
+
+def test_a_folder_that_is_removed_while_models_are_trained_is_said_as_such(tmp_path: Path) -> None:
+    def trainer(population: Population, members: BoolArray, seed: int) -> Any:
+        shutil.rmtree(tmp_path / "pool", ignore_errors=True)
+        return lambda x: np.zeros((len(x), 2))
+
+    with pytest.raises(InputError, match="the pool's folder was removed or emptied while it was in use"):
+        pool(tmp_path / "pool", Versioned(trainer, version="1")).train(progress=False)
+    assert not (tmp_path / "pool").exists()

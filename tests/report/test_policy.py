@@ -116,10 +116,10 @@ def test_a_run_with_a_warning_or_members_not_drawn_at_random_does_not_pass(tight
     policy = Policy(limits=(Limit(figure="auc", most=1.0),))
     assert judge(summary, policy).exit_code == 0
     doubted = dataclasses.replace(summary, context=dataclasses.replace(summary.context, warnings=("Members swapped.",)))
-    assert judge(doubted, policy).exit_code == 2
+    assert judge(doubted, policy).exit_code == 4
     assert summary.headline is not None
     unsure = dataclasses.replace(summary, headline=dataclasses.replace(summary.headline, leak=None))
-    assert judge(unsure, policy).exit_code == 2
+    assert judge(unsure, policy).exit_code == 4
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_the_run_must_have_been(tight: AuditResult, policy: dict[str, objec
 def test_a_run_of_unknown_or_impossible_age_does_not_pass(tight: AuditResult) -> None:
     made = Policy(limits=(Limit(figure="auc", most=1.0),), age_days=10)
     for written in (None, NOW + timedelta(days=5)):
-        assert judge(tight.summary(), made, written=written, now=NOW).exit_code == 2
+        assert judge(tight.summary(), made, written=written, now=NOW).exit_code == 4
 
 
 def test_a_limit_that_makes_no_sense_is_refused() -> None:
@@ -182,7 +182,7 @@ def test_a_pipeline_passes_one_run_and_stops_the_other(runs: Path, tmp_path: Pat
         str(tmp_path / "leaky.xml"),
     ]
     failed = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
-    assert (passed.exit_code, failed.returncode) == (0, 1), passed.output + failed.stdout + failed.stderr
+    assert (passed.exit_code, failed.returncode) == (0, 3), passed.output + failed.stdout + failed.stderr
     for name, failures, told in (("tight", "0", passed.output), ("leaky", "2", failed.stdout)):
         suite = ET.parse(tmp_path / f"{name}.xml").getroot()  # noqa: S314 (our own file)
         assert (suite.get("failures"), suite.get("errors")) == (failures, "0")
@@ -192,7 +192,7 @@ def test_a_pipeline_passes_one_run_and_stops_the_other(runs: Path, tmp_path: Pat
 def test_json_says_the_same(runs: Path) -> None:
     done = CliRunner().invoke(app, ["check", str(runs / "leaky"), "--policy", str(RELEASE / "risk.yaml"), "--json"])
     told = json.loads(done.output)
-    assert (done.exit_code, told["status"]) == (1, "failed")
+    assert (done.exit_code, told["status"]) == (3, "failed")
     assert {one["status"] for one in told["findings"]} == {"passed", "failed"}
 
 

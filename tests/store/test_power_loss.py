@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,16 +30,13 @@ class Disk:
     crashes: list[dict[str, bytes | None]] = field(default_factory=list)  # every disk that a power loss may leave
 
     def renamed(self, before: Any, after: Any) -> None:
-        old, new, number = str(before), str(after), os.stat(before).st_ino
+        old, new, number = str(before), str(after), Path(before).stat().st_ino
         inside = {str(path): path.stat().st_ino for path in Path(before).rglob("*")} if Path(before).is_dir() else {}
 
         def happen(names: Names) -> Names:
-            moved = {
-                path: one for path, one in names.items() if path not in (old, new) and not path.startswith(f"{old}/")
-            }
-            known = {
-                new + path[len(old) :]: one for path, one in names.items() if path.startswith(f"{old}/") and inside
-            }
+            inner = f"{old}/"
+            moved = {path: one for path, one in names.items() if path not in (old, new) and not path.startswith(inner)}
+            known = {new + path[len(old) :]: one for path, one in names.items() if path.startswith(inner) and inside}
             return moved | known | {new: number}
 
         self.waiting.append((str(Path(after).parent), happen))
@@ -51,8 +48,8 @@ class Disk:
         self.power_may_fail()
 
     def fsync(self, handle: int) -> None:
-        path = os.readlink(f"/proc/self/fd/{handle}")
-        if os.path.isdir(path):
+        path = str(Path(f"/proc/self/fd/{handle}").readlink())
+        if Path(path).is_dir():
             for folder, happen in self.waiting:
                 if folder == path:
                     self.safe = happen(self.safe)
@@ -73,7 +70,7 @@ class Disk:
 
 
 @pytest.fixture
-def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     made = Disk(tmp_path)
     real: dict[str, Any] = {name: getattr(os, name) for name in ("rename", "replace", "unlink", "fsync")}
 
@@ -94,7 +91,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     for name, call in {"rename": rename, "replace": rename, "fsync": fsync, "unlink": unlink}.items():
         monkeypatch.setattr(os, name, call)
     monkeypatch.setattr("glasshouse.store.folders.exchange", lambda one, other: False)  # in two steps: the harder way
-    yield made
+    return made
 
 
 def test_a_file_that_was_written_is_on_the_disk_and_never_a_part_of_it(disk: Disk) -> None:

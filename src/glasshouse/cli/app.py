@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import importlib.metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+from glasshouse.cli.steps import interruptible
 
 __all__ = ["app"]
 
+
+class _Commands(TyperGroup):
+    """All commands: stopping any of them is one line."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        with interruptible():
+            return super().invoke(ctx)
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Tells the owner of a trained model how visible its training records are from outside.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -28,7 +41,7 @@ def _show_version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and stop.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """What may stand before a command; the help of the application is above."""

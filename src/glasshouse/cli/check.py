@@ -38,7 +38,7 @@ def check(
     memory: Memory = None,
     as_json: Json = False,
 ) -> None:
-    """Judge a run by a policy: exit code 0 if every limit is kept, 1 if one is not, 2 if the run cannot tell."""
+    """Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive."""
     limits = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
     summary = read_run(run)
     with guarded(run, what="a run that can be judged"):

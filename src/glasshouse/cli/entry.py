@@ -1,12 +1,22 @@
-"""The entry point: commands are registered, and faults of input become lines on standard error."""
+"""The entry point: how a command begins and ends, whatever happens to it or to where it prints.
+
+A finished command cannot fail for its output: what a terminal cannot show is replaced, and a reader that has gone or a
+full disk changes no exit code. Faults of input, too little memory and a request to end become one line each.
+"""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import io
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any, NoReturn
 
 from glasshouse.cli import appendix, audit, check, compare, doctor, lists, lookup, new, report, reproduce, score
 from glasshouse.cli.app import app
 from glasshouse.cli.printing import say
+from glasshouse.cli.steps import Terminated
 from glasshouse.errors import InputError, LeftOutError
 from glasshouse.progress import work_so_far
 
@@ -18,6 +28,8 @@ COMMANDS = (new, audit, score, report, compare, check, appendix, lookup, reprodu
 
 def main() -> NoReturn:
     """Entry point: input faults are one line each on standard error, and exit code 2."""
+    _open_outputs()
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app(standalone_mode=True)
     except InputError as error:
@@ -32,4 +44,36 @@ def main() -> NoReturn:
             ended = "; the run was stopped. " + " ".join(work_so_far())
         say(problems + ended, err=True)
         raise SystemExit(2) from None
+    except MemoryError:
+        told = "There is not enough memory. Audit fewer records or with fewer shadow models, or use a larger machine."
+        say(" ".join([told, *work_so_far()]), err=True)
+        raise SystemExit(2) from None
     raise SystemExit(0)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+class _Unfailing(io.FileIO):
+    """Bytes for a reader who may go away, or for a disk that may be full: what cannot be written is dropped."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return len(data)
+
+
+def _open_outputs() -> None:
+    """Let nothing that is printed raise: characters that an output cannot hold are replaced, lost bytes are dropped."""
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass  # an output that was closed: a file that is opened later must not get its number, and what is printed
+    os.close(handle)
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        given = getattr(sys, name)
+        if given is not getattr(sys, f"__{name}__"):
+            continue  # whoever called this has put something else in its place
+        encoding = getattr(given, "encoding", None) or "utf-8"
+        raw = io.BufferedWriter(_Unfailing(number, "w", closefd=False))
+        setattr(sys, name, io.TextIOWrapper(raw, encoding=encoding, errors="replace", write_through=True))

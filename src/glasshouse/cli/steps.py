@@ -24,22 +24,36 @@ from glasshouse.result import AuditResult
 from glasshouse.store import resolved
 from glasshouse.visible import visible
 
-__all__ = ["checked", "finish", "interruptible", "key_file"]
+__all__ = ["Terminated", "checked", "finish", "interruptible", "key_file"]
 
 Found = TypeVar("Found")
 
 _LONG = 1.0  # seconds of loading that are worth a word
 
 
+class Terminated(KeyboardInterrupt):
+    """Another program asked this one to end (SIGTERM), as batch systems and containers do."""
+
+
 @contextmanager
-def interruptible(out: Path | None) -> Iterator[None]:
-    """End with one line, and the exit code of an interrupted command, when the user stops the long work."""
+def interruptible(out: Path | None = None) -> Iterator[None]:
+    """End with one line, and the exit code of a command that was stopped, when a user or a program stops it."""
     try:
         yield
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         written = "" if out is None else f" Nothing was written to {out}."
         say(" ".join([f"Stopped.{written}", *work_so_far()]), err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(stopped_code(error)) from None
+
+
+def stopped_code(error: KeyboardInterrupt) -> int:
+    """The exit code that shells expect of a program that a signal ended.
+
+    Example:
+        >>> stopped_code(KeyboardInterrupt()), stopped_code(Terminated())
+        (130, 143)
+    """
+    return 143 if isinstance(error, Terminated) else 130
 
 
 def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None:
@@ -91,9 +105,9 @@ def finish(
             result.save(out, overwrite=overwrite, policy=policy)
         except InputError as error:
             fault = error
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             say(f"Stopped while saving: {out} holds what it held before, or the complete new run.", err=True)
-            raise typer.Exit(130) from None
+            raise typer.Exit(stopped_code(error)) from None
     if as_json:
         typer.echo(json.dumps(metrics_json(result.summary())))
     else:

@@ -89,6 +89,7 @@ class PoolFolder:
 
     def write(self, index: int, model: StoredModel, manifest: dict[str, Any]) -> None:
         """Store a model: first its file, then its manifest, without which it does not count."""
+        self._check_there()
         self._manifest(index).unlink(missing_ok=True)  # an old manifest must not describe a new file
         write_file(self._file(index), model.content)
         full = {
@@ -105,6 +106,7 @@ class PoolFolder:
 
     def read(self, index: int) -> tuple[str, bytes]:
         """Kind and content of a model, its checksum checked."""
+        self._check_there()
         manifest = self.manifest(index)
         if lost := {"kind", "sha256"} - manifest.keys():
             raise InputError(f"{self._manifest(index)}: {min(lost)} is missing; train it again.")
@@ -156,6 +158,13 @@ class PoolFolder:
             ]
             more = len(changed) - _SHOWN
             raise InputError(*lines, *([f"{self.path}: {more} more differences of this kind."] if more > 0 else []))
+
+    def _check_there(self) -> None:
+        if not (self.path / "pool.json").is_file():
+            raise InputError(
+                f"{self.path}: the pool's folder was removed or emptied while it was in use, so its models are lost. "
+                f"Run again to train them."
+            )
 
     def _file(self, index: int) -> Path:
         return self.path / f"model-{index:05d}{self._asked}.safetensors"

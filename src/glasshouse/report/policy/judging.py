@@ -18,7 +18,7 @@ __all__ = ["Finding", "Status", "Verdict", "judge"]
 
 Status = Literal["passed", "failed", "unknown"]
 _SIGNS: dict[Status, str] = {"passed": "PASS", "failed": "FAIL", "unknown": "????"}
-_CODES: dict[Status, int] = {"passed": 0, "failed": 1, "unknown": 2}
+_CODES: dict[Status, int] = {"passed": 0, "failed": 3, "unknown": 4}  # 1 and 2 are those of faults and crashes
 _ENDS: dict[End, str] = {"upper": "upper end", "estimate": "estimate", "lower": "lower end"}
 _NOT_RANDOM = "members were not drawn at random, so no figure of this run shows what the model leaks"
 
@@ -75,11 +75,11 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """For a pipeline: 0 passed, 1 failed, 2 cannot be told.
+        """For a pipeline: 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive.
 
         Example:
             >>> Verdict(findings=[Finding(rule="a", status="unknown", reason="b")]).exit_code
-            2
+            4
         """
         return _CODES[self.status]
 
