@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 from glasshouse.table import Table
 from glasshouse.visible import cell_text, plain_cell, visible
 
-FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1+1", "''-x", "\n=1"]
+FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "'=1+1", "''-x"]
+FORMULAS += [" =1", "\ufeff=1+1", "\ufeff -x", "\u200b@SUM(A1)", "＝1+1", "＋cmd", "－2+3", "＠SUM(A1)", "\u00a0＝1"]
+CONTROLS = {
+    "\t=1": r"\\t=1",
+    "\r=1": r"\\r=1",
+    "a\n=1": r"\a\n=1",
+    "\x1b[2J": r"\\x1b[2J",
+    "\\x": r"\\\x",
+    "a\\b": "a\\b",
+}
 
 
 @given(text=st.text())
@@ -21,6 +30,8 @@ def test_a_cell_of_csv_gives_its_text_back(text: str) -> None:
 def test_no_text_in_a_csv_file_is_a_formula_and_numbers_stay_numbers() -> None:
     for text in FORMULAS:
         assert cell_text(text) == f"'{text}"
+    for text, cell in CONTROLS.items():
+        assert cell_text(text) == cell
     for text in ("-5", "+1.5", "-1e-9", "anna", "a=b", "-", "@", ""):
         assert cell_text(text) == text
 

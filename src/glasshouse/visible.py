@@ -9,7 +9,10 @@ __all__ = ["cell_text", "plain_cell", "visible"]
 # Control characters, which a terminal obeys; marks that turn the direction of text, or end a line; and halves of
 # characters, which stand for bytes of a file name that are no UTF-8 and cannot be written out.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n].", re.DOTALL)
+# also behind spaces and marks that are not seen, and in the wide forms of these characters, which some programs accept
+_FORMULA = re.compile("'*[\\s\ufeff\u200b-\u200d\u2060]*[=+\\-@\uff0b\uff0d\uff1d\uff20].", re.DOTALL)
+_ESCAPE = "\\"
+_CODE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|[nrt\\])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -20,18 +23,27 @@ def visible(text: object) -> str:
         >>> visible("anna\x1b[2Jberta")
         'anna\\x1b[2Jberta'
     """
-    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), str(text))
+    return _UNSEEN.sub(_escaped, str(text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape", "surrogatepass").decode()
 
 
 def cell_text(text: str) -> str:
-    """A cell of a CSV file that a spreadsheet shows as text: what it would take for a formula gets a leading ``'``.
+    r"""A cell of a CSV file that programs only show; `plain_cell` gives the text back.
 
-    Numbers, such as an id ``-5``, are not changed. `plain_cell` gives the text back.
+    What a spreadsheet would take for a formula gets a leading ``'``; numbers, such as an id ``-5``, are not changed. A
+    text with control characters is written with escapes, behind a leading backslash.
 
     Example:
         >>> cell_text("=HYPERLINK(A1)"), cell_text("-5"), cell_text("anna")
         ("'=HYPERLINK(A1)", '-5', 'anna')
+        >>> print(cell_text("anna\n=1"))
+        \anna\n=1
     """
+    if _UNSEEN.search(text) or text.startswith(_ESCAPE):
+        return _ESCAPE + _UNSEEN.sub(_escaped, text.replace(_ESCAPE, 2 * _ESCAPE))
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
@@ -42,4 +54,10 @@ def plain_cell(cell: str) -> str:
         >>> plain_cell("'=HYPERLINK(A1)"), plain_cell("'quoted'")
         ('=HYPERLINK(A1)', "'quoted'")
     """
+    if cell.startswith(_ESCAPE):
+        return _CODE.sub(_meant, cell[1:])
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _meant(found: re.Match[str]) -> str:
+    return {"n": "\n", "r": "\r", "t": "\t", _ESCAPE: _ESCAPE}.get(found[1]) or chr(int(found[1][1:], 16))

@@ -1,4 +1,4 @@
-"""Folders that are made: who may read them (the owner alone, since files name people), and that they outlast a crash."""
+"""Folders and files that are made: only their owner reads them, since they name people; and names outlast a crash."""
 
 from __future__ import annotations
 
