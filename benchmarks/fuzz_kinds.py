@@ -228,9 +228,21 @@ def _write_run(folder: Path) -> None:
 def _mend_run(folder: Path) -> None:
     """The list of files has the digests of what is there."""
     told = json.loads((folder / "run" / "run.json").read_bytes())
+    told.pop("run_sha256", None)
     for name in ("metrics.json", "records.csv"):
         told["files"][name]["sha256"] = hashlib.sha256((folder / "run" / name).read_bytes()).hexdigest()
     (folder / "run" / "run.json").write_text(json.dumps(told))
+
+
+def _mend_own(folder: Path) -> None:
+    """A run.json without a checksum of its own, as earlier versions wrote it, if it still has keys."""
+    path = folder / "run" / "run.json"
+    try:
+        told = json.loads(path.read_bytes())
+        told.pop("run_sha256", None)
+        path.write_text(json.dumps(told))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return
 
 
 def _read_run(path: Path) -> str:
@@ -337,7 +349,9 @@ KINDS: dict[str, Kind] = {
     "run: metrics.json": Kind(
         file="run/metrics.json", make=_write_run, read=_read_run, harm=(of_bytes, in_json, in_json), mend=_mend_run
     ),
-    "run: run.json": Kind(file="run/run.json", make=_write_run, read=_read_run, harm=(of_bytes, in_json, in_json)),
+    "run: run.json": Kind(
+        file="run/run.json", make=_write_run, read=_read_run, harm=(of_bytes, in_json, in_json), mend=_mend_own
+    ),
     "run: records.csv": Kind(
         file="run/records.csv", make=_write_run, read=_read_run, harm=(of_bytes, in_text), mend=_mend_run
     ),

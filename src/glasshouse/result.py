@@ -20,7 +20,7 @@ from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL
 from glasshouse.evaluation.foreseen import Foreseen
 from glasshouse.evidence import Evidence, write_evidence
 from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
-from glasshouse.report.folder import manifest
+from glasshouse.report.folder import listed
 from glasshouse.report.next_questions import accusation_table, group_leak_table
 from glasshouse.report.page import picture_style
 from glasshouse.report.pictures import roc_picture
@@ -217,9 +217,7 @@ class AuditResult:
             curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
             if curves:
                 write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
-            write_file(
-                place / "run.json", _json(run_json(summary) | stored_policy(policy) | {"files": manifest(place)})
-            )
+            write_file(place / "run.json", listed(run_json(summary) | stored_policy(policy), place))
         return Path(folder)
 
     def report(self, path: Path | str, *, policy: Policy | None = None) -> Path:

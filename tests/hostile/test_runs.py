@@ -97,6 +97,7 @@ def test_json_that_is_no_plain_data_is_one_line(name: str, copy: Path) -> None:
 
 def test_folders_and_overlong_names_where_files_should_be_are_one_line(copy: Path) -> None:
     told = json.loads((copy / "run.json").read_text())
+    told.pop("run_sha256", None)
     (copy / "run.json").write_text(json.dumps(told | {"files": told["files"] | {"x" * 5000: {"sha256": "0"}}}))
     with pytest.raises(InputError, match="it lists 'xxx.*5000 characters"):
         read_run(copy)
@@ -146,6 +147,7 @@ def test_a_date_that_cannot_be_is_one_line(written: Any, copy: Path) -> None:
     from glasshouse.report.folder import written_at
 
     told = json.loads((copy / "run.json").read_text())
+    told.pop("run_sha256", None)
     (copy / "run.json").write_text(json.dumps(told | {"written": written}))
     with pytest.raises(InputError, match="written: is damaged, or is not a date"):
         written_at(copy)

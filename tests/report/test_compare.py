@@ -12,7 +12,7 @@ from glasshouse import AuditResult, InputError, audit_evidence
 from glasshouse.evaluation import evaluate
 from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.report import SavedRun, compare, read_run_with_records, render_comparison
-from glasshouse.report.folder import manifest
+from glasshouse.report.folder import listed
 from tests.strategies import PAPER, gaussian_evidence
 
 
@@ -184,7 +184,7 @@ def test_a_run_whose_records_are_damaged_or_lack_the_scores_is_refused_in_one_li
     def rewritten(text: str) -> None:
         (folder / "records.csv").write_text(text)
         kept = json.loads((folder / "run.json").read_text())
-        (folder / "run.json").write_text(json.dumps(kept | {"files": manifest(folder)}))
+        (folder / "run.json").write_text(listed(kept, folder))
 
     text = (folder / "records.csv").read_text()
     rewritten(text.replace("lira_score", "lira_sc"))

@@ -65,15 +65,15 @@ def edited(folder: Path) -> None:
     figures = json.loads(path.read_text())
     figures["attacks"]["base"]["auc"] = "<script>alert(1)</script>"
     path.write_text(json.dumps(figures))
-    from glasshouse.report.folder import manifest
+    from glasshouse.report.folder import listed
 
-    told = json.loads((folder / "run.json").read_text()) | {"files": manifest(folder)}
-    (folder / "run.json").write_text(json.dumps(told))
+    (folder / "run.json").write_text(listed(json.loads((folder / "run.json").read_text()), folder))
 
 
 def outside(folder: Path) -> None:
     told = json.loads((folder / "run.json").read_text())
     told["files"]["../../secret"] = {"bytes": 1, "sha256": "0"}
+    del told["run_sha256"]
     (folder / "run.json").write_text(json.dumps(told))
 
 

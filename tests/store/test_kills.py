@@ -23,7 +23,7 @@ def whole(run: Path) -> str:
     """What a complete run says; fails on anything that is no complete run."""
     run = found_run(run)
     assert sorted(path.name for path in run.iterdir()) == ["metrics.json", "report.html", "roc.csv", "run.json"]
-    assert set(manifest(run)) == {"metrics.json", "roc.csv"}
+    assert set(manifest(run)) == {"metrics.json", "report.html", "roc.csv"}
     return (run / "roc.csv").read_text()
 
 

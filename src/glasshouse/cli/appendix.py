@@ -15,7 +15,7 @@ from glasshouse.config import read_policy
 from glasshouse.reading import guarded
 from glasshouse.report import read_run
 from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
-from glasshouse.report.folder import written_at
+from glasshouse.report.folder import list_page, written_at
 from glasshouse.report.policy import judge
 from glasshouse.store import check_page, digest, found_run, write_file
 
@@ -41,4 +41,5 @@ def appendix(
         texts = render_appendix_markdown(found), render_appendix(found)
     for page, text in zip(pages, texts, strict=True):
         say(f"Evidence file: {write_file(page, text).resolve()}")
+        list_page(page)
     say(f"{len(found.supply)} points are still to be supplied by you; they come first in the file.")

@@ -13,7 +13,7 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn
 
-from glasshouse.cli import appendix, audit, check, compare, doctor, lists, lookup, new, report, reproduce, score
+from glasshouse.cli import appendix, audit, check, compare, doctor, lists, lookup, new, report, reproduce, score, verify
 from glasshouse.cli.app import app
 from glasshouse.cli.printing import say
 from glasshouse.cli.steps import Terminated
@@ -23,7 +23,7 @@ from glasshouse.progress import work_so_far
 __all__ = ["main"]
 
 # each registers itself when it is imported
-COMMANDS = (new, audit, score, report, compare, check, appendix, lookup, reproduce, lists, doctor)
+COMMANDS = (new, audit, score, report, compare, check, appendix, lookup, verify, reproduce, lists, doctor)
 
 
 def main() -> NoReturn:

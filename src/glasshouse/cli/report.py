@@ -15,6 +15,7 @@ from glasshouse.cli.steps import checked, key_file
 from glasshouse.config import read_policy
 from glasshouse.reading import guarded
 from glasshouse.report import Summary, read_run, read_run_with_records, render_html
+from glasshouse.report.folder import list_page
 from glasshouse.report.policy.stored import policy_of
 from glasshouse.report.redacted import redacted_summary
 from glasshouse.report.redaction import read_or_make_key
@@ -55,6 +56,7 @@ def report(
     with guarded(run, what="a run that can be drawn"):
         text = render_html(summary, policy=limits)
     written = write_file(page, text)
+    list_page(written)
     say(f"Report: {written.resolve()}")
     if place is not None:
         say(f"Key to the hashed ids: {place.resolve()}")

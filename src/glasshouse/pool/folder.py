@@ -13,9 +13,9 @@ from glasshouse.errors import InputError
 from glasshouse.pool.description import differences, digest_of
 from glasshouse.pool.model_files import KINDS, StoredModel
 from glasshouse.reading import read_content, read_json
-from glasshouse.store import clean_leftovers, write_file
+from glasshouse.store import clean_leftovers, digest, write_file
 
-__all__ = ["Identity", "PoolFolder"]
+__all__ = ["Identity", "PoolFolder", "members_as_ids", "pool_faults"]
 
 _FORMAT = 2  # format 1 described a trainer by one line of text only
 
@@ -171,6 +171,37 @@ class PoolFolder:
 
     def _manifest(self, index: int) -> Path:
         return self.path / f"model-{index:05d}{self._asked}.json"
+
+
+def pool_faults(path: Path) -> tuple[int, list[str]]:
+    """How many models a pool's folder keeps, and what is damaged or foreign in it, a line each; nothing is loaded.
+
+    Example:
+        >>> pool_faults(Path("no/such/pool"))
+        (0, ['no/such/pool/pool.json: does not exist.'])
+    """
+    try:
+        shared = read_json(path / "pool.json", missing="does not exist.")
+    except InputError as error:
+        return 0, list(error.faults)
+    faults, known = [], {"pool.json", ".claims"}
+    manifests = sorted(path.glob("model-*.json"))
+    for manifest in manifests:
+        content = manifest.with_suffix(".safetensors")
+        known |= {manifest.name, content.name}
+        try:
+            found = read_json(manifest)
+            if found.pop("manifest_sha256", None) != digest_of(found):
+                faults.append(f"{manifest}: was damaged or edited; delete the model's files to train it again.")
+            elif any(found.get(name) != shared.get(name) for name in ("data", "trainer_sha256", "seed", "fraction")):
+                faults.append(f"{manifest}: belongs to another pool; delete the model's files to train it again.")
+            elif found.get("sha256") != digest(content):
+                faults.append(f"{content}: was damaged or edited; delete the model's files to train it again.")
+        except (InputError, OSError) as error:
+            told = error.faults if isinstance(error, InputError) else [f"{content}: cannot be read: {error.strerror}."]
+            faults += told
+    faults += [f"{one}: is not a file of this pool." for one in sorted(path.iterdir()) if one.name not in known]
+    return len(manifests), faults
 
 
 def members_as_ids(members: BoolArray, ids: TextArray) -> list[str]:

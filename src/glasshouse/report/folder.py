@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,15 +14,56 @@ from glasshouse.reading import guarded, read_json
 from glasshouse.report.checking import check_summary
 from glasshouse.report.plain import FORMAT, moment, summary_from
 from glasshouse.report.summarise import Summary
-from glasshouse.store import MADE_AGAIN, digest, found_run
+from glasshouse.store import MADE_AGAIN, digest, found_run, strange_file, write_file
 
-__all__ = ["manifest", "read_manifest", "read_run", "written_at"]
+__all__ = ["list_page", "listed", "manifest", "read_manifest", "read_run", "run_faults", "written_at"]
 
+_OWN = "run_sha256"  # of run.json itself, without this entry
 _LONGEST_NAME = 100
 _AGAIN = "Copy the complete folder, or run the audit again."
 
 
-def manifest(folder: Path) -> dict[str, dict[str, Any]]:
+def listed(run: Mapping[str, Any], folder: Path) -> str:
+    """The text of ``run.json``: what it says, every file of the folder with its digest, and a checksum of all this."""
+    return _with_checksum({**run, "files": manifest(folder)})
+
+
+def list_page(page: Path) -> None:
+    """Give a page that was made again in the folder of its run its new digest in ``run.json``."""
+    path = page.parent / "run.json"
+    if path.is_file():
+        run = _read(path)
+        write_file(path, _with_checksum({**run, "files": run["files"] | manifest(page.parent, only=page.name)}))
+
+
+def run_faults(folder: Path | str) -> list[str]:
+    """What is damaged, changed, missing or foreign in a run's folder, a line each; pages count too.
+
+    Example:
+        >>> run_faults("no/such/run")
+        ['no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. Copy ...']
+    """
+    folder = found_run(folder)
+    try:
+        run = _read(folder / "run.json")
+        _check_files(folder, run.get("files"), pages=True)
+        read_run(folder)
+    except InputError as error:
+        return list(error.faults)
+    strange = strange_file(folder)
+    return [f"{strange}."] if strange else []
+
+
+def _with_checksum(run: Mapping[str, Any]) -> str:
+    return json.dumps({**run, _OWN: _checksum(run)}, indent=2) + "\n"
+
+
+def _checksum(run: Mapping[str, Any]) -> str:
+    told = {name: value for name, value in run.items() if name != _OWN}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def manifest(folder: Path, *, only: str = "*") -> dict[str, dict[str, Any]]:
     r"""Size and digest of every file of a run, for ``run.json``: they show whether a folder is complete or damaged.
 
     Example:
@@ -30,7 +73,7 @@ def manifest(folder: Path) -> dict[str, dict[str, Any]]:
         ...     manifest(Path(place))["roc.csv"]["bytes"]
         7
     """
-    paths = sorted(path for path in folder.iterdir() if path.name not in MADE_AGAIN)
+    paths = sorted(path for path in folder.glob(only) if path.name != "run.json" and path.is_file())
     return {path.name: {"bytes": path.stat().st_size, "sha256": digest(path)} for path in paths}
 
 
@@ -97,16 +140,23 @@ def _read(path: Path) -> Mapping[str, Any]:
             f"{path}: has format {shortened(found['format'], most=20)}, but this version reads format {FORMAT}. Run "
             f"the audit again, or use the version of Glasshouse that wrote it."
         )
+    if found.get(_OWN, _checksum(found)) != _checksum(found):
+        raise InputError(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
     return found
 
 
-def _check_files(folder: Path, files: object) -> None:
-    """Check that every file that the run wrote is there and unchanged; all faults at once."""
+def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
+    """Check that every file that the run wrote is there and unchanged; all faults at once.
+
+    Pages are made from the other files, so that only a check of the whole folder looks at them.
+    """
     if not isinstance(files, dict) or "metrics.json" not in files:
         raise InputError(f"{folder / 'run.json'}: is damaged: it does not list the run's files. {_AGAIN}")
     faults = []
     for name, known in files.items():
         path = folder / name
+        if name in MADE_AGAIN and not pages:
+            continue
         if Path(name).name != name or len(name) > _LONGEST_NAME:
             faults.append(
                 f"{folder / 'run.json'}: is damaged: it lists {shortened(name)}, which is not a file of a run."

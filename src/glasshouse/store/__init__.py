@@ -2,6 +2,7 @@
 
 from glasshouse.store.folders import new_folder
 from glasshouse.store.leftovers import clean_leftovers
+from glasshouse.store.listing import strange_file
 from glasshouse.store.modes import file_mode, make_folders, sharing
 from glasshouse.store.names import check_name, resolved
 from glasshouse.store.places import MADE_AGAIN, PAGE_MARK, check_free, check_page, digest, found_run
@@ -21,5 +22,6 @@ __all__ = [
     "new_folder",
     "resolved",
     "sharing",
+    "strange_file",
     "write_file",
 ]

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from glasshouse import Evidence, Population, audit_evidence
+from glasshouse.cli import app
+from glasshouse.pool import ShadowPool
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run and a pool."""
+    place = tmp_path_factory.mktemp("whole")
+    random = np.random.default_rng(0)
+    members = np.tile([[True, False], [False, True]], (2, 20))
+    loss = random.exponential(size=(5, 40))
+    evidence = Evidence(target_loss=loss[4], shadow_loss=loss[:4], shadow_members=members)
+    audit_evidence(evidence, members=members[0], attacks=["base"]).save(place / "run")
+    population = Population(random.normal(size=(20, 2)), random.integers(2, size=20))
+    ShadowPool.plan(population, lambda who, members, seed: np.negative, shadows=2, folder=place / "pool").train()
+    return place
+
+
+def verified(place: Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["verify", str(place)])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("kind", ["run", "pool"])
+def test_every_file_counts_each_byte_of_it_and_no_other_file_may_be_there(
+    kind: str, whole: Path, tmp_path: Path
+) -> None:
+    assert verified(whole / kind)[0] == 0
+    for path in sorted((whole / kind).iterdir()):
+        if path.name in (".claims", "pool.json" if kind == "pool" else ".claims"):
+            continue  # a lock; and what all manifests are compared with
+        for harm in ("flipped", "gone"):
+            copy = tmp_path / f"{path.name}-{harm}"
+            shutil.copytree(whole / kind, copy)
+            content = bytearray((copy / path.name).read_bytes())
+            content[len(content) // 2] ^= 1
+            (copy / path.name).write_bytes(content)
+            if harm == "gone":
+                (copy / path.name).unlink()
+            if kind == "run" and path.name == "run.json" and harm == "gone":
+                assert CliRunner().invoke(app, ["verify", str(copy)]).exception is not None
+                continue
+            code, told = verified(copy)
+            assert code == 3, f"{path.name} {harm}: {told}"
+            assert path.stem.split(".")[0] in told
+    shutil.copytree(whole / kind, tmp_path / "more")
+    (tmp_path / "more" / "notes.txt").write_text("mine")
+    code, told = verified(tmp_path / "more")
+    assert (code, "notes.txt: is not a file of" in told) == (3, True)
+
+
+def test_pages_that_are_made_again_count_with_their_new_content(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole / "run", tmp_path / "run")
+    for command in ("report", "appendix"):
+        assert CliRunner().invoke(app, [command, str(tmp_path / "run")]).exit_code == 0
+        assert verified(tmp_path / "run")[0] == 0
+    page = tmp_path / "run" / "appendix.md"
+    page.write_text(page.read_text() + "more")
+    assert verified(tmp_path / "run")[0] == 3
+
+
+def test_what_is_neither_a_run_nor_a_pool_is_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["verify", str(tmp_path)])
+    assert "is not the folder of a run (run.json) or of a pool (pool.json)" in str(done.exception)
