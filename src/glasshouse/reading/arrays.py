@@ -18,7 +18,7 @@ from glasshouse.reading.mapping import LARGE, map_member
 from glasshouse.reading.memory import check_memory
 from glasshouse.reading.zips import open_zip
 
-__all__ = ["judge_arrays", "read_npz"]
+__all__ = ["check_sparse", "read_npz"]
 
 _WHAT = "a .npz file that numpy.savez wrote"
 _KINDS = {
@@ -66,13 +66,42 @@ def read_npz(
             return _arrays(archive, path, known=known, only=only, mapped=mapped)
 
 
-def judge_arrays(archive: zipfile.ZipFile, *, place: str) -> None:
-    """Refuse an archive with an array whose header does not fit its size; libraries make room by the header alone."""
-    for member in archive.infolist():
-        if member.filename.endswith(".npy"):
-            with archive.open(member) as file:
-                shape, _, kind = _header(file)
-                _check_size(member, file.tell(), shape, kind, place=place)
+def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> None:
+    """Refuse an archive whose sparse matrix leads outside of itself: scipy's compiled code follows it without looking.
+
+    Args:
+        path: of a ``.npz`` file with ``indptr``, ``indices``, ``data`` and ``shape`` of a matrix by rows.
+        name: what stands before these names, such as ``"adj_"``.
+        dense: whether all its entries will be written out.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "a.npz"
+        ...     np.savez(path, indptr=[0, 1], indices=[7], data=[1.0], shape=[1, 3])
+        ...     check_sparse(path)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: ...a.npz: indices: lead outside of the matrix, which has 3 columns.
+    """
+    parts = {part: f"{name}{part}" for part in ("indptr", "indices", "data", "shape")}
+    found = read_npz(path, only=parts.values())
+    if lost := [full for full in parts.values() if full not in found]:
+        raise InputError(f"{path}: {lost[0]}: is missing, which a sparse matrix needs.")
+    start, column, data, shape = (found[full] for full in parts.values())
+    for part in ("indptr", "indices", "shape"):
+        if found[parts[part]].dtype.kind not in "iu" or found[parts[part]].ndim != 1:
+            raise InputError(f"{path}: {parts[part]}: is not a list of whole numbers.")
+    if data.dtype.kind not in "biuf" or data.ndim != 1 or shape.shape != (2,) or (shape < 0).any():
+        raise InputError(f"{path}: {parts['shape']}, {parts['data']}: are not those of a matrix of numbers.")
+    rows, columns = map(int, shape)
+    if len(start) != rows + 1 or start[0] != 0 or start[-1] != len(column) or (start[1:] < start[:-1]).any():
+        raise InputError(f"{path}: {parts['indptr']}: does not divide {len(column)} entries into {rows} rows.")
+    if len(data) != len(column):
+        raise InputError(f"{path}: {parts['data']}: has {len(data)} entries for {len(column)} columns.")
+    if len(column) and not (0 <= int(column.min()) and int(column.max()) < columns):
+        raise InputError(f"{path}: {parts['indices']}: lead outside of the matrix, which has {columns} columns.")
+    if dense:
+        check_memory(8 * rows * columns, place=str(path), what=f"{parts['data']} written out takes")
 
 
 def _arrays(

@@ -261,3 +261,43 @@ def test_values_of_edges_of_a_named_graph_travel_with_it(monkeypatch: pytest.Mon
     parts = {name: torch.from_numpy(value) for name, value in FIELDS.items()}
     name = offered(monkeypatch, Data(**parts, edge_attr=torch.ones(4, 2)))
     assert load_graph(name, root=tmp_path).edge_attr.tolist() == [[1.0, 1.0]] * 4
+
+
+def amazon(**change: Any) -> dict[str, Any]:
+    """A graph of three nodes as Amazon's file has it."""
+    adjacent = {"adj_indptr": [0, 1, 3, 4], "adj_indices": [1, 0, 2, 1], "adj_data": np.ones(4), "adj_shape": [3, 3]}
+    features = {"attr_indptr": [0, 1, 2, 3], "attr_indices": [0, 1, 0], "attr_data": np.ones(3), "attr_shape": [3, 2]}
+    return {name: np.asarray(value) for name, value in {**adjacent, **features, "labels": [0, 1, 0], **change}.items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"attr_indices": [0, 10**9, 0]}, "attr_indices: lead outside of the matrix, which has 2 columns"),
+        ({"adj_indices": [1, 0, -7, 1]}, "adj_indices: lead outside"),
+        ({"adj_indptr": [0, 1, 10**9, 4]}, "adj_indptr: does not divide 4 entries into 3 rows"),
+        ({"adj_indptr": [0, 3, 1, 4]}, "adj_indptr: does not divide"),
+        ({"adj_shape": [10**12, 3]}, "adj_indptr: does not divide 4 entries into 1000000000000 rows"),
+        ({"attr_shape": [3, 10**11]}, r"attr_data written out takes .* GiB"),
+        ({"attr_data": np.ones(2)}, "attr_data: has 2 entries for 3 columns"),
+        ({"adj_indices": np.ones(4)}, "adj_indices: is not a list of whole numbers"),
+        ({"adj_shape": [3]}, "adj_shape, adj_data: are not those of a matrix"),
+    ],
+)
+def test_a_sparse_matrix_that_leads_outside_of_itself_is_refused_before_a_library_follows_it(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "amazon" / "Photo" / "raw"
+    folder.mkdir(parents=True)
+    np.savez(folder / "amazon_electronics_photo.npz", **amazon())
+    assert load_graph("amazon-photo", root=tmp_path).num_nodes == 3
+    np.savez(folder / "amazon_electronics_photo.npz", **amazon(**change))
+    with pytest.raises(InputError, match=message):
+        load_graph("amazon-photo", root=tmp_path)
+
+
+def test_flickrs_matrix_is_checked_too(tmp_path: Path) -> None:
+    (tmp_path / "flickr" / "raw").mkdir(parents=True)
+    np.savez(tmp_path / "flickr" / "raw" / "adj_full.npz", indptr=[0, 1], indices=[10**9], data=[1.0], shape=[1, 1])
+    with pytest.raises(InputError, match="indices: lead outside of the matrix"):
+        load_graph("flickr", root=tmp_path)

@@ -23,7 +23,7 @@ from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.population import as_ids
-from glasshouse.reading import guarded, read_npz, read_safetensors
+from glasshouse.reading import check_sparse, guarded, read_npz, read_safetensors
 from glasshouse.registry import did_you_mean
 from glasshouse.visible import visible
 
@@ -33,6 +33,9 @@ _NEEDED = ("x", "edge_index", "y")
 _NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
 ANY_CLASS = "torch_geometric:"
 GRAPH_FILES = (".npz", ".safetensors")
+# sparse matrices in files that are read without pickle, by class: what stands before their names, and whether they are
+# written out
+_SPARSE = {"Amazon": {"adj_": False, "attr_": True}, "Flickr": {"": False}}
 _PICKLED = ("Planetoid", "GitHub")  # classes that read their files with pickle, which can run code in them
 
 
@@ -153,6 +156,9 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
         hint = did_you_mean(source.cls, pyg_datasets.__all__)
         raise InputError(f'"{source.cls}" is not a data set of torch_geometric.{hint}')
     place = root / source.folder
+    for file in sorted((place / (source.subset or "")).rglob("*.npz")) if source.cls in _SPARSE else ():
+        for name, dense in _SPARSE[source.cls].items():
+            check_sparse(file, name=name, dense=dense)
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about old file formats; the user cannot change them
         _point_at(place, Path(scratch))
