@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from glasshouse.evaluation.leak import _drawn_flags, leak_test
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
 from glasshouse.population import random_subsets
-from glasshouse.threads import cached_blocks, over_records, side_by_side
+from glasshouse.threads import cached_blocks, in_threads, over_records, side_by_side
 from tests.strategies import gaussian_evidence
 
 
@@ -98,3 +100,21 @@ def test_the_leak_test_says_the_same_with_flags_that_are_drawn_one_by_one(monkey
     assert (drawn.permutations, drawn.attack, drawn.figure) == (shuffled.permutations, "weak", shuffled.figure)
     monkeypatch.setattr("glasshouse.threads._MANY", 1)
     assert leak_test(scores, members, fprs=[0.05]) == drawn
+
+
+def test_work_is_done_in_order_also_within_work_and_where_no_thread_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nested(value: int) -> list[int]:
+        return in_threads(lambda other: value * other, range(3), jobs=3)
+
+    wanted = [nested(value) for value in range(20)]
+    assert in_threads(nested, range(20), jobs=4) == wanted
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda value: 1 // value, [1, 0, 2], jobs=2)
+
+    def refuse(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert in_threads(nested, range(20), jobs=4) == wanted

@@ -40,6 +40,7 @@ from glasshouse.pool.shadow_pool import described
 from glasshouse.population import as_members, random_subsets
 from glasshouse.progress import note_work
 from glasshouse.randomness import seed_for
+from glasshouse.reading.memory import lacks_memory
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer
@@ -283,8 +284,11 @@ def audit_view(
             except InputError as error:
                 failed[name] = " ".join(error.faults)
             except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
-                _LOG.exception("The attack %s failed.", name)
-                failed[name] = f"it failed: {type(error).__name__}: {error}"
+                if lacks_memory(error):
+                    failed[name] = f"there is not enough memory for it ({error}). Raise the limit, as by --memory 8GiB."
+                else:
+                    _LOG.exception("The attack %s failed.", name)
+                    failed[name] = f"it failed: {type(error).__name__}: {error}"
     if not outcomes:
         raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
     if sampled is not None and members is not None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed
+import joblib
 
-__all__ = ["cached_blocks", "over_records", "side_by_side"]
+__all__ = ["cached_blocks", "in_threads", "over_records", "side_by_side"]
 
 Found = TypeVar("Found")
 _MANY = 1 << 16  # records; with fewer, threads take longer to start than the work
@@ -24,7 +25,57 @@ def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, reco
     """
     if records < _MANY:
         return [function(item) for item in items]
-    return list(Parallel(n_jobs=-1, prefer="threads")(delayed(function)(item) for item in items))
+    return in_threads(function, items)
+
+
+_WORKING = threading.local()  # has an attribute in threads that work already
+
+
+def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: int = -1) -> list[Found]:
+    """``function`` of each item, in the order of the items, by so many threads; -1: by as many as there are cores.
+
+    The calling thread is one of them, so that the work is done even where no other can be started for lack of memory.
+    Work within the work stays in its thread. Items are taken one by one, when a thread is free for the next.
+
+    Example:
+        >>> in_threads(abs, iter([-1, 2, -3]), jobs=2)
+        [1, 2, 3]
+    """
+    threads = joblib.cpu_count() if jobs == -1 else jobs
+    if threads == 1 or getattr(_WORKING, "now", False):
+        return [function(item) for item in items]
+    left, lock, found, faults = enumerate(items), threading.Lock(), dict[int, Found](), list[BaseException]()
+
+    def work() -> None:
+        _WORKING.now = True
+        try:
+            while not faults:
+                with lock:
+                    at, item = next(left, (-1, None))
+                if at < 0:
+                    return
+                found[at] = function(item)
+        except BaseException as error:
+            faults.append(error)
+        finally:
+            _WORKING.now = False
+
+    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    started = []
+    for helper in helpers:
+        try:
+            helper.start()
+        except RuntimeError:  # no memory for its stack
+            break
+        started.append(helper)
+    work()
+    if faults and not isinstance(faults[0], Exception):
+        raise faults[0]  # the user stops it: nobody waits for what the others are doing
+    for helper in started:
+        helper.join()
+    if faults:
+        raise faults[0]
+    return [found[at] for at in range(len(found))]
 
 
 def over_records(function: Callable[[slice], object], records: int, *, models: int) -> None:

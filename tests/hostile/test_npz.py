@@ -225,6 +225,6 @@ def test_a_zip_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path) -> None
 
     np.savez_compressed(tmp_path / "e.npz", **EVIDENCE | {"labels": np.zeros(4_000_000)})
     assert (tmp_path / "e.npz").stat().st_size < 100_000
-    told = "30.5 MiB, and the limit is 10.0 MiB.*--memory 32MiB"
+    told = "30.5 MiB, and the limit is 10.0 MiB.*--memory 128MiB"
     with memory_limit("10MiB"), pytest.raises(InputError, match=told):
         read_evidence(tmp_path / "e.npz")

@@ -19,6 +19,7 @@ from glasshouse.cli.printing import say
 from glasshouse.cli.steps import Terminated
 from glasshouse.errors import InputError, LeftOutError
 from glasshouse.progress import work_so_far
+from glasshouse.reading.memory import lacks_memory
 
 __all__ = ["main"]
 
@@ -44,8 +45,10 @@ def main() -> NoReturn:
             ended = "; the run was stopped. " + " ".join(work_so_far())
         say(problems + ended, err=True)
         raise SystemExit(2) from None
-    except MemoryError:
-        told = "There is not enough memory. Audit fewer records or with fewer shadow models, or use a larger machine."
+    except Exception as error:
+        if not lacks_memory(error):
+            raise
+        told = "There is not enough memory. If the input is right, raise the limit, such as --memory 8GiB."
         say(" ".join([told, *work_so_far()]), err=True)
         raise SystemExit(2) from None
     raise SystemExit(0)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from glasshouse.reading import as_bytes, memory_limit
+from glasshouse.reading import as_bytes, memory_limit, process_limit
 from glasshouse.store import sharing
 
 __all__ = [
@@ -30,9 +30,11 @@ def _share(context: typer.Context, shared: bool) -> bool:
 
 
 def _limited(context: typer.Context, given: str | None) -> str | None:
-    """The limit holds until the command ends."""
+    """The limit holds until the command ends; an audit's training has a limit only if the user gives one."""
     if given is not None:
         context.with_resource(memory_limit(as_bytes(given, place="--memory")))
+    if given is not None or context.info_name != "audit":
+        context.with_resource(process_limit())
     return given
 
 
@@ -46,7 +48,8 @@ Memory = Annotated[
     typer.Option(
         "--memory",
         callback=_limited,
-        help="The most that one file may hold, and that toggling nodes on the CPU takes at once; 1GiB by default.",
+        help="Memory limit of one file, and of toggling nodes on the CPU; the command takes at most twice as much. "
+        "Default: 1GiB; for audit no limit beyond files.",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]

@@ -3,7 +3,7 @@
 from glasshouse.reading.arrays import check_sparse, read_npz
 from glasshouse.reading.doors import file_size, guarded, read_content
 from glasshouse.reading.json_files import read_json
-from glasshouse.reading.memory import as_bytes, check_memory, current_limit, memory_limit, memory_of
+from glasshouse.reading.memory import as_bytes, check_memory, current_limit, memory_limit, memory_of, process_limit
 from glasshouse.reading.tensors import read_safetensors
 from glasshouse.reading.yaml_files import read_settings
 from glasshouse.reading.zips import judge_zip
@@ -18,6 +18,7 @@ __all__ = [
     "judge_zip",
     "memory_limit",
     "memory_of",
+    "process_limit",
     "read_content",
     "read_json",
     "read_npz",

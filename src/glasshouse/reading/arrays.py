@@ -98,7 +98,7 @@ def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> None:
         raise InputError(f"{path}: {parts['indptr']}: does not divide {len(column)} entries into {rows} rows.")
     if len(data) != len(column):
         raise InputError(f"{path}: {parts['data']}: has {len(data)} entries for {len(column)} columns.")
-    if len(column) and not (0 <= int(column.min()) and int(column.max()) < columns):
+    if len(column) and not (int(column.min()) >= 0 and int(column.max()) < columns):
         raise InputError(f"{path}: {parts['indices']}: lead outside of the matrix, which has {columns} columns.")
     if dense:
         check_memory(8 * rows * columns, place=str(path), what=f"{parts['data']} written out takes")

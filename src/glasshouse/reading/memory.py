@@ -1,4 +1,4 @@
-"""The one limit on memory: what a file holds, and what an audit file asks for, is judged before it is made."""
+"""The one limit on memory: what a file holds is judged before it is read, and a whole command has a hard limit."""
 
 from __future__ import annotations
 
@@ -9,10 +9,20 @@ from contextvars import ContextVar
 
 from glasshouse.errors import InputError, shortened
 
-__all__ = ["DEFAULT_LIMIT", "as_bytes", "check_memory", "current_limit", "memory_limit", "memory_of"]
+__all__ = [
+    "DEFAULT_LIMIT",
+    "as_bytes",
+    "check_memory",
+    "current_limit",
+    "lacks_memory",
+    "memory_limit",
+    "memory_of",
+    "process_limit",
+]
 
 DEFAULT_LIMIT = 2**30
 _LIMIT: ContextVar[int] = ContextVar("memory limit", default=DEFAULT_LIMIT)
+_SIGNS = ("can't start new thread", "can't allocate memory", "Cannot allocate memory")
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
@@ -21,9 +31,9 @@ _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECAS
 def memory_limit(most: int | str) -> Iterator[None]:
     """Within the block, one file may hold up to this much, such as ``"8GiB"``; 1 GiB by default.
 
-    The command line has ``--memory`` for it. What is counted is the content, as arrays or cells, and not the peak:
-    reading took 1.5 to 2.4 times that much (evidence, records, graphs), and an audit of evidence 4.3 times.
-    Attacks that toggle nodes of a graph on the CPU plan their work to take so much at once.
+    The command line has ``--memory`` for it, and bounds its whole process too (`process_limit`). What is counted here
+    is the content of one file, as arrays or cells. Attacks that toggle nodes of a graph on the CPU plan their work to
+    take so much at once.
 
     Example:
         >>> with memory_limit("8GiB"):
@@ -35,6 +45,52 @@ def memory_limit(most: int | str) -> Iterator[None]:
         yield
     finally:
         _LIMIT.reset(token)
+
+
+@contextmanager
+def process_limit() -> Iterator[None]:
+    """Within the block, the process takes at most twice the limit in all, whatever it does: more is a `MemoryError`.
+
+    No estimate of what reading and scoring need could be right for every file. Where the process takes so much already,
+    it may take the limit once more. Only where the system can do it (Linux).
+    """
+    taken = _taken()
+    if taken is None:
+        yield
+        return
+    import resource
+
+    before, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = max(2 * current_limit(), taken + current_limit())
+    allowed = [one for one in (most, before, hard) if one != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(allowed), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error came from a lack of memory, under whatever name: numpy's, torch's, or of a thread's stack.
+
+    Example:
+        >>> lacks_memory(RuntimeError("can't start new thread")), lacks_memory(RuntimeError("shapes do not fit"))
+        (True, False)
+    """
+    while error is not None:
+        if isinstance(error, MemoryError) or any(sign in str(error) for sign in _SIGNS):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _taken() -> int | None:
+    """Bytes that the system counts against a limit on this process's data; None where it does not say."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:  # noqa: PTH123 (a file of the system's)
+            return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmData"))
+    except (OSError, StopIteration, ValueError):
+        return None
 
 
 def current_limit() -> int:
@@ -65,8 +121,7 @@ def check_memory(needed: int, *, place: str, what: str) -> None:
         return
     raise InputError(
         f"{place}: {what} {memory_of(needed)}, and the limit is {memory_of(most)}. If that is right, raise the limit: "
-        f"--memory {_enough(needed)}, or glasshouse.reading.memory_limit. The limit counts what a file holds; reading "
-        f"it takes up to three times as much, and an audit of it about five times."
+        f"--memory {_enough(4 * needed)}, or glasshouse.reading.memory_limit."
     )
 
 

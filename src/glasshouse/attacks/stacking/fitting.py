@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
@@ -18,6 +17,7 @@ from glasshouse.attacks.stacking.simple import log_losses
 from glasshouse.attacks.thread_counts import thread_counts
 from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.randomness import seed_for, some_of
+from glasshouse.threads import in_threads
 
 __all__ = ["CrossFit", "Rows", "count_fits", "cross_fit", "mean_of"]
 
@@ -71,8 +71,8 @@ class CrossFit:
             at = folds == fold
             if at.any():
                 chosen = rows[at]
-                each = Parallel(n_jobs=self.jobs, prefer="threads")(delayed(one.log_odds)(chosen) for one in together)
-                found[at] = np.mean(list(each), axis=0)
+                each = in_threads(lambda one, chosen=chosen: one.log_odds(chosen), together, jobs=self.jobs)
+                found[at] = np.mean(each, axis=0)
         return found
 
 
@@ -133,7 +133,6 @@ def cross_fit(
     # each fit stays on one core, so that its result does not depend on the number of cores; scikit-learn empties the
     # filters of warnings for a moment in every fit, and in threads warns of that itself: nothing of it reaches the user
     with thread_counts().limit(limits=1, user_api="blas"), warnings.catch_warnings(record=True):
-        side_by_side = Parallel(n_jobs=jobs, prefer="threads")
         seconds = sum(work.seconds(part) for part in parts) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
             found = {}
@@ -146,9 +145,9 @@ def cross_fit(
                 if done is not None:
                     done(1)
         else:
-            found = dict(zip(parts, side_by_side(delayed(fit)(part) for part in parts), strict=True))
+            found = dict(zip(parts, in_threads(fit, parts, jobs=jobs), strict=True))
             held_out = _empty(learners, members)  # large: not before the rows of fits are gone
-            side_by_side(delayed(judge)(target, held_out) for target in range(len(groups)))
+            in_threads(lambda target: judge(target, held_out), range(len(groups)), jobs=jobs)
     loss = {}
     for size in range(1, len(learners) + 1):
         for some in itertools.combinations(learners, size):
