@@ -107,7 +107,7 @@ def audit(
         seed: of every random choice.
         title: of the report.
         about: a sentence about the data, shown beside the figures.
-        progress: whether to show bars; by default on a terminal only.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
         query: batch size, device and temperature of queries; `LabelOnly` for models that give labels alone.
         public: [N] records that an attacker knows not to have trained the target, such as a published test set; or a
             share of the non-members to set aside as such. Attacks without shadow models learn from them; they are not
@@ -267,7 +267,7 @@ def audit_evidence(
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         seed: of every random choice.
         title: of the report.
-        progress: whether to show bars; by default on a terminal only.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
 
     Example:
         >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]],

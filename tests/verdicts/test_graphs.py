@@ -179,13 +179,13 @@ def test_what_spoils_every_query_is_refused_where_nothing_is_toggled_too(broken:
 
 
 def test_the_usual_script_is_noticed_as_transductive() -> None:
-    from glasshouse.graph.training.setting import looks_transductive
+    from glasshouse.graph.training.setting import fit_ratios, looks_transductive
 
     rows = np.stack([MEMBERS, ~MEMBERS])
     scripts = {planetoid_script: True, inductive_script: False}
     for script, wanted in scripts.items():
         models = [script(DATA, who, seed) for seed, who in enumerate(rows)]
-        assert looks_transductive(models, DATA, rows) == wanted
+        assert looks_transductive(fit_ratios(models, DATA, rows)) == wanted
     found = audit(
         DATA,
         model=planetoid_script(DATA, MEMBERS, 9),
@@ -194,7 +194,32 @@ def test_the_usual_script_is_noticed_as_transductive() -> None:
         shadows=4,
         attacks=["base"],
     )
-    assert found.context.warnings[0].endswith('pass setting="transductive".')
+    assert "the target (its mean loss" in found.context.warnings[0]
+    assert found.context.warnings[0].endswith(
+        " and all shadow models. The audit takes them as inductive, and its "
+        'figures are then wrong: pass setting="transductive".'
+    )
+
+
+@pytest.mark.parametrize("script", [planetoid_script, inductive_script])
+@pytest.mark.parametrize("trainer", [GNNTrainer(model=MyGNN, epochs=60), inductive_script])
+def test_a_target_that_saw_the_whole_graph_is_noticed_whoever_trained_the_shadow_models(
+    script: Any, trainer: Any
+) -> None:
+    """The usual loop, and an audit in the default setting."""
+    target = script(DATA, MEMBERS, 9)
+    found = audit(DATA, model=target, members=MEMBERS, trainer=trainer, shadows=4, attacks=["base"]).context.warnings
+    noticed = [text for text in found if "with a mask: the target (its mean loss on members is 0." in text]
+    assert len(noticed) == (script is planetoid_script)
+    assert all("shadow models" not in text for text in noticed)
+    assert all(("GNNTrainer" in text) == isinstance(trainer, GNNTrainer) for text in noticed)
+
+
+def test_a_target_that_the_audit_trained_is_looked_at_too() -> None:
+    found = audit(
+        DATA, members=MEMBERS, trainer=planetoid_script, shadow_trainer=inductive_script, shadows=2, attacks=["base"]
+    )
+    assert "with a mask: the target (" in found.context.warnings[0]
 
 
 def test_transductive_targets_are_asked_about_the_whole_graph() -> None:

@@ -211,7 +211,7 @@ def run_audit_file(
         config: the checked file.
         folder: where its paths and modules start.
         compute: where shadow models are trained and attacks do their long steps; here by default.
-        progress: whether to show bars; by default on a terminal only.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
         trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
             needs this is refused.
     """

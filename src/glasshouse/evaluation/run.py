@@ -90,7 +90,7 @@ def run_attack(
     seen = seen_by(attack, view)
     started = time.perf_counter()
     attack = trials.tuned(attack)
-    with showing(progress):
+    with showing(progress, label=f"Attack {attack.name}"):
         judgement = attack.judge(seen)
     seconds = time.perf_counter() - started
     scores, note = judgement.scores, judgement.warning
