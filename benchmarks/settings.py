@@ -27,6 +27,7 @@ from glasshouse.graph.training.trainer import adam
 
 NETWORKS = ("gcn", "sage", "gat")
 RECIPES = {
+    "5 epochs": {"epochs": 5, "dropout": 0.0, "decay": 0.0},
     "20 epochs": {"epochs": 20, "dropout": 0.0, "decay": 0.0},
     "50 epochs, dropout 0.5": {"epochs": 50, "dropout": 0.5, "decay": 1e-5},
     "100 epochs, dropout 0.5, weight decay": {"epochs": 100, "dropout": 0.5, "decay": 5e-4},
