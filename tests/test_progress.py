@@ -100,9 +100,13 @@ def test_a_step_that_counts_nothing_for_long_is_told_of_by_a_thread(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
     monkeypatch.setattr(progress, "_BEAT", 0.001)
-    said = threading.Event()
-    monkeypatch.setattr(progress._Step, "say", lambda step, text: (texts.append(text), said.set()))
-    texts: list[str] = []
+    said, texts = threading.Event(), []
+
+    def say(step: Any, text: str) -> None:
+        texts.append(text)
+        said.set()
+
+    monkeypatch.setattr(progress._Step, "say", say)
     before = threading.active_count()
     with showing(None, label="Training of the target"):
         clock.now += 31

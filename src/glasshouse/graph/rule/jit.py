@@ -72,12 +72,14 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
         >>> log_ratio(np.array([1.0, 2.0]))
         1.0
     """
-    return _kept(_njit(no_cfunc_wrapper=True, **_OPTIONS)(function))
+    compiled: Callable[P, R] = _kept(_njit(no_cfunc_wrapper=True, **_OPTIONS)(function))
+    return compiled
 
 
 def inner_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that only other kernels call: it needs no Python interface, which takes long to compile."""
-    return _kept(_njit(**_INNER)(function))
+    compiled: Callable[P, R] = _kept(_njit(**_INNER)(function))
+    return compiled
 
 
 def choose_by_type(function: Callable[P, R], choices: Mapping[type, Callable[P, R]]) -> None:
