@@ -65,3 +65,13 @@ def test_intervals_hold_the_truth() -> None:
         for figure, (hit, _, allowed) in found.items():
             assert hit >= 0.92, figure
             assert hit <= 0.999 or not allowed >= 10, figure
+
+
+def test_settings_tells_targets_of_the_two_settings_apart() -> None:
+    from glasshouse.graph import citation_graph
+
+    settings, data = benchmark("settings"), citation_graph(nodes=300, classes=3, words=200)
+    row = settings.measure(data, "small", "gcn", "50 epochs, dropout 0.5", models=4, seeds=1)
+    assert (row.noticed, row.alarms) == (4, 0)
+    assert row.transductive.max() < 0.7 < row.inductive.min()
+    assert "4 noticed and 0 false alarms beside ours" in settings.table([row])

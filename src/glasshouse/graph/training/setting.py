@@ -19,7 +19,7 @@ __all__ = ["Setting", "check_setting", "fit_ratios", "looks_transductive"]
 
 Setting = Literal["inductive", "transductive"]
 
-_CLEARLY = 0.7  # of the loss on the members' own graph; the lowest of 62 inductive models on Cora had 0.73
+_CLEARLY = 0.7  # of the loss on the members' own graph; inductive ones are below it only after very short training
 _LOWER = 0.8  # of the lowest ratio of models that are known to be inductive (benchmarks/settings.md)
 _FEW = 1e-3  # losses as small as this do not show which graph a model knows, and count as this
 
