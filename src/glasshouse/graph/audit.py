@@ -31,6 +31,7 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import shared_nodes
+from glasshouse.evaluation.privacy import as_claim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.gbase import with_truth
@@ -81,7 +82,7 @@ def audit(
     mode: Mode = "online",
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
-    claim: PrivacyClaim | None = None,
+    claim: PrivacyClaim | Mapping[str, float] | None = None,
     policy: Policy = "mean",
     groups: Mapping[str, ArrayLike] | None = None,
     fraction: float = 0.5,
@@ -120,7 +121,7 @@ def audit(
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default 1 % and 0.1 %, if the sample can resolve them.
         prior: λ, the share of members that the attacker expects: one number, or one per node.
-        claim: a stated (ε, δ) to judge.
+        claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the nodes, by name, such as ``{"sex": […], "age": […]}``, one value per node.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
@@ -157,6 +158,7 @@ def audit(
     if minutes is not None and not _is_time(minutes):
         raise InputError(f"minutes: {minutes!r} is not a time; give how many minutes the audit may take, such as 15.")
     check_setting(setting)
+    claim = as_claim(claim)
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.arrays import F32, BoolArray, FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, naming
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.checking import check_graph
@@ -291,7 +291,9 @@ class Scene:
             refuse_caches(models)
         meet(models, self.data, parts=False)  # all nodes are asked about at once
         losses, logits = np.empty((len(models), len(labels))), None
-        for row, answer in enumerate(node_logits(models, self.data, edges)):
+        for row, model in enumerate(models):
+            with naming(f"shadow model {row - 1}" if row else "target"):
+                answer = next(node_logits([model], self.data, edges, ids=self.names))
             losses[row] = losses_from_logits(answer, labels)
             logits = _room((len(models), *answer.shape)) if logits is None else logits
             if answer.shape != logits.shape[1:]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glasshouse.arrays import BoolArray
+from glasshouse.errors import naming
 from glasshouse.label_only import predicted_labels
 from glasshouse.pool.storing import StoredModel, stored
 from glasshouse.population import AnyPopulation
@@ -36,10 +37,11 @@ def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[A
 def train_and_store(population: AnyPopulation, trainer: Any, group: Group) -> list[StoredModel]:
     """The models of a group as bytes, with the figures of their training."""
     models = train_group(population, trainer, group)
-    return [
-        stored(model, trainer, population, _metrics(model, trainer, population, who))
-        for model, who in zip(models, group.members, strict=True)
-    ]
+    found = []
+    for index, model, who in zip(group.indices, models, group.members, strict=True):
+        with naming(f"shadow model {index}"):
+            found.append(stored(model, trainer, population, _metrics(model, trainer, population, who)))
+    return found
 
 
 def _metrics(model: Any, trainer: Any, population: AnyPopulation, members: BoolArray) -> dict[str, float]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
 from glasshouse.evaluation.privacy.choice import Guessed
 
-__all__ = ["USUAL_DELTA", "GaussianBound", "PrivacyClaim", "PrivacyVerdict", "Unit"]
+__all__ = ["USUAL_DELTA", "GaussianBound", "PrivacyClaim", "PrivacyVerdict", "Unit", "as_claim"]
 
 USUAL_DELTA = 1e-5
 Unit = Literal["record", "node"]
@@ -36,10 +38,34 @@ class PrivacyClaim:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
+        given: dict[str, object] = {"epsilon": self.epsilon, "delta": self.delta}
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise InputError(f"claim: {name}: {shortened(value)} is not a number.")
         if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
             raise InputError(
                 f"claim: epsilon {self.epsilon}, delta {self.delta}; use a finite epsilon ≥ 0 and 0 ≤ delta < 1."
             )
+
+
+def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim | None:
+    """A claim, or a mapping with ``epsilon`` and perhaps ``delta``, as audit files have it; anything else is refused.
+
+    Example:
+        >>> as_claim({"epsilon": 8.0, "delta": 1e-5})
+        PrivacyClaim(epsilon=8.0, delta=1e-05)
+        >>> as_claim((8.0, 1e-5))
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: claim: (8.0, 1e-05) is no claim; give PrivacyClaim(epsilon=8.0, delta=...
+    """
+    if given is None or isinstance(given, PrivacyClaim):
+        return given
+    if isinstance(given, Mapping) and "epsilon" in given and given.keys() <= {"epsilon", "delta"}:
+        return PrivacyClaim(**given)
+    raise InputError(
+        f"claim: {shortened(given)} is no claim; give PrivacyClaim(epsilon=8.0, delta=1e-5), or "
+        f'{{"epsilon": 8.0, "delta": 1e-5}}, of which delta may be left out.'
+    )
 
 
 @dataclass(frozen=True)
