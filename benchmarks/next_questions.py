@@ -52,7 +52,7 @@ def precision_coverage(members: int, others: int, tpr: float, fpr: float, *, run
 def _accused(hits: int, members: int, wrong: int, others: int) -> Accusations:
     scores = np.repeat([1.0, 0.0, 1.0, 0.0], [hits, members - hits, wrong, others - wrong])
     threshold = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
-    return accusations_of(threshold, scores, np.arange(members + others) < members)
+    return accusations_of(threshold, threshold.decide(scores), np.arange(members + others) < members)
 
 
 def gaussian(

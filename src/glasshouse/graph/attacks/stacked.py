@@ -159,6 +159,13 @@ class GStacked(StackedParameters, GraphAttack):
         """Posteriors, [nodes]."""
         return self.judge(scene).scores
 
+    def flag_scores(self, scene: Scene) -> FloatArray:
+        """Posteriors [nodes] of the target in the place of the first simulated target: its references and predictor."""
+        known = self.learned(scene)
+        with scene.keeping():
+            odds, _ = known.posterior_of(scene, self.prior, place=0)
+        return self._scores(odds, known.share)[scene.nodes]
+
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [nodes] of each simulated target as learned without it and its complement, and its members."""
         known = self.learned(scene)
