@@ -159,6 +159,14 @@ def test_predicted_rates_hold_a_new_target(spread: float, rate: float, others: i
     assert np.mean(inside) >= 0.93
 
 
+def test_targets_that_are_all_alike_leave_the_beta_binomial_interval() -> None:
+    """Quantiles of the next count in 500, by 80 false positives in 8 000 under Jeffreys' prior; nothing is added."""
+    random = np.random.default_rng(0)
+    next_count = random.binomial(500, random.beta(80.5, 7920.5, 200_000)) / 500
+    low, high = predicted_rate(np.full(8, 10), np.full(8, 1000), non_members=500)
+    assert [low, high] == [pytest.approx(one, abs=1e-9) for one in np.quantile(next_count, [0.025, 0.975])]
+
+
 @pytest.mark.parametrize("share", [0.1, 0.8])
 def test_thresholds_of_rmia_hold_for_another_share_of_members(share: float) -> None:
     """Its score is a share of all records: thresholds that do not know the share accuse 11 % for 1 % at a tenth."""

@@ -196,9 +196,12 @@ class Attack(abc.ABC, Generic[V]):
             ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
             ... )
             >>> create("base").flag_scores(evidence).round(2), create("base").score(evidence).round(2)
-            (array([0.66, 0.15]), array([0.64, 0.2 ]))
+            (array([0.65, 0.15]), array([0.64, 0.2 ]))
         """
-        return self.score(view.in_place_of(0))
+        seen: Any = view
+        if isinstance(view, Evidence) and not self.needs_logits:
+            seen = view.losses_alone()  # logits, which would be copied, are much larger than losses
+        return self.score(seen.in_place_of(0))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.

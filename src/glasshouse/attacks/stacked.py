@@ -100,7 +100,7 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     # fewer examples than on graphs: records have fewer features, and the rows of a fit are most of the memory
     boosted: Boosted = field(default_factory=lambda: Boosted(examples=60_000))
@@ -134,7 +134,8 @@ class Stacked(StackedParameters, Attack):
             loss = margin_to_loss(like.matched(margins))
             seen = dataclasses.replace(evidence, target_loss=loss)
         rows = None if place is None else known.plan.references[place]
-        odds = known.part * known.line.log_odds(known.base.log_odds(seen if rows is None else seen.among(rows)))
+        near = seen if rows is None else seen.losses_alone().among(rows)
+        odds = known.part * known.line.log_odds(known.base.log_odds(near))
         if known.part < 1:
             learner = known.fit.steady if unlike else None
             odds += (1 - known.part) * self._learned(seen, known, learner=learner, place=place)

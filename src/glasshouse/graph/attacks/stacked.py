@@ -73,7 +73,7 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
 
     samples: tuple[int, ...] = (8, 2, 8)
     sampled_models: int = 32
