@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from glasshouse import audit_evidence
+from glasshouse.evaluation import unlike as mismatch
 from glasshouse.evaluation import unlike_target
 from glasshouse.evidence import Evidence
 
@@ -91,3 +92,12 @@ def test_targets_of_the_pools_kind_are_not_unlike_where_answers_are_discrete() -
 def test_a_surer_target_with_discrete_answers_is_unlike(kind: str) -> None:
     found = [bool(unlike_target(discrete(kind, seed=seed, shift=1.5))) for seed in range(10)]
     assert np.mean(found) >= 0.9
+
+
+@pytest.mark.parametrize("models", [6, 8, 16])
+def test_the_limit_is_exceeded_by_the_stated_share_of_targets_of_the_same_kind(models: int) -> None:
+    """One figure of as many models, and of one more, drawn alike: the most that all figures together can exceed it."""
+    random = np.random.default_rng(models)
+    figures = random.normal(size=(200_000, models + 1))
+    apart = np.abs(figures[:, 0] - figures[:, 1:].mean(axis=1)) / figures[:, 1:].std(axis=1, ddof=1)
+    assert (apart > mismatch._largest(models)).mean() == pytest.approx(mismatch._WRONG, abs=0.0008)
