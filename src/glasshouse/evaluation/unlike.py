@@ -22,7 +22,7 @@ __all__ = ["unlike_target"]
 _MOST = 100_000  # records; more give no better estimate of how sure a model is, and take seconds
 _TARGETS = 32  # more tell no more about how much models of one kind differ
 _FEWEST = 6  # with fewer models it is not known how much models of one kind differ
-_WRONG = 0.0075  # share of targets of the pool's kind that each of two comparisons may exceed (benchmarks/thresholds.md)
+_WRONG = 0.0075  # share of targets of the pool's kind above the limit, for each of two comparisons
 
 
 def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice: str = "") -> str:
