@@ -32,7 +32,9 @@ def test_records_have_a_row_each_with_score_decision_and_rank(result: AuditResul
     assert list(records)[:2] == ["id", "member"]
     best = records.sorted_by("lira_rank").head(1)
     assert best["lira_score"][0] == records["lira_score"].max()
-    assert (records["base_decision"] == (records["base_score"] >= result.outcomes["base"].thresholds[0].value)).all()
+    cut = result.outcomes["base"].thresholds[0].value
+    assert (records["base_decision"] == (records["base_flag_score"] >= cut)).all()
+    assert (records["base_flag_score"] != records["base_score"]).any()
 
 
 def test_saving_writes_every_file_and_what_they_say_agrees(result: AuditResult, tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ class View(Protocol):
     def simulated_target(self, k: int) -> SimulatedTarget[Any]:
         """Shadow model k as the target."""
 
+    def in_place_of(self, k: int) -> Any:
+        """The same target, compared only with the references of simulated target k."""
+
 
 V = TypeVar("V", bound=View, default=Evidence)
 
@@ -213,6 +216,27 @@ class Attack(abc.ABC, Generic[V]):
         """Scores [N] and members [N] of the simulated target that shadow model k plays."""
         target = view.simulated_target(k)
         return self.score(target.view), target.members
+
+    def flag_scores(self, view: V) -> FloatArray:
+        """Scores [N] of the target that may be compared with those of simulated targets: thresholds judge these.
+
+        A simulated target is compared with fewer references than the target. More references make a score vary less, so
+        a threshold of simulated targets would flag too few of the scores of `score`. Here the target takes the place of
+        the first simulated target, with the references of that one. The attack is tuned for the whole pool beforehand.
+
+        Example:
+            >>> from glasshouse.attacks import create
+            >>> evidence = Evidence(
+            ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2], [0.9, 0.2], [0.6, 0.3]],
+            ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
+            ... )
+            >>> create("base").flag_scores(evidence).round(2), create("base").score(evidence).round(2)
+            (array([0.65, 0.15]), array([0.64, 0.2 ]))
+        """
+        seen: Any = view
+        if isinstance(view, Evidence) and not self.needs_logits:
+            seen = view.losses_alone()  # logits, which would be copied, are much larger than losses
+        return self.score(seen.in_place_of(0))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.

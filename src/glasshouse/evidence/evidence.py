@@ -218,6 +218,19 @@ class Evidence:
         """Shadow model k as the target; see `simulated`."""
         return SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
 
+    def in_place_of(self, k: int) -> Evidence:
+        """The same target, compared only with the references of simulated target k.
+
+        Example:
+            >>> members = [[1, 0], [0, 1], [1, 0], [0, 1]]
+            >>> losses = [[1, 2], [3, 4], [5, 6], [7, 8]]
+            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=losses, shadow_members=members)
+            >>> evidence.in_place_of(0).shadow_loss
+            array([[5., 6.],
+                   [7., 8.]])
+        """
+        return self.among(reference_rows(self.shadow_members, k))
+
     def among(
         self, rows: NDArray[np.intp], *, model: int | None = None, records: NDArray[np.intp] | None = None
     ) -> Evidence:

@@ -235,25 +235,34 @@ class Scene:
 
     def simulated_target(self, k: int) -> SimulatedTarget[Scene]:
         """Shadow model k as the target; see `simulated`."""
+        return SimulatedTarget(self._among(self._references_of(k), model=k), self.shadow_members[k][self.nodes])
+
+    def in_place_of(self, k: int) -> Scene:
+        """The same target, compared only with the references of simulated target k."""
+        return self._among(self._references_of(k))
+
+    def _references_of(self, k: int) -> IntArray:
+        """[R] the shadow models that simulated target k is compared with."""
         rows = reference_rows(self.shadow_members, k)
         if rows.shape[1] != 1:
             raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
-        return SimulatedTarget(self._with_target(k, rows[:, 0]), self.shadow_members[k][self.nodes])
+        return rows[:, 0]
 
-    def _with_target(self, k: int, others: IntArray) -> Scene:
-        """Shadow model k in the target's place.
+    def _among(self, others: IntArray, *, model: int | None = None) -> Scene:
+        """The target, or shadow model k in its place, with some of the shadow models as references.
 
         The graph was checked, and answers that are known are not asked for again.
         """
-        positions = np.arange(len(self._pool.models))[self._places[1]]
+        own, shadows = self._places
+        positions = np.arange(len(self._pool.models))[shadows]
         scene = object.__new__(Scene)
         vars(scene).update({one.name: getattr(self, one.name) for one in fields(self)})
         vars(scene).update(
-            target=self.shadows[k],
+            target=self.target if model is None else self.shadows[model],
             shadows=tuple(self.shadows[j] for j in others),
             shadow_members=self.shadow_members[others],
             _pool=self._pool,
-            _places=(positions[k], positions[others]),
+            _places=(own if model is None else positions[model], positions[others]),
         )
         return scene
 

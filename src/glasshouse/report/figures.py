@@ -183,7 +183,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         accusations=(
             ()
             if members is None
-            else tuple(accusations_of(threshold, outcome.scores, members) for threshold in outcome.thresholds)
+            else tuple(accusations_of(cut, outcome.flagged(cut), members) for cut in outcome.thresholds)
         ),
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
         fewer=outcome.fewer,
@@ -221,7 +221,7 @@ def rate_figure(rate: Rate) -> RateFigure:
 def _thresholds(outcome: AttackOutcome, members: BoolArray | None) -> tuple[ThresholdFigure, ...]:
     found = []
     for threshold in outcome.thresholds:
-        who = threshold.decide(outcome.scores)
+        who = outcome.flagged(threshold)
         found.append(
             ThresholdFigure(
                 **{field.name: getattr(threshold, field.name) for field in dataclasses.fields(threshold)},

@@ -136,7 +136,7 @@ def summarise(
     threshold = outcome.first_threshold
     groups: tuple[GroupLeak, ...] = ()
     if members is not None and columns:
-        called = None if threshold is None else threshold.decide(outcome.scores)
+        called = None if threshold is None else outcome.flagged(threshold)
         leak = found is None or found.leak is True
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=leak)
     inside = None if members is None else int(members.sum())
