@@ -101,6 +101,19 @@ def test_an_attack_may_say_itself_how_simulated_targets_are_scored() -> None:
     assert doubled.expected_fpr == plain.expected_fpr
 
 
+@pytest.mark.parametrize(("targets", "quantile"), [(4, 3.182446), (6, 2.570582)])
+def test_the_rate_of_one_more_target_is_students_t_with_one_degree_less_than_targets(
+    targets: int, quantile: float
+) -> None:
+    """Rates that differ far more than counts do; the quantiles are from a table of Student's t, 97.5 %."""
+    false, others = np.arange(targets) * 2000 + 1000, np.full(targets, 100_000)
+    rates = false / others
+    middle = sum(rates) / targets
+    variance = sum((rate - middle) ** 2 for rate in rates) / (targets - 1)
+    expected = middle + quantile * np.sqrt(variance * (1 + 1 / targets))
+    assert predicted_rate(false, others).high == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.4])
 @pytest.mark.parametrize(("rate", "others", "asked"), [(0.001, 1000, 1000), (0.01, 250, 250), (0.01, 2500, 500)])
 def test_predicted_rates_hold_a_new_target(spread: float, rate: float, others: int, asked: int) -> None:
