@@ -266,7 +266,7 @@ def copied() -> Iterator[Path]:
             source, target = ROOT / name, Path(place) / name
             if source.is_dir():
                 shutil.copytree(source, target, ignore=_LEFT_OUT)
-            else:
+            elif source.exists():
                 shutil.copy(source, target)
         yield Path(place)
 
@@ -335,7 +335,8 @@ def _tested(arguments: Sequence[str], copy: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="kernels-") as kernels:
         for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
             os.environ[name] = kernels
-        importlib.import_module("numba").config.reload_config()
+        if "numba" in sys.modules:
+            sys.modules["numba"].config.reload_config()
         os.chdir(copy)
         ours = {str(Path(__file__).parent), str(ROOT), *(str(ROOT / name) for name in ("src", "experiments"))}
         places = [copy, *(copy / name for name in ("src", "experiments", "benchmarks"))]

@@ -63,7 +63,8 @@ def test_every_figure_of_a_rate_stands_in_its_own_column() -> None:
     assert (rate.wanted, rate.fpr, rate.tpr, rate.allowed) == (0.25, 0.2, 0.6, 2)
     assert rate.chance == pytest.approx(3 / 11)
     assert rate.tpr_interval.low < 0.6 < rate.tpr_interval.high
-    assert measured.auc_interval.low < measured.auc == pytest.approx(0.76) < measured.auc_interval.high
+    assert measured.auc == pytest.approx(0.76)
+    assert measured.auc_interval.low < 0.76 < measured.auc_interval.high
 
 
 def test_without_members_nothing_is_measured() -> None:
