@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, linprog
 from scipy.special import expit, logit
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from glasshouse import InputError
 from glasshouse.evaluation import (
@@ -163,7 +164,7 @@ def chances_add_up(guesses: Guesses, mu: float, tail: float) -> bool:
 
     From that count down, each p_i is the smallest that its inequality allows, found by halving, with every sum anew.
     """
-    odds = guesses.prior / (1 - guesses.prior)
+    normal, odds = NormalDist(), guesses.prior / (1 - guesses.prior)
     chances = np.zeros(guesses.made + 1)
     counts = np.arange(guesses.made + 1)
     chances[guesses.correct] = tail
@@ -173,12 +174,12 @@ def chances_add_up(guesses: Guesses, mu: float, tail: float) -> bool:
             tried = np.where(counts == count, chance, chances)
             right = (counts * tried)[counts > count].sum() / guesses.possible
             wrong = odds * ((guesses.made - counts) * tried)[counts >= count].sum() / guesses.possible
-            return bool(right <= norm.cdf(norm.ppf(min(wrong, 1.0)) + mu))
+            return bool(wrong >= 1 or right <= normal.cdf(normal.inv_cdf(max(wrong, 1e-300)) + mu))
 
         if not allowed(2.0):
             return False
         low, high = 0.0, 2.0
-        while high - low > 1e-12 and not allowed(low):
+        while high - low > 1e-10 and not allowed(low):
             low, high = (low, (low + high) / 2) if allowed((low + high) / 2) else ((low + high) / 2, high)
         chances[count] = low if allowed(low) else high
         if chances.sum() > 1:
@@ -186,8 +187,8 @@ def chances_add_up(guesses: Guesses, mu: float, tail: float) -> bool:
     return True
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(2, 25), st.data(), st.sampled_from([0.5, 0.3, 0.8]), st.sampled_from([0.9, 0.95, 0.99]))
+@settings(max_examples=20, deadline=None)
+@given(st.integers(2, 20), st.data(), st.sampled_from([0.5, 0.3, 0.8]), st.sampled_from([0.9, 0.95, 0.99]))
 def test_the_recursion_is_the_inequalities_of_upper_sets_solved_one_by_one(
     made: int, data: st.DataObject, prior: float, confidence: float
 ) -> None:
