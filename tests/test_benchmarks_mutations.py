@@ -67,7 +67,7 @@ def test_a_fault_is_caught_by_tests_that_pass_without_it_or_is_named(tmp_path: P
         "src/glasshouse/__init__.py": "",
         "src/glasshouse/sums.py": SUMS,
         "tests/test_sums.py": "from glasshouse.sums import twice\n\ndef test_twice():\n    assert twice(2) == 4\n",
-        "benchmarks/mutations.py": Path(mutations.__file__).read_text(encoding="utf-8"),
+        "benchmarks/mutations.py": (ROOT / "benchmarks/mutations.py").read_text(encoding="utf-8"),
         "run.py": FAULTS,
     }.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

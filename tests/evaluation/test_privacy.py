@@ -329,8 +329,8 @@ def test_gaussian_bounds_are_said_with_their_assumptions() -> None:
 def test_a_bound_that_assumes_more_and_shows_less_is_left_out(
     free: float, gaussian: float, independent: float, kept: list[str]
 ) -> None:
-    bounds = {"gaussian": GaussianBound(0.5, gaussian), "independent": GaussianBound(0.7, independent)}
-    verdict = PrivacyVerdict(pure=free, epsilon=free, **bounds)
+    first, second = GaussianBound(0.5, gaussian), GaussianBound(0.7, independent)
+    verdict = PrivacyVerdict(pure=free, epsilon=free, gaussian=first, independent=second)
     said = verdict.gaussian_sentence()
     assert re.findall(r"ε ≥ (\d\.\d\d)", said) == kept
     assert [f"{one.epsilon:.2f}" for one in (verdict.gaussian, verdict.independent) if one.mu > 0] == kept
