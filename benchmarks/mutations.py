@@ -342,6 +342,7 @@ def _tested(arguments: Sequence[str], copy: Path) -> str:
     with tempfile.TemporaryDirectory(prefix="kernels-") as kernels:
         for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
             os.environ[name] = kernels
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # they take longer to load than most tests to run
         if "numba" in sys.modules:
             sys.modules["numba"].config.reload_config()
         os.chdir(copy)
@@ -352,7 +353,6 @@ def _tested(arguments: Sequence[str], copy: Path) -> str:
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             usual = ["-x", "-q", "-rfE", "-p", "no:cacheprovider", "-o", "addopts=", "--strict-markers", "--no-header"]
-            usual += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was imported before
             code = int(pytest.main([*usual, *arguments]))
         owner = str(importlib.import_module("glasshouse").__file__)
     if not owner.startswith(str(copy)):

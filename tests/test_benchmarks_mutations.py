@@ -73,7 +73,7 @@ def test_a_fault_is_caught_by_tests_that_pass_without_it_or_is_named(tmp_path: P
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(content, encoding="utf-8")
     places = f"{tmp_path / 'benchmarks'}{os.pathsep}{tmp_path / 'src'}"
-    surroundings = os.environ | {"PYTHONPATH": places, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    surroundings = os.environ | {"PYTHONPATH": places}
     command = [sys.executable, "run.py", "--out", "found.md"]
     ended = subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True)  # noqa: S603
     assert ended.returncode == 1, ended.stderr

@@ -80,6 +80,15 @@ def test_a_threshold_from_one_kind_of_target_is_exact_on_it() -> None:
     assert threshold.simulated == 3
 
 
+def test_the_expected_rate_of_a_target_is_at_the_threshold_of_the_other_targets() -> None:
+    """Non-members at 0 … 9 times 1, 2 and 4: own cuts 9, 18 and 36, those of the others 27, 22.5 and 13.5."""
+    members = np.arange(20) < 10
+    scored = [(np.concatenate([np.full(10, 100.0), step * np.arange(10.0)]), members) for step in (1, 2, 4)]
+    found = threshold_from(scored, 0.1)
+    assert found.value == 21.0  # for a new target, of all three
+    assert found.expected_fpr == pytest.approx((0 + 0 + 6 / 10) / 3)  # 16, 20, … 36 of the last target
+
+
 def test_a_rate_below_one_record_calls_nobody_of_the_simulated() -> None:
     """A non-member on top, and no false positive allowed: the cut is above every score."""
     scores, members = np.array([3.0, 2.0, 1.0]), np.array([False, True, False])
