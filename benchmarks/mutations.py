@@ -60,6 +60,7 @@ class Mutation(NamedTuple):
 
 _EVALUATION = "tests/evaluation"
 _TOGGLE = "tests/graph/rule/toggle"
+_PATH = f"{_TOGGLE}/compiled/test_engine.py::test_a_path_whose_ends_lose_their_only_neighbour_is_exact"
 _KERNELS = f"{_TOGGLE}/compiled/test_engine.py::test_a_dense_graph_with_a_hub_is_exact"
 _LAYERED = f"{_TOGGLE}/test_layered.py"
 _CHAINS = "tests/graph/sampling/chains"
@@ -206,7 +207,7 @@ MUTATIONS = (
              "(sign if i < near else 0)", "0", f"{_KERNELS} -k gcn"),
     Mutation("SAGE kernel: the runner-up of one neighbour", "graph/rule/toggle/compiled/sage.py",
              "(second[u, f] if count > 1 else _ZERO) - x", "second[u, f] - x",
-             f"{_TOGGLE}/compiled/test_engine.py -k sage"),
+             f"{_PATH} -k sage", f"{_TOGGLE}/compiled/test_engine.py -k sage"),
     Mutation("GAT kernel: the wrong branch of the slope", "graph/rule/toggle/compiled/attention.py",
              "out[0, j] -= upper if source[s, 2, j] > -to[t, 3, j] else lower",
              "out[0, j] -= upper if source[s, 2, j] > to[t, 3, j] else lower", f"{_TOGGLE}/compiled/test_attention.py",
