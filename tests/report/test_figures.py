@@ -48,6 +48,9 @@ def test_a_threshold_says_whom_it_calls_and_how_many_wrongly() -> None:
     with_one = AttackOutcome(Told(), SCORES, (threshold,), None, 0.0)
     (known,) = attack_figures("told", with_one, MEMBERS).thresholds
     assert (known.called, known.correct, known.false_alarms) == (2, 1, 0.5)
+    lower = AttackOutcome(Told(), SCORES, (Threshold(0.5, 1.5, "mean", 0.4, Interval(0.0, 1.0), 8),), None, 0.0)
+    (more,) = attack_figures("told", lower, MEMBERS).thresholds
+    assert (more.called, more.correct, more.false_alarms) == (3, 2, 0.5)
     (unknown,) = attack_figures("told", with_one, None).thresholds
     assert (unknown.called, unknown.correct, unknown.false_alarms) == (2, None, None)
 
