@@ -142,6 +142,58 @@ def test_contributing_says_how_many_modules_have_a_test_file_of_their_own() -> N
     assert len(own) - 40 < int(said[1]) <= len(own), "say how many have a test file now"
 
 
+WALL_CLOCKS = {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"}
+
+
+def reads_of_the_wall_clock(source: str) -> list[int]:
+    """Lines that read it, by ``time.…()`` or by a name that was imported from ``time``."""
+    if not re.search(r"^\s*(import|from) time", source, flags=re.MULTILINE):
+        return []
+    tree = ast.parse(source)
+    named = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in ("time", "timeit")
+        for alias in node.names
+        if alias.name in {*WALL_CLOCKS, "timeit", "default_timer"}
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+                if called.value.id == "timeit" or (called.value.id == "time" and called.attr in WALL_CLOCKS):
+                    found.append(node.lineno)
+            elif isinstance(called, ast.Name) and called.id in named:
+                found.append(node.lineno)
+    return found
+
+
+def test_no_test_reads_the_wall_clock() -> None:
+    """A busy machine must not fail a test: count work, or take `time.process_time` with a wide margin."""
+    allowed = {"test_cluster.py"}  # when tasks ran, in which order; not how long
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path.name not in allowed
+        for line in reads_of_the_wall_clock(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("import time\nbegan = time.perf_counter()", [2]),
+        ("from time import monotonic as now\nassert now() < 3", [2]),
+        ("def inside():\n    import timeit\n    timeit.timeit()", [3]),
+        ("import time\nbegan = time.process_time()\ntime.sleep(0.1)", []),
+    ],
+)
+def test_every_way_to_read_the_wall_clock_is_seen(source: str, lines: list[int]) -> None:
+    assert reads_of_the_wall_clock(source) == lines
+
+
 def test_nothing_is_unpickled() -> None:
     text = "\n".join(path.read_text() for path in [*SOURCE.rglob("*.py"), *EXPERIMENTS.rglob("*.py")])
     for name in ("import pickle", "torch.load(", "joblib.load", "allow_pickle=True", "yaml.load("):

@@ -52,6 +52,20 @@ def test_delongs_interval_stays_inside_and_holds_the_area(pair: tuple[FloatArray
     assert area - 1e-12 <= high <= 1.0
 
 
+def test_delongs_interval_is_that_of_all_pairs_written_out() -> None:
+    """Few records, where it matters whether variances are divided by n or by n - 1."""
+    scores = np.array([0.9, 0.4, 0.7, 0.2, 0.5, 0.5, 0.1, 0.3])
+    members = np.array([1, 1, 1, 1, 0, 0, 0, 0], dtype=bool)
+    wins = np.array([[1.0 if a > b else 0.5 if a == b else 0.0 for b in scores[~members]] for a in scores[members]])
+    area, spread = wins.sum() / 16, 0.0
+    for placements in (wins.sum(axis=1) / 4, wins.sum(axis=0) / 4):
+        spread += sum((one - area) ** 2 for one in placements) / (4 - 1) / 4
+    reach = norm.ppf(0.975) * np.sqrt(spread) / (area * (1 - area))
+    centre = np.log(area / (1 - area))
+    expected = [1 / (1 + np.exp(-(centre + sign * reach))) for sign in (-1, 1)]
+    assert delong(scores, members) == pytest.approx(expected)
+
+
 @pytest.mark.parametrize("shift", [0.0, 1.0, 2.5])
 def test_delongs_interval_covers_the_true_area(shift: float) -> None:
     random = np.random.default_rng(0)

@@ -87,3 +87,10 @@ def test_the_same_seed_gives_the_same_p_value_and_no_attack_is_refused() -> None
     assert leak_test(scores, members, seed=3) == leak_test(scores, members, seed=3)
     with pytest.raises(InputError, match="no attack"):
         leak_test({}, members)
+
+
+def test_the_true_labels_count_as_one_of_the_arrangements() -> None:
+    """So no p-value is 0, and an attack that says nothing has a p-value of 1."""
+    members = np.arange(60) < 30
+    assert leak_test({"a": members.astype(np.float64)}, members, permutations=99).p_value == pytest.approx(1 / 100)
+    assert leak_test({"a": np.zeros(60)}, members, permutations=99).p_value == 1.0

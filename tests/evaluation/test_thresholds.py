@@ -123,6 +123,15 @@ def test_a_threshold_from_one_kind_of_target_is_exact_on_it() -> None:
     assert threshold.simulated == 3
 
 
+def test_the_expected_rate_of_a_target_is_at_the_threshold_of_the_other_targets() -> None:
+    """Non-members at 0 … 9 times 1, 2 and 4: own cuts 9, 18 and 36, those of the others 27, 22.5 and 13.5."""
+    members = np.arange(20) < 10
+    scored = [(np.concatenate([np.full(10, 100.0), step * np.arange(10.0)]), members) for step in (1, 2, 4)]
+    found = threshold_from(scored, 0.1)
+    assert found.value == 21.0  # for a new target, of all three
+    assert found.expected_fpr == pytest.approx((0 + 0 + 6 / 10) / 3)  # 16, 20, … 36 of the last target
+
+
 def test_a_rate_below_one_record_calls_nobody_of_the_simulated() -> None:
     """A non-member on top, and no false positive allowed: the cut is above every score."""
     scores, members = np.array([3.0, 2.0, 1.0]), np.array([False, True, False])
@@ -142,6 +151,19 @@ def test_an_attack_may_say_itself_how_simulated_targets_are_scored() -> None:
     (plain,), (doubled,) = (estimate_thresholds(attack, evidence, [0.05]) for attack in (BASE(), Doubled()))
     assert doubled.value == 2 * plain.value
     assert doubled.expected_fpr == plain.expected_fpr
+
+
+@pytest.mark.parametrize(("targets", "quantile"), [(4, 3.182446), (6, 2.570582)])
+def test_the_rate_of_one_more_target_is_students_t_with_one_degree_less_than_targets(
+    targets: int, quantile: float
+) -> None:
+    """Rates that differ far more than counts do; the quantiles are from a table of Student's t, 97.5 %."""
+    false, others = np.arange(targets) * 2000 + 1000, np.full(targets, 100_000)
+    rates = false / others
+    middle = sum(rates) / targets
+    variance = sum((rate - middle) ** 2 for rate in rates) / (targets - 1)
+    expected = middle + quantile * np.sqrt(variance * (1 + 1 / targets))
+    assert predicted_rate(false, others).high == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.4])

@@ -87,6 +87,9 @@ class GaussianBound:
 class PrivacyVerdict:
     """What the attacks show about ε. Each bound holds with the stated confidence by itself.
 
+    A bound that assumes more and does not show more is left out, here for table, page, file and appendix alike: it is
+    then an empty `GaussianBound`.
+
     Args:
         claim: what was claimed; None if there was no claim.
         pure: lower bound on ε at δ = 0. It assumes nothing about the training.
@@ -112,6 +115,15 @@ class PrivacyVerdict:
     guessed: Guessed | None = None
     unit: Unit = "record"
     withheld: str = ""
+
+    def __post_init__(self) -> None:
+        """Compare the bounds in the order of their assumptions, each at ``delta``."""
+        best = self.epsilon
+        for name in ("gaussian", "independent"):
+            bound: GaussianBound = getattr(self, name)
+            if bound.epsilon <= best:
+                object.__setattr__(self, name, GaussianBound())
+            best = max(best, bound.epsilon)
 
     @property
     def shown(self) -> float:
@@ -143,15 +155,18 @@ class PrivacyVerdict:
             >>> PrivacyVerdict(pure=1.7, epsilon=1.7, **bounds).gaussian_sentence().split(";")[0]
             'Under Gaussian privacy (noise as that of DP-SGD) ε ≥ 2.44 at δ = 1e-05 (μ ≥ 0.60)'
         """
-        strong = max(self.gaussian.epsilon, self.independent.epsilon)
-        if self.withheld or strong <= 0:
+        said = []
+        if self.gaussian.epsilon > 0:
+            said.append(f"ε ≥ {self.gaussian.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.gaussian.mu:.2f})")
+        if self.independent.epsilon > 0:
+            also = "if also" if said else "and if"
+            found = f"ε ≥ {self.independent.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.independent.mu:.2f})"
+            said.append(f"{also} every guess is right or wrong independently of the others, {found}")
+        if self.withheld or not said:
             return ""
-        first = f"ε ≥ {self.gaussian.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.gaussian.mu:.2f})"
-        second = f"ε ≥ {self.independent.epsilon:.2f} (μ ≥ {self.independent.mu:.2f})"
-        return (
-            f"Under Gaussian privacy (noise as that of DP-SGD) {first}; if also every guess is right or wrong "
-            f"independently of the others, {second}. These two hold only under what they assume."
-        )
+        scope = "These two hold" if len(said) == 2 else "This holds"
+        found = "; ".join(said)
+        return f"Under Gaussian privacy (noise as that of DP-SGD) {found}. {scope} only under what is assumed."
 
     def bound(self) -> str:
         """The bound alone, as a part of a sentence.
