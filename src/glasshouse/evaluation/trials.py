@@ -44,7 +44,7 @@ class Trials:
         """The attack, tuned for the pool."""
         key = _key(attack)
         if key not in self._tuned:
-            with showing(self.progress, label=f"Attack {getattr(attack, 'name', type(attack).__name__)}, what it learns"):
+            with showing(self.progress, label=f"Attack {attack.name}, what it learns"):
                 settled = attack.tuned(seen_by(attack, self.view))
             self._tuned[key] = self._tuned[_key(settled)] = settled
         return self._tuned[key]
