@@ -45,8 +45,8 @@ def test_attacks_that_know_the_truth_are_no_attackers() -> None:
 
 def test_the_verdict_says_whether_there_is_a_leak_and_what_chance_finds() -> None:
     text = told(3.0)
-    assert text.startswith("A leak is shown (p ≤ 0.0005, 1 attack). loss finds ")
-    assert "while 5 % of 100 non-members are wrongly accused, so this rests on 5 of them; chance finds 5.9 %" in text
+    assert text.startswith("A leak is shown (p ≤ 0.0005, 1 attack; by the TPR of loss at 5 % FPR). loss finds ")
+    assert "while 5 % of 100 non-members are wrongly accused, so this rests on 5 of them; chance finds 5.0 %" in text
     assert text.endswith("The attacker had 4 shadow models (online).")
     assert told(0.0).startswith("No leak is shown (p = 0.")
 
