@@ -76,7 +76,7 @@ def test_the_rate_of_the_headline_allows_ten_wrong_accusations_where_one_does() 
 
 
 def test_a_leak_that_is_shown_is_shown_by_the_attack_that_the_verdict_is_about() -> None:
-    """The strongest on simulated targets may fail on the target; what then shows the leak stands for it, and says so."""
+    """The strongest on simulated targets may fail on the target; what then shows the leak takes its place."""
     outcomes = {
         "first": outcome(-0.6, simulated=simulated(0.5)),
         "weak": outcome(0.0, seed=1, simulated=simulated(0.3)),
@@ -102,7 +102,10 @@ def test_an_attack_that_shows_the_leak_too_is_not_replaced_by_a_luckier_one() ->
 
 
 def test_where_no_leak_is_shown_nothing_is_replaced() -> None:
-    outcomes = {"first": outcome(-0.6, simulated=simulated(0.5)), "weak": outcome(0.0, seed=1, simulated=simulated(0.3))}
+    outcomes = {
+        "first": outcome(-0.6, simulated=simulated(0.5)),
+        "weak": outcome(0.0, seed=1, simulated=simulated(0.3)),
+    }
     found = headline(outcomes, MEMBERS, fprs=[0.05])
     assert not found.test.leak
     assert (found.attack, found.way) == ("first", "simulated")

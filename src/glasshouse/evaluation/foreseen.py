@@ -20,10 +20,10 @@ __all__ = ["FEW_MODELS", "Foreseen", "floors", "foresee", "predicted", "signals"
 FEW_MODELS = 2  # with fewer shadow models an audit is a quick look
 _FEWEST = 100  # members and others: with fewer, 1 % of them is less than one record
 _FPR = 0.01
-_UNSEEN = (
+_UNSEEN = (  # benchmarks/quick_look.md
     "It cannot see what the target's losses alone do not show: where records differ much in difficulty, members and "
-    "others look alike, although shadow models tell them apart. Where such intervals missed, eight shadow models found "
-    "more, so a low upper end does not show that the model is safe.",
+    "others look alike, although shadow models tell them apart. There it is too low, so a low upper end does not show "
+    "that the model is safe.",
     "One reference model shows a record's difficulty only roughly, so a leak that takes several to be seen can lie "
     "above the interval: a low upper end does not show that the model is safe.",
 )
