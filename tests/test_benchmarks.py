@@ -68,7 +68,7 @@ def test_intervals_hold_the_truth() -> None:
 
 
 def test_the_shown_tpr_is_median_unbiased() -> None:
-    """A small part of benchmarks/intervals.md: one and two allowed false positives, a weak leak."""
+    """A small part of benchmarks/intervals_bias.md: one and two allowed false positives, a weak leak."""
     intervals = benchmark("intervals")
     for count in (100, 200):
         own, shown, low, held = intervals.bias(intervals.gaussian(0.52), non_members=count, runs=300)

@@ -95,7 +95,7 @@ def tpr_estimates(curve: ROC, fprs: Sequence[float] | FloatArray) -> list[float]
     The rate of a sample at the lowest threshold that flags at most k of n non-members is too high: all members above
     non-member k + 1 count, and a share of (k + 1) / (n + 1) of all non-members is above that on average, not k / n.
     With one allowed false positive and a weak leak it is too high by half. The estimate is the median of the
-    distribution whose other quantiles are the ends of `tpr_intervals`; ``benchmarks/intervals.md`` has its bias.
+    distribution whose other quantiles are the ends of `tpr_intervals`; ``benchmarks/intervals_bias.md`` has its bias.
 
     Args:
         curve: the ROC of a sample.
