@@ -73,10 +73,10 @@ def once(case: Case, records: int, seed: int) -> dict[str, str]:
     members, eight = trained[0], losses[2:]
     scores = -losses[0] - logsumexp(-eight, axis=0)  # BASE
     right = area(scores, members), found_rate(scores, members)
-    said = {}
+    said: dict[str, str] = {}
+    one = Evidence(target_loss=losses[0], shadow_loss=losses[1:2], shadow_members=trained[1:2])
     for models in (0, 1):
-        more = {"shadow_loss": losses[1:2], "shadow_members": trained[1:2]} if models else {}
-        estimate = foresee(Evidence(target_loss=losses[0], **more), members)
+        estimate = foresee(one if models else Evidence(target_loss=losses[0]), members)
         if estimate is None:
             said |= {f"{models} {name}": "withheld" for name in ("AUC", "TPR", "below chance")}
             continue

@@ -110,7 +110,8 @@ def tpr_estimates(curve: ROC, fprs: Sequence[float] | FloatArray) -> list[float]
         >>> round(np.median([tpr_estimates(curve, [0.01]) for curve in curves]), 3)
         0.01
     """
-    return _tpr_quantiles(curve, fprs, [0.5], _NODES, _HALVINGS)[0].tolist()
+    (found,) = _tpr_quantiles(curve, fprs, [0.5], _NODES, _HALVINGS)
+    return [float(rate) for rate in found]
 
 
 def _tpr_quantiles(
