@@ -47,7 +47,9 @@ from glasshouse.training.trainer import Trainer
 
 __all__ = ["DEFAULT_ATTACKS", "audit", "audit_evidence"]
 
-DEFAULT_ATTACKS = ("base", "lira", "rmia", "stacked")  # the paper's, and the strongest one
+# The paper's, and the strongest one. `shrunk-lira` finds weak leaks of Gaussian margins a little more often, but on ten
+# audits of digits and Adult its AUC was below that of `base` every time.
+DEFAULT_ATTACKS = ("base", "lira", "rmia", "stacked")
 
 
 def audit(

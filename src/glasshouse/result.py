@@ -81,6 +81,8 @@ class AuditResult:
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
 
+        A TPR is a median-unbiased estimate (`tpr_estimates`); that of the sample is in `AttackOutcome.metrics`.
+
         If the records are a random sample of more, columns with ``whole`` hold the intervals for all of them.
 
         If scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
@@ -257,7 +259,7 @@ class AuditResult:
                 for rate in metrics.rates:
                     key = f"tpr@{rate.wanted:g}"
                     if rate.first is None:
-                        row |= {key: rate.tpr, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
+                        row |= {key: rate.estimate, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
                         continue
                     # tied scores: nothing was measured there; the rate that can be reached is in separate columns
                     row |= {key: np.nan, f"{key}_low": np.nan, f"{key}_high": np.nan}
