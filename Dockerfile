@@ -16,10 +16,9 @@ RUN pip install --no-cache-dir --index-url https://download.pytorch.org/whl/cpu 
 COPY src ./src
 RUN pip install --no-cache-dir -c constraints.txt '.[boosting,dp,graph,tables]'
 
-# audits run as a user without rights; compiled kernels are kept where this user may write
+# audits run as a user without rights, in whose home compiled kernels are kept
 RUN useradd --create-home auditor && mkdir /work && chown auditor /work
 USER auditor
-ENV NUMBA_CACHE_DIR=/home/auditor/.cache/numba
 WORKDIR /work
 ENTRYPOINT ["glasshouse"]
 CMD ["--help"]

@@ -4,8 +4,8 @@ Run: python benchmarks/fuzz.py [--trials 100000] [--seed 0] [--kind "audit file"
 with other seeds are added to what it holds (--add). The tests run a few thousand trials of the same code.
 
 A trial writes a whole file, harms it by a seeded mutation, makes checksums around it fit again where a stranger could,
-and reads it as a command would. What counts as a failure: any exception but `InputError`, more than 20 seconds, more
-than 1 GiB, and an accepted file whose content cannot be right (`fuzz_kinds.py` says what is checked for each kind).
+and reads it as a command would. What counts as a failure: any exception but `InputError`, over 20 processor seconds,
+over 1 GiB, and an accepted file whose content cannot be right (`fuzz_kinds.py` says what is checked for each kind).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TooSlowError(BaseException):
 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
-    """At most 20 seconds, and at most 1 GiB more than there is now."""
+    """At most 20 seconds of the processor, and at most 1 GiB more than there is now."""
 
     def stop(*_: object) -> None:
         raise TooSlowError
@@ -67,13 +67,13 @@ def limited() -> Iterator[None]:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, before[1]))
-    old = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(MOST_SECONDS)
+    old = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, old)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
@@ -113,7 +113,7 @@ class Fuzzer:
         path.write_bytes(harm(self.content, rng))
         if self.kind.mend is not None:
             self.kind.mend(self.trial)
-        started = time.perf_counter()
+        started = time.process_time()
         try:
             with limited(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -134,7 +134,7 @@ class Fuzzer:
                 traceback.format_tb(error.__traceback__)[-3:]
             )
         finally:
-            self.seconds = max(self.seconds, time.perf_counter() - started)
+            self.seconds = max(self.seconds, time.process_time() - started)
         if found == self.expected:
             return "unchanged", ""
         if self.kind.sealed and harm is of_bytes:
@@ -147,7 +147,7 @@ def _where(error: Exception) -> str:
 
 
 def fuzz(name: str, *, trials: int, seed: int = 0) -> tuple[Counter[str], float, list[str]]:
-    """Counts of outcomes of a kind, the longest trial in seconds, and a line for each failure."""
+    """Counts of outcomes of a kind, the longest trial in seconds of the processor, and a line for each failure."""
     counts: Counter[str] = Counter()
     failures = []
     with tempfile.TemporaryDirectory() as place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import tomllib
 from pathlib import Path
 
@@ -129,6 +130,58 @@ def test_rooms_before_the_graph_know_nothing_of_graphs() -> None:
 def test_no_module_is_over_400_lines() -> None:
     modules = [*SOURCE.rglob("*.py"), *EXPERIMENTS.rglob("*.py")]
     assert [path.name for path in modules if len(path.read_text().splitlines()) > 400] == []
+
+
+WALL_CLOCKS = {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"}
+
+
+def reads_of_the_wall_clock(source: str) -> list[int]:
+    """Lines that read it, by ``time.…()`` or by a name that was imported from ``time``."""
+    if not re.search(r"^\s*(import|from) time", source, flags=re.MULTILINE):
+        return []
+    tree = ast.parse(source)
+    named = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in ("time", "timeit")
+        for alias in node.names
+        if alias.name in {*WALL_CLOCKS, "timeit", "default_timer"}
+    }
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name):
+                if called.value.id == "timeit" or (called.value.id == "time" and called.attr in WALL_CLOCKS):
+                    found.append(node.lineno)
+            elif isinstance(called, ast.Name) and called.id in named:
+                found.append(node.lineno)
+    return found
+
+
+def test_no_test_reads_the_wall_clock() -> None:
+    """A busy machine must not fail a test: count work, or take `time.process_time` with a wide margin."""
+    allowed = {"test_cluster.py"}  # when tasks ran, in which order; not how long
+    found = {
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        if path.name not in allowed
+        for line in reads_of_the_wall_clock(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("import time\nbegan = time.perf_counter()", [2]),
+        ("from time import monotonic as now\nassert now() < 3", [2]),
+        ("def inside():\n    import timeit\n    timeit.timeit()", [3]),
+        ("import time\nbegan = time.process_time()\ntime.sleep(0.1)", []),
+    ],
+)
+def test_every_way_to_read_the_wall_clock_is_seen(source: str, lines: list[int]) -> None:
+    assert reads_of_the_wall_clock(source) == lines
 
 
 def test_nothing_is_unpickled() -> None:

@@ -10,6 +10,7 @@ import torch
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 from glasshouse import (
+    Evidence,
     InputError,
     Population,
     PrivacyClaim,
@@ -18,10 +19,13 @@ from glasshouse import (
     TorchTrainer,
     audit,
     audit_evidence,
+    audit_targets,
 )
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, LiRA
 from glasshouse.datasets import adult, digits
+from glasshouse.graph import audit as graph_audit
+from glasshouse.graph import citation_graph
 from glasshouse.population import random_subsets
 from glasshouse.result import AuditResult
 from glasshouse.training import mlp
@@ -152,6 +156,45 @@ def test_a_false_guarantee_is_contradicted(overfitted: AuditResult) -> None:
     ).privacy
     assert verdict is not None
     assert verdict.contradicted
+
+
+NO_CLAIMS: dict[str, tuple[Any, str]] = {
+    "a pair": ((2.0, 1e-5), r"claim: \(2.0, 1e-05\) is no claim; give PrivacyClaim\("),
+    "a number": (2.0, r"claim: 2.0 is no claim"),
+    "a text": ("2.0", r"claim: '2.0' is no claim"),
+    "no epsilon": ({"delta": 1e-5}, r"claim: \{'delta': 1e-05\} is no claim"),
+    "another key": ({"epsilon": 2.0, "mu": 1.0}, "claim: .* is no claim"),
+    "text in it": ({"epsilon": "2.0"}, "claim: epsilon: '2.0' is not a number"),
+    "below zero": ({"epsilon": -1.0}, "claim: epsilon -1.0, delta 0.0; use a finite epsilon"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_CLAIMS)
+def test_what_is_no_claim_is_refused_before_the_training(kind: str) -> None:
+    def untrained(data: Any, members: Any, seed: int) -> Any:
+        raise AssertionError("nothing is trained")
+
+    given, message = NO_CLAIMS[kind]
+    population = Population(np.zeros((40, 2)), np.arange(40) % 2)
+    calls: list[Any] = [
+        lambda: audit(population, trainer=untrained, claim=given),
+        lambda: audit_targets(population, trainer=untrained, claim=given),
+        lambda: graph_audit(citation_graph(nodes=120, classes=3), trainer=untrained, claim=given),
+        lambda: audit_targets(citation_graph(nodes=120, classes=3), trainer=untrained, claim=given),
+        lambda: audit_evidence(Evidence(target_loss=np.arange(9.0)), claim=given),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=message) as caught:
+            call()
+        assert len(caught.value.faults) == 1
+
+
+def test_a_claim_may_be_given_as_audit_files_write_it(overfitted: AuditResult) -> None:
+    for given in ({"epsilon": 8, "delta": 1e-5}, {"epsilon": 0.1}):
+        verdict = audit_evidence(overfitted.evidence, members=overfitted.members, attacks=["base"], claim=given).privacy
+        assert verdict is not None
+        assert verdict.claim == PrivacyClaim(**given)
+        assert verdict.contradicted == (given["epsilon"] < 1)
 
 
 @pytest.mark.parametrize("kind", ["sklearn", "torch"])

@@ -65,3 +65,43 @@ def test_intervals_hold_the_truth() -> None:
         for figure, (hit, _, allowed) in found.items():
             assert hit >= 0.92, figure
             assert hit <= 0.999 or not allowed >= 10, figure
+
+
+def test_settings_tells_targets_of_the_two_settings_apart() -> None:
+    from glasshouse.graph import citation_graph
+
+    settings, data = benchmark("settings"), citation_graph(nodes=300, classes=3, words=200)
+    row = settings.measure(data, "small", "gcn", "50 epochs, dropout 0.5", models=4, seeds=1)
+    assert (row.noticed, row.alarms) == (4, 0)
+    assert row.transductive.max() < 0.7 < row.inductive.min()
+    assert "4 noticed and 0 false alarms beside ours" in settings.table([row])
+
+
+def test_the_shown_tpr_is_median_unbiased() -> None:
+    """A small part of benchmarks/intervals_bias.md: one and two allowed false positives, a weak leak."""
+    intervals = benchmark("intervals")
+    for count in (100, 200):
+        own, shown, low, held = intervals.bias(intervals.gaussian(0.52), non_members=count, runs=300)
+        assert own > 0.2
+        assert abs(shown) < 0.25
+        assert 0.4 < low < 0.6
+        assert held >= 0.95
+
+
+def test_a_shown_leak_is_shown_by_the_verdict_attack_in_every_made_up_audit() -> None:
+    """A small part of benchmarks/leak_power.md: few records that are exposed strongly, two attacks."""
+    power = benchmark("leak_power")
+    found = power.measure("few", runs=12, records=1000, attacks=("base", "lira"))
+    assert found["unshown"][True] == 0
+    assert found["most for the first figure"][True] >= found["all figures alike"][True]
+
+
+def test_the_quick_look_is_too_low_where_difficulties_hide_a_leak_and_never_below_chance() -> None:
+    """A small part of benchmarks/quick_look.md."""
+    look = benchmark("quick_look")
+    cases = {case.name: case for case in look.CASES}
+    hidden = look.measure(cases["a strong leak, difficulties differ very much"], runs=10, records=1000)
+    assert hidden["0 AUC"]["too low"] >= 8
+    assert hidden["1 AUC"]["held"] >= 9
+    none = look.measure(cases["no leak, hard records"], runs=20, records=1000)
+    assert none["0 below chance"]["True"] == none["1 below chance"]["True"] == 0

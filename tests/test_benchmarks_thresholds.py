@@ -12,11 +12,25 @@ from tests.test_benchmarks import benchmark
 def test_realised_rates_are_in_the_stated_intervals(leak: float) -> None:
     thresholds = benchmark("thresholds")
     trials = [thresholds.synthetic(records=1000, models=8, targets=6, leak=leak, seed=seed) for seed in range(5)]
-    names = [name for name in thresholds.ATTACKS if name != "stacked"]
+    names = [name for name in (*thresholds.ATTACKS, *thresholds.OFFLINE) if name != "stacked"]
     found = thresholds.coverage(trials, attacks=names, fprs=[0.01])
     for name in names:
         assert found[name, 0.01][:, 1].mean() >= 0.9, name
         assert found[name, 0.01][:, 3].max() < 0.05, name
+        realised, expected = found[name, 0.01][:, 0].mean(), found[name, 0.01][:, 4].mean()
+        assert realised == pytest.approx(expected, abs=0.004), name
+
+
+@pytest.mark.parametrize("kind", ["20 votes", "labels alone", "one decimal", "two decimals"])
+def test_a_target_is_taken_for_another_kind_only_if_it_is(kind: str) -> None:
+    thresholds = benchmark("thresholds")
+    found = {}
+    for name in ("none", "margins + 0.6"):
+        made = {"records": 500, "models": 8, "targets": 1, "leak": 1.0, "kind": kind, "spread": 0.0}
+        trials = [thresholds.synthetic(**made, **thresholds.CHANGED[name], seed=seed) for seed in range(25)]
+        found[name] = np.mean([bool(thresholds.unlike_target(trial.evidence(0))) for trial in trials])
+    assert found["none"] <= 0.04
+    assert found["margins + 0.6"] >= 0.8
 
 
 @pytest.mark.parametrize("share", [0.1, 0.8])

@@ -193,7 +193,10 @@ REFUSALS: dict[str, tuple[Any, str]] = {
     ),
     "predictions of a wrong shape": (lambda: predict(lambda x: x, POPULATION), r"with shape \(240, 30\); a regression"),
     "two arrays": (lambda: predict(lambda x: (x[:, 0], x[:, 1]), POPULATION), "answers with two arrays"),
-    "no numbers": (lambda: predict(lambda x: x[:, 0] / 0 * 0, POPULATION), "prediction for record '0' is not a number"),
+    "no numbers": (
+        lambda: predict(lambda x: x[:, 0] / 0 * 0, POPULATION),
+        "model: NaN or infinite for 240 of 240 records: '0', '1'",
+    ),
     "nothing to ask": (lambda: predict(3, POPULATION), "int cannot be queried"),
     "predictions for classes": (
         lambda: audit(

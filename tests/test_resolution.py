@@ -15,11 +15,14 @@ from sklearn.tree import DecisionTreeClassifier
 from glasshouse.datasets import load_dataset
 from glasshouse.numerics import loss_to_margin
 from glasshouse.resolution import (
+    ShareFinder,
+    Shares,
     StepFinder,
     clipped_log_probabilities,
     clipped_losses,
     common_resolution,
     resolution_note,
+    whole_shares,
 )
 
 DIGITS = load_dataset("digits").population
@@ -118,3 +121,77 @@ def test_without_steps_nothing_is_touched() -> None:
 )
 def test_the_note_says_what_was_found_and_done(step: float, said: str) -> None:
     assert resolution_note(step)[0].endswith(said)
+
+
+def seen(answers: np.ndarray, *, batch: int = 7) -> Shares | None:
+    finder = ShareFinder()
+    for start in range(0, len(answers), batch):
+        finder.add(answers[start : start + batch])
+    return finder.found()
+
+
+def the_top(rows: np.ndarray, k: int) -> np.ndarray:
+    return np.where(rows >= np.sort(rows, axis=1)[:, -k][:, None], rows, 0.0)
+
+
+@given(st.integers(3, 30), st.integers(1, 3), st.integers(0, 2**20), st.floats(0.05, 5.0))
+def test_rounded_probabilities_are_known_as_such_whatever_the_model(
+    classes: int, digits: int, seed: int, spread: float
+) -> None:
+    """In float32 as in float64; where all sums happen to be 1, they are probabilities as they are."""
+    rows = np.random.default_rng(seed).dirichlet(np.full(classes, spread), size=40).round(digits)
+    for kind in (np.float64, np.float32):
+        if np.abs(rows.sum(axis=1) - 1).max() > 2e-3:
+            found = seen(rows.astype(kind))
+            assert found is not None
+            if found.kind == "rounded":
+                assert found.step == pytest.approx(10.0**-digits)
+
+
+@given(st.integers(3, 30), st.integers(0, 2**20), st.floats(0.1, 5.0), st.data())
+def test_what_the_likeliest_classes_lack_is_shared_by_the_others(
+    classes: int, seed: int, spread: float, data: st.DataObject
+) -> None:
+    rows = np.random.default_rng(seed).dirichlet(np.full(classes, spread), size=60)
+    k = data.draw(st.integers(1, classes - 1))
+    cut = the_top(rows, k)
+    listed = cut > 0
+    if (1 - cut.sum(axis=1)).max() > 2e-3 and listed.any(axis=0).sum() > k:
+        assert seen(cut) == Shares("top", 0.0)
+        whole = whole_shares(cut, Shares("top", 0.0))
+        np.testing.assert_allclose(whole.sum(axis=1), 1)
+        np.testing.assert_allclose(whole[listed], cut[listed], rtol=1e-9)
+        assert (whole.max(axis=1, where=~listed, initial=0) <= cut.min(axis=1, where=listed, initial=1) + 1e-12).all()
+
+
+@pytest.mark.parametrize("digits", [16, 2, 1])
+def test_logits_sigmoids_and_other_numbers_between_0_and_1_are_no_cut_probabilities(digits: int) -> None:
+    random = np.random.default_rng(3)
+    logits = random.normal(size=(400, 5))
+    sigmoids = 1 / (1 + np.exp(-logits))
+    others = {
+        "logits": logits,
+        "small logits": random.random((400, 5)),
+        "a sigmoid per class": sigmoids,
+        "a sure sigmoid per class": 1 / (1 + np.exp(-3 * logits + 3)),
+        "sigmoids above a limit": np.where(sigmoids > 0.5, sigmoids, 0.0),
+        "weak scores of the largest": the_top(0.2 * sigmoids, 2),
+        "several labels": (logits > 0.5).astype(float),
+    }
+    assert {name: seen(rows.round(digits)) for name, rows in others.items()} == dict.fromkeys(others)
+
+
+def test_few_rows_and_a_class_that_no_row_has_show_nothing() -> None:
+    rows = np.random.default_rng(0).dirichlet(np.ones(4), size=40)
+    assert seen(rows.round(2)[:7]) is None
+    assert seen(rows) is None
+    assert seen(np.where(rows < 0.1, 1e-310, rows)) is None  # naive Bayes has answers as small as that
+    without = np.concatenate([0.99 * (0.2 + 0.2 * rows), np.zeros((40, 1))], axis=1)  # and a class never seen
+    assert seen(without) is None
+
+
+def test_a_row_that_lists_nothing_says_nothing() -> None:
+    for kind in ("rounded", "top"):
+        whole = whole_shares(np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.2, 0.0, 0.0]]), Shares(kind, 0.01))
+        np.testing.assert_allclose(whole[0], 0.25)
+        np.testing.assert_allclose(whole.sum(axis=1), 1)

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from glasshouse import AuditResult, InputError, audit_evidence, read_evidence
+from glasshouse.evaluation import tpr_at_fpr
+from glasshouse.report.policy import Limit, Policy, judge
+from glasshouse.track import membership_figures
 from tests.strategies import PAPER, gaussian_evidence
 
 
@@ -32,7 +35,9 @@ def test_records_have_a_row_each_with_score_decision_and_rank(result: AuditResul
     assert list(records)[:2] == ["id", "member"]
     best = records.sorted_by("lira_rank").head(1)
     assert best["lira_score"][0] == records["lira_score"].max()
-    assert (records["base_decision"] == (records["base_score"] >= result.outcomes["base"].thresholds[0].value)).all()
+    cut = result.outcomes["base"].thresholds[0].value
+    assert (records["base_decision"] == (records["base_flag_score"] >= cut)).all()
+    assert (records["base_flag_score"] != records["base_score"]).any()
 
 
 def test_saving_writes_every_file_and_what_they_say_agrees(result: AuditResult, tmp_path: Path) -> None:
@@ -74,3 +79,23 @@ def test_printing_a_result_shows_what_the_command_line_shows_and_no_array(result
     assert max(map(len, text.splitlines())) <= 120
     assert "array(" not in text
     assert short == f"AuditResult({len(result.evidence.ids)} records, attacks: {', '.join(result.outcomes)})"
+
+
+def test_table_page_terminal_gate_and_mlflow_show_the_same_tpr(tmp_path: Path) -> None:
+    """With one allowed false positive the sample's own rate is too high; nobody shows it as the figure."""
+    evidence, members = gaussian_evidence(records=300, models=8, shift=0.5, seed=3)
+    found = audit_evidence(evidence, attacks=["base"], members=members, fprs=[0.01])
+    metrics = found.outcomes["base"].metrics
+    assert metrics is not None
+    rate = metrics.rates[0]
+    assert rate.allowed == 1
+    assert rate.estimate != rate.tpr == tpr_at_fpr(found.outcomes["base"].scores, members, 0.01)
+    assert found.table()["tpr@0.01"].tolist() == [rate.estimate]
+    assert membership_figures(found.outcomes["base"].scores, members, fprs=[0.01])["tpr_at_0.01"] == rate.estimate
+    said = f"{100 * rate.estimate:.1f} %"
+    assert f"base finds {said} of 150 members" in found.summary().verdict
+    assert said in str(found)
+    assert said in found.report(tmp_path / "page.html").read_text(encoding="utf-8")
+    limit = Limit(figure="tpr", at_fpr=0.01, most=0.5)
+    (finding,) = judge(found.summary(), Policy(limits=(limit,))).findings
+    assert f"base {said}, interval" in finding.reason

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -175,7 +175,12 @@ def test_fits_are_the_same_by_workers_and_each_is_counted() -> None:
 
 
 def test_short_work_stays_at_home_and_long_work_travels_in_bundles(monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Recorded()
+    place, now = Recorded(), [0.0]
+    monkeypatch.setattr("glasshouse.compute.spreading.time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def long(task: int) -> None:
+        now[0] += 0.1
+
     with spreading_over(place):
         assert dict(spread(pow, (2,), list(range(5)))) == {n: 2**n for n in range(5)}  # the first took no time
         assert place.runs == []
@@ -186,7 +191,7 @@ def test_short_work_stays_at_home_and_long_work_travels_in_bundles(monkeypatch: 
         dict(spread(pow, (2,), list(range(100)), seconds=2.0))  # 20 ms each
         assert place.runs == [5, 4]
         monkeypatch.setattr("glasshouse.compute.spreading._GO_ON", 0.05)
-        dict(spread(lambda task: time.sleep(0.1), (), [1, 2, 3]))  # the first is measured, the others travel together
+        dict(spread(long, (), [1, 2, 3]))  # the first is measured, the others travel together
         assert place.runs == [5, 4, 1]
     assert not is_worth_spreading()
 

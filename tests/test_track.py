@@ -20,7 +20,7 @@ def test_parameters_figures_and_the_report_are_logged(tmp_path: Path, monkeypatc
     run = mlflow.get_run(number)
     assert run.data.params["shadows"] == "8"
     assert run.data.metrics["base/auc"] == pytest.approx(result.table()["auc"][0])
-    assert run.data.tags["verdict"].startswith("A leak is shown (p ≤ 0.0005, 3 attacks)")
+    assert run.data.tags["verdict"].startswith("A leak is shown (p ≤ 0.0005, 3 attacks; by the AUC of lira)")
     assert list(tmp_path.rglob("report.html"))
 
 

@@ -72,6 +72,6 @@ def _trust(judged: Judged) -> dict[str, float]:
     error = calibration_error(judged.scores, judged.truth)
     found = {"ece_pct": 100 * error, "ece_above_floor_pct": 100 * (error - calibration_floor(judged.scores))}
     for _, threshold, low, high in judged.thresholds:
-        _, fpr = at_threshold(judged, threshold)
+        _, fpr = at_threshold(judged._replace(scores=judged.flag_scores), threshold)
         found |= {"fpr_at_threshold_pct": fpr, "threshold_kept_pct": 100.0 * (100 * low <= fpr <= 100 * high)}
     return found

@@ -25,12 +25,14 @@ class Judged(NamedTuple):
         truth: [nodes] which of them trained the target.
         seconds: spent on scoring.
         thresholds: [rates, 4] wanted rate, threshold and the ends of its FPR's interval, if rates were given.
+        flag_scores: [nodes] the scores that thresholds judge; empty if no rates were given.
     """
 
     scores: FloatArray
     truth: BoolArray
     seconds: float
     thresholds: FloatArray = np.empty((0, 4))
+    flag_scores: FloatArray = np.empty(0)
 
 
 class Origin(NamedTuple):
@@ -67,6 +69,7 @@ def keep_scores(path: Path, outcome: AttackOutcome, *, origin: Origin) -> None:
         scores=outcome.scores,
         seconds=outcome.seconds,
         thresholds=np.reshape(cuts, (-1, 4)),
+        flag_scores=np.empty(0) if not cuts or outcome.flag_scores is None else outcome.flag_scores,
         models=np.array(origin.models),
         version=np.array(origin.version),
     )
@@ -83,9 +86,11 @@ def kept_scores(path: Path, truth: BoolArray, *, origin: Origin) -> Judged | Non
         with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
             scores, cuts = (np.asarray(found[name], dtype=np.float64) for name in ("scores", "thresholds"))
             seconds = float(found["seconds"])
+            flags = np.asarray(found["flag_scores"], dtype=np.float64) if len(cuts) else np.empty(0)
             # a file without a version was made by the first one
             maker = Origin(str(found["models"]), int(found["version"]) if "version" in found else 1)
     except (OSError, EOFError, TypeError, ValueError, KeyError, zipfile.BadZipFile):
         return None
     whole = scores.shape == truth.shape and cuts.ndim == 2 and cuts.shape[1] == 4 and bool(np.isfinite(scores).all())
-    return Judged(scores, truth, seconds, cuts) if whole and maker == origin else None
+    whole = whole and (not len(cuts) or flags.shape == truth.shape)
+    return Judged(scores, truth, seconds, cuts, flags) if whole and maker == origin else None

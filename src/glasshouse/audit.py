@@ -28,6 +28,7 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import Finding, shared_losses, shared_records
+from glasshouse.evaluation.privacy import as_claim
 from glasshouse.evaluation.public_records import with_public_records
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, LossTrace, Mode, QueryOptions, collect
@@ -46,7 +47,9 @@ from glasshouse.training.trainer import Trainer
 
 __all__ = ["DEFAULT_ATTACKS", "audit", "audit_evidence"]
 
-DEFAULT_ATTACKS = ("base", "lira", "rmia", "stacked")  # the paper's, and the strongest one
+# The paper's, and the strongest one. `shrunk-lira` finds weak leaks of Gaussian margins a little more often, but on ten
+# audits of digits and Adult its AUC was below that of `base` every time.
+DEFAULT_ATTACKS = ("base", "lira", "rmia", "stacked")
 
 
 def audit(
@@ -61,7 +64,7 @@ def audit(
     mode: Mode = "online",
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
-    claim: PrivacyClaim | None = None,
+    claim: PrivacyClaim | Mapping[str, float] | None = None,
     policy: Policy = "mean",
     groups: Mapping[str, ArrayLike] | None = None,
     fraction: float = 0.5,
@@ -96,7 +99,7 @@ def audit(
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve.
         prior: λ, the share of members that the attacker expects: one number, or one per record.
-        claim: a stated (ε, δ) to judge.
+        claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
@@ -107,7 +110,7 @@ def audit(
         seed: of every random choice.
         title: of the report.
         about: a sentence about the data, shown beside the figures.
-        progress: whether to show bars; by default on a terminal only.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
         query: batch size, device and temperature of queries; `LabelOnly` for models that give labels alone.
         public: [N] records that an attacker knows not to have trained the target, such as a published test set; or a
             share of the non-members to set aside as such. Attacks without shadow models learn from them; they are not
@@ -126,6 +129,7 @@ def audit(
         array([0.7])
     """
     check_population(population)
+    claim = as_claim(claim)
     if trainer is None and (shadows or model is None):
         raise InputError(
             "trainer: missing; shadow models must be trained as the target was. Pass trainer=SklearnTrainer(…), "
@@ -147,7 +151,7 @@ def audit(
     columns = {name: values[judged] for name, values in as_groups(groups, len(population)).items()}
     if public is not None and np.ndim(prior):
         prior = np.asarray(prior)[judged]
-    moments = traced_losses(trace, len(population))
+    moments = traced_losses(trace, len(population), ids=population.ids)
     chosen = default_attacks(attacks, DEFAULT_ATTACKS, shadows)
     made = chosen_attacks(chosen, mode=mode, prior=prior, seed=seed, fprs=wanted)
     plan = ShadowPool.plan(
@@ -243,7 +247,7 @@ def audit_evidence(
     mode: Mode = "online",
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
-    claim: PrivacyClaim | None = None,
+    claim: PrivacyClaim | Mapping[str, float] | None = None,
     policy: Policy = "mean",
     groups: Mapping[str, ArrayLike] | None = None,
     seed: int = 0,
@@ -254,21 +258,21 @@ def audit_evidence(
 
     Args:
         evidence: losses of the target and of the shadow models.
-        members: [N] which records trained the target, or their ids as text; without it records are scored and ranked,
-            but nothing is measured.
+        members: [N] which records trained the target, in the order of ``evidence.ids``, or their ids as text; without
+            it records are scored and ranked, but nothing is measured.
         attacks: names, attack objects, or mappings with ``name`` and the attack's parameters; ``"best"`` picks one by
             simulated targets and reports why. By default the paper's attacks and the strongest one, ``"stacked"``;
             what cannot use the pool is then left out, and the report says why.
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates.
         prior: λ, the share of members that the attacker expects: one number, or one per record.
-        claim: a stated (ε, δ) to judge.
+        claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the records, by name, such as ``{"sex": […], "age": […]}``, one value per record.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
         seed: of every random choice.
         title: of the report.
-        progress: whether to show bars; by default on a terminal only.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
 
     Example:
         >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2]],
@@ -276,6 +280,7 @@ def audit_evidence(
         >>> audit_evidence(evidence, attacks=["base"]).records()["base_rank"]
         array([1, 2])
     """
+    claim = as_claim(claim)
     mask = None if members is None else as_members(members, (evidence.records,), place="members", ids=evidence.ids)
     # unknown members do not limit the rates, but a pool cannot place a threshold finer than one of its non-members
     counted = evidence.shadow_members[0] if mask is None and evidence.models else mask

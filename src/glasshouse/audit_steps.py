@@ -38,7 +38,7 @@ from glasshouse.evidence import Evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
 from glasshouse.population import as_members, random_subsets
-from glasshouse.progress import note_work
+from glasshouse.progress import note_work, showing
 from glasshouse.randomness import seed_for
 from glasshouse.reading.memory import lacks_memory
 from glasshouse.report import Context, Surroundings
@@ -125,7 +125,8 @@ def train_shadows(
     seconds = time.perf_counter() - began
     if model is None and trainer is not None:
         note_work("The target was being trained.")
-        model = trainer(population, members, seed_for(seed, "target"))
+        with showing(progress, label="Training of the target"):
+            model = trainer(population, members, seed_for(seed, "target"))
     return model, seconds
 
 

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["InputError", "LeftOutError", "MissingExtraError", "first_line", "needs_extra", "raise_faults", "shortened"]
+__all__ = [
+    "InputError",
+    "LeftOutError",
+    "MissingExtraError",
+    "first_line",
+    "naming",
+    "needs_extra",
+    "raise_faults",
+    "shortened",
+]
 
 _LONGEST = 2000  # characters of one fault
 _MOST = 100  # faults
@@ -64,6 +73,25 @@ def needs_extra(feature: str, *, package: str, extra: str) -> Iterator[None]:
         yield
     except ImportError:
         raise MissingExtraError(feature, package=package, extra=extra) from None
+
+
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Around a question to one of several models: a refusal that begins with "model:" says which of them it is about.
+
+    Example:
+        >>> with naming("shadow model 3"):
+        ...     raise InputError("model: it answered with text.")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: shadow model 3: it answered with text.
+    """
+    try:
+        yield
+    except InputError as error:
+        if not any(fault.startswith("model:") for fault in error.faults):
+            raise
+        named = [model + fault.removeprefix("model") if fault.startswith("model:") else fault for fault in error.faults]
+        raise InputError(*named) from error
 
 
 def raise_faults(faults: Sequence[str]) -> None:

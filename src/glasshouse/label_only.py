@@ -16,7 +16,7 @@ from glasshouse.asking import module_asker
 from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import ends_in_sigmoid, unwrapped
-from glasshouse.numerics import logits_from_probabilities
+from glasshouse.numerics import logits_from_probabilities, refuse_not_finite
 from glasshouse.population import Population, select
 from glasshouse.queries import Answers, KeptAnswers, QueryOptions
 from glasshouse.randomness import generator, seed_for
@@ -25,6 +25,7 @@ from glasshouse.training.task import check_task
 
 __all__ = ["LabelOnly", "predicted_labels"]
 
+_NO_LABEL = -1  # scores that are not finite have no largest one
 _BLOCK = 1024  # records that share a random stream; it does not depend on the batch size, so neither does the noise
 
 
@@ -89,13 +90,16 @@ class LabelOnly(QueryOptions):
         """Shares of votes, as logits; see `QueryOptions.kept`."""
         labels = predicted_labels(model, population, how=self)
         counts = np.zeros((len(population), len(population.classes)))
-        correct = np.zeros(len(population), dtype=np.bool_)
+        correct, wrong = np.zeros((2, len(population)), dtype=np.bool_)
         for vote in range(self.votes):
             for rows, x in self._changed(population, vote):
                 codes = np.concatenate([labels(part) for part in self._batches(x)])
+                wrong[rows] |= codes == _NO_LABEL
                 counts[rows, codes] += 1
                 if vote == 0:
                     correct[rows] = codes == population.y[rows]
+        if wrong.any():
+            refuse_not_finite(wrong, population.ids, place="model")
         return KeptAnswers(logits_from_probabilities(counts / self.votes), correct)
 
     @property
@@ -133,6 +137,8 @@ def predicted_labels(
 ) -> Callable[[Any], IntArray]:
     """A function from a batch of records to the columns [B] of the classes that a model gives them.
 
+    A record whose scores are not finite gets -1.
+
     Args:
         model: an estimator with ``predict``, or a module or callable that answers with the population's own labels [B],
             or with scores [B, C], of which the largest decides. A module may give one logit for two classes.
@@ -153,7 +159,10 @@ def predicted_labels(
         def ask(x: Any) -> Any:
             given = unwrapped(answer(x))
             one = len(population.classes) == 2 and given.is_floating_point() and given.numel() == len(given)
-            return torch.eye(2)[(given.reshape(-1) > border).long().cpu()] if one else given  # one logit per record
+            if not one:
+                return given
+            z = given.reshape(-1, 1).double() - border  # one logit per record
+            return torch.cat([-z, z], dim=1)
 
     elif hasattr(model, "predict"):
         check_task(model, population, place="model")
@@ -172,7 +181,9 @@ def _codes(answer: Any, population: Population) -> IntArray:
     values = np.asarray(plain.detach().cpu() if isinstance(plain, Tensor) else plain)
     classes = population.classes
     if values.ndim == 2 and values.shape[1] == len(classes) and values.dtype.kind in "fiub":
-        return np.asarray(values.argmax(axis=1), dtype=np.int64)
+        # NaN if any is; minus infinity is a class that is ruled out, which does not hide the largest
+        sure = np.isfinite(values.max(axis=1))
+        return np.where(sure, values.argmax(axis=1), _NO_LABEL).astype(np.int64)
     flat = values.reshape(-1)
     comparable = (flat.dtype.kind in "US") == (classes.dtype.kind in "US")
     outside: BoolArray = ~np.isin(flat, classes) if comparable else np.ones(len(flat), dtype=np.bool_)

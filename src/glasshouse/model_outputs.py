@@ -114,7 +114,7 @@ def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -
 
 
 def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
-    """Whether all rows [N, C], C >= 2, are not negative and sum to 1; logits do not. NaN rows are ignored.
+    """Whether all rows [N, C], C >= 2, are not negative and sum to 1; logits do not.
 
     Example:
         >>> looks_like_probabilities(np.array([[0.2, 0.8], [1.0, 0.0]])), looks_like_probabilities(np.eye(2) - 1)
@@ -124,10 +124,7 @@ def looks_like_probabilities(rows: Tensor | NDArray[Any]) -> bool:
         return False
     tolerance = _HALF_TOLERANCE if str(rows.dtype).removeprefix("torch.") in ("float16", "bfloat16") else _TOLERANCE
     values = _double(rows)
-    values = values[~np.isnan(values).any(axis=1)]
-    if not len(values):
-        return False
-    return bool((values >= 0).all() and (np.abs(values.sum(axis=1) - 1) < tolerance).all())
+    return bool(len(values) and (values >= 0).all() and (np.abs(values.sum(axis=1) - 1) < tolerance).all())
 
 
 def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArray) -> bool:
@@ -148,8 +145,6 @@ def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArra
         False
     """
     values = _double(column).reshape(-1)
-    known = ~np.isnan(values)
-    values, labels = values[known], labels[known]
     if not len(values) or (values < 0).any() or (values > 1).any():
         return False
     right = ((values > 0.5) == labels).mean()
@@ -180,7 +175,7 @@ def array_of(answer: Any) -> NDArray[Any]:
 
 
 def check_probabilities(rows: NDArray[Any], place: str) -> None:
-    """Refuse rows [B, C] that are not distributions over the classes; NaN is refused later, with its record.
+    """Refuse rows [B, C] that are not distributions over the classes.
 
     Example:
         >>> check_probabilities(np.array([[0.5, 0.9]]), "model: predict_proba")

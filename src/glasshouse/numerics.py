@@ -1,32 +1,104 @@
-"""Log-space mathematics in one place: margins, probabilities and means without loss of digits."""
+"""Log-space mathematics in one place, without loss of digits; and the gate that no NaN of a model passes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.errors import InputError
 from glasshouse.threads import cached_blocks, over_records
 
 __all__ = [
     "area_of_sorted",
     "area_under_roc",
+    "check_finite",
     "distinct",
+    "finite_logits",
     "log_mean_exp",
     "log_normal_farther",
     "logits_from_probabilities",
     "loss_to_margin",
     "margin_to_loss",
+    "not_finite",
     "probabilities_from_logits",
+    "refuse_not_finite",
 ]
 
 
 _ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
+_NAMED = 5  # records that a refusal names
 _SMALLEST_MARGIN = -1e100  # a loss of 1e300 is finite, but its square is not
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
+
+
+def check_finite(
+    values: NDArray[Any], ids: TextArray, *, place: str, labels: IntArray | None = None, models: bool = False
+) -> None:
+    """The gate for every answer of every kind of model, function and file: NaN and infinity are refused.
+
+    Whatever is computed from them later may look like a number. How many records there are is said, and the first ids.
+
+    Args:
+        values: [N, …] answers of one model; [K, N, …] those of several shadow models.
+        ids: [N] of the records.
+        place: what an error names: an argument, or an array of a file.
+        labels: [N] columns of the true classes, if the values are logits [N, C]. Minus infinity is then allowed for a
+            class that is not the record's own, if it is not so for all others: a class that a model rules out. A true
+            class with a probability of exactly 0 or 1 has no finite loss or margin, and is refused.
+        models: whether the values are those of several shadow models.
+
+    Example:
+        >>> check_finite(np.array([0.1, np.nan, 0.2]), np.array(["ann", "bob", "eve"]), place="target_loss")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: target_loss: NaN or infinite for 1 of 3 records: 'bob'. Check the model ...
+    """
+    for k, one in enumerate(values) if models else [(None, values)]:
+        wrong = not_finite(one, labels)
+        if wrong.any():
+            refuse_not_finite(wrong, ids, place=place if k is None else f"{place}: shadow model {k}")
+
+
+def not_finite(values: NDArray[Any], labels: IntArray | None = None) -> BoolArray:
+    """[N] whether a record has an answer that is refused, by the rule of `check_finite`; for answers in batches.
+
+    Example:
+        >>> not_finite(np.array([[0.0, -np.inf, 1.0], [-np.inf, 0.0, 1.0], [np.nan, 0.0, 1.0]]), np.array([0, 0, 1]))
+        array([False,  True,  True])
+    """
+    flat = values.reshape(len(values), -1) if len(values) else values.reshape(0, 1)
+    fine = np.isfinite(flat)
+    if fine.all():
+        return np.zeros(len(flat), dtype=np.bool_)
+    if labels is None or values.ndim != 2 or values.shape[1] <= int(labels.max(initial=0)):
+        return np.asarray(~fine.all(axis=1))
+    own = fine[np.arange(len(flat)), labels]
+    return np.asarray(~(fine | np.isneginf(flat)).all(axis=1) | ~own | (fine.sum(axis=1) == own))
+
+
+def refuse_not_finite(wrong: BoolArray, ids: TextArray, *, place: str) -> None:
+    """Refuse the records [N] of a mask, with how many they are and the first ids."""
+    shown = [repr(str(name)) for name in ids[wrong][: _NAMED + 1]]
+    shown[_NAMED:] = ["…"] * (len(shown) > _NAMED)
+    raise InputError(
+        f"{place}: NaN or infinite for {int(wrong.sum())} of {len(wrong)} records: {', '.join(shown)}. Check the model "
+        f"and its inputs there. Where it is the logarithm of a probability of 0, give the probabilities themselves."
+    )
+
+
+def finite_logits(logits: FloatArray) -> FloatArray:
+    """Logits [..., C] with minus infinity, which passes the gate for other classes, as an exact 0 counts.
+
+    Example:
+        >>> finite_logits(np.array([[1.0, -np.inf, 0.0]])).round(2)
+        array([[  1.  , -35.04,   0.  ]])
+    """
+    if np.isfinite(logits).all():
+        return logits
+    return np.where(np.isneginf(logits), logits.max(axis=-1, keepdims=True) + _ZERO_MARKS[0], logits)
 
 
 def distinct(codes: IntArray) -> IntArray:
@@ -69,7 +141,7 @@ def log_mean_exp(values: FloatArray, *, where: BoolArray | None = None) -> Float
 
 
 def logits_from_probabilities(probabilities: ArrayLike, *, underflows: bool = False) -> FloatArray:
-    """Log-probabilities [N, C], usable wherever logits are.
+    """Log-probabilities [N, C], usable wherever logits are; the probabilities are finite (`check_finite`).
 
     An exact 0 means only that the value is below the precision of its type (a forest whose trees all agree, a float32
     that ran out of digits). It counts as the smallest step of that precision, so that its loss is finite.

@@ -12,7 +12,8 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.asking import module_asker
 from glasshouse.errors import InputError
 from glasshouse.model_outputs import array_of, unwrapped
-from glasshouse.population import Population, first_of, select
+from glasshouse.numerics import check_finite
+from glasshouse.population import Population, select
 from glasshouse.queries import KeptAnswers, QueryOptions
 from glasshouse.training.habits import habits_of, parts_of
 from glasshouse.training.relabelled import single_precision
@@ -82,12 +83,7 @@ def predict(model: Any, population: Population, *, how: QueryOptions | None = No
     if how.labels_only:
         raise InputError("query: a regression has no labels to ask for; leave out LabelOnly.")
     answers = model.population_logits if isinstance(model, KeptAnswers) else _asked(model, population, how)
-    wrong = np.asarray(~np.isfinite(answers).all(axis=1))
-    if wrong.any():
-        raise InputError(
-            f"model: its prediction for record {str(population.ids[first_of(wrong)])!r} is not a number "
-            f"({int(wrong.sum())} such records). Check the model and its inputs there."
-        )
+    check_finite(answers, population.ids, place="model")
     mean = answers[:, 0]
     if answers.shape[1] == 1:
         return Predictions(mean, population.y)

@@ -27,13 +27,19 @@ from glasshouse.model_outputs import (
     looks_like_probability_column,
     unwrapped,
 )
-from glasshouse.numerics import logits_from_probabilities, probabilities_from_logits
+from glasshouse.numerics import (
+    finite_logits,
+    logits_from_probabilities,
+    not_finite,
+    probabilities_from_logits,
+    refuse_not_finite,
+)
 from glasshouse.population import Population, Records, row_batches, select
-from glasshouse.resolution import StepFinder
+from glasshouse.resolution import ShareFinder, Shares, StepFinder, shares_note, whole_shares
 
 __all__ = ["Answers", "KeptAnswers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
 
-Kind = Literal["logits", "probabilities"]
+Kind = Literal["logits", "probabilities"] | Shares
 Read = TypeVar("Read")
 Batch = tuple[IntArray, FloatArray]
 
@@ -253,8 +259,12 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
     return () if same else (_UNSTEADY,)
 
 
-class _NotProbabilitiesError(Exception):
-    """The first batches looked like probabilities, and a later one does not."""
+class _ReadAgainError(Exception):
+    """All answers have been seen, and they are of another kind than the first of them showed."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__()
+        self.kind = kind
 
 
 def _decided(model: Any, population: Population, how: QueryOptions, read: Callable[[_Source], Read]) -> Read:
@@ -262,10 +272,11 @@ def _decided(model: Any, population: Population, how: QueryOptions, read: Callab
     source = _Source(model, population, how)
     try:
         found = read(source)
-    except _NotProbabilitiesError:
-        return read(_Source(model, population, how, kind="logits"))
+    except _ReadAgainError as seen:
+        source = _Source(model, population, how, kind=seen.kind)
+        found = read(source)
     if source.steps.underflows():  # seen too late for the first batches
-        return read(_Source(model, population, how, underflows=True))
+        return read(_Source(model, population, how, kind=source.kind, underflows=True))
     return found
 
 
@@ -276,8 +287,8 @@ class _Source:
         model: to query.
         population: the records.
         how: batches and device.
-        kind: what modules and callables answer with; by default the first batch decides, and a later one that does not
-            hold probabilities raises `_NotProbabilitiesError`.
+        kind: what the model answers with; by default the first batch decides, and `_ReadAgainError` is raised at the
+            end if all of them show another kind.
         underflows: whether a probability of 0 is one that is too small for its type.
 
     Attributes:
@@ -296,7 +307,10 @@ class _Source:
     ) -> None:
         self.population, self.how, self.kind, self.underflows = population, how, kind, underflows
         self.sigmoid = ends_in_sigmoid(model)
-        self.steps = StepFinder()
+        self.steps, self.shares = StepFinder(), ShareFinder()
+        self.again = kind is None
+        self.mixed = False  # whether a later batch does not hold probabilities
+        self.fault: InputError | None = None
         self.notes: tuple[str, ...] = ()
         self.lowest, self.highest = np.inf, -np.inf  # of what is taken for logits
         self.kept: NDArray[Any] | None = None
@@ -309,32 +323,55 @@ class _Source:
     def __iter__(self) -> Iterator[Batch]:
         classes = len(self.population.classes)
         column: list[NDArray[Any]] = []
-        for rows, answer in self._answers():
-            if self.estimator:
-                check_probabilities(answer, "model: predict_proba")
-                self.steps.add(answer)
-                yield rows, logits_from_probabilities(answer, underflows=self.underflows)
-            elif classes == 2 and answer.size == len(rows):
+        for rows, answer in self._finite_answers():
+            if classes == 2 and answer.size == len(rows) and not self.estimator:
                 column.append(answer.reshape(-1))  # a few numbers show little; all of them are judged together
-            else:
-                yield rows, self._logits(_checked_shape(answer, len(rows), classes))
+                continue
+            answer = _checked_shape(answer, len(rows), classes)
+            if self.kept is None and self.again:
+                self.shares.add(answer)
+            yield rows, self._logits(answer)
+        if self.again and (seen := self.shares.found()) is not None:
+            raise _ReadAgainError(seen)
+        if self.fault is not None:
+            raise self.fault
+        if self.again and self.mixed:
+            raise _ReadAgainError("logits")
         if column:
             yield np.arange(len(self.population)), self._two_columns(np.concatenate(column))
         if 0 <= self.lowest < self.highest <= 1:
             self.notes = (SHARES_NOTE,)
 
-    def _answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+    def _finite_answers(self) -> Iterator[tuple[IntArray, NDArray[Any]]]:
+        """Rows and answers, batch by batch; after the last one, all that are not finite are refused together."""
+        wrong = np.zeros(len(self.population), dtype=np.bool_)
         for rows in row_batches(self.population.x, len(self.population), self.how.batch_size):
-            answer = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
-            check_order_of_outputs(answer, len(self.population.classes))
-            yield rows, array_of(unwrapped(answer))
+            given = self.kept[rows] if self.kept is not None else self.ask(select(self.population.x, rows))
+            check_order_of_outputs(given, len(self.population.classes))
+            answer = array_of(unwrapped(given))
+            logits = answer.shape == (len(rows), len(self.population.classes)) and not self.estimator
+            if answer.shape[:1] == (len(rows),):  # another shape is refused for what it is
+                wrong[rows] = not_finite(answer, self.population.y[rows] if logits else None)
+            if not wrong[rows].any():
+                yield rows, answer
+        if wrong.any():
+            refuse_not_finite(wrong, self.population.ids, place="model")
 
     def _logits(self, answer: NDArray[Any]) -> FloatArray:
+        if isinstance(self.kind, Shares):
+            whole = whole_shares(answer, self.kind)
+            self.notes = (shares_note(self.kind),)
+            self.steps.add(whole)
+            return logits_from_probabilities(whole)
+        if self.estimator:
+            self._check(answer)
+            self.steps.add(answer)
+            return logits_from_probabilities(answer, underflows=self.underflows)
         likely = self.kind != "logits" and looks_like_probabilities(answer)
-        if self.kind == "probabilities" and not likely and not np.isnan(answer).all():
-            raise _NotProbabilitiesError
         if self.kind is None:
             self.kind = "probabilities" if likely else "logits"
+        elif self.kind == "probabilities" and not likely:
+            self.mixed = True
         if likely:
             self.notes = (_ROWS_NOTE,)
             self.steps.add(answer)
@@ -345,7 +382,14 @@ class _Source:
             check_not_counts(answer)
         self.lowest = min(self.lowest, float(answer.min(initial=np.inf)))
         self.highest = max(self.highest, float(answer.max(initial=-np.inf)))
-        return answer.astype(np.float64)
+        return finite_logits(answer.astype(np.float64))
+
+    def _check(self, answer: NDArray[Any]) -> None:
+        """Refuse an estimator's rows that do not sum to 1, but not before all rows show that they were not rounded."""
+        try:
+            check_probabilities(answer, "model: predict_proba")
+        except InputError as error:
+            self.fault = self.fault or error
 
     def _two_columns(self, column: NDArray[Any]) -> FloatArray:
         """One logit z per record becomes [0, z]; one probability p becomes the logarithms of [1 - p, p]."""

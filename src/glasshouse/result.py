@@ -81,6 +81,8 @@ class AuditResult:
     def table(self) -> Table:
         """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
 
+        A TPR is a median-unbiased estimate (`tpr_estimates`); that of the sample is in `AttackOutcome.metrics`.
+
         If the records are a random sample of more, columns with ``whole`` hold the intervals for all of them.
 
         If scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
@@ -95,7 +97,8 @@ class AuditResult:
 
         A score gives an order of the records. Only where it may also be read as a probability of membership
         (`AttackOutcome.believed`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
-        false-positive rate, by a threshold from simulated targets. An attack that cannot reach any wanted rate because
+        false-positive rate: whether ``…_flag_score``, the score by as many shadow models as judge a simulated target,
+        reaches a threshold from simulated targets. An attack that cannot reach any wanted rate because
         of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest share of
         errors at which the record is in a list of members, without use of the true members; ``…_steady`` is the share
         of smaller pools in which the decision is still "member" (for attacks that are cheap enough).
@@ -113,7 +116,9 @@ class AuditResult:
             if outcome.believed:
                 columns[f"{name}_posterior"] = outcome.scores
             if (threshold := outcome.first_threshold) is not None:
-                columns[f"{name}_decision"] = threshold.decide(outcome.scores)
+                columns[f"{name}_decision"] = outcome.flagged(threshold)
+                if outcome.flag_scores is not None:
+                    columns[f"{name}_flag_score"] = outcome.flag_scores
             columns[f"{name}_rank"] = outcome.ranks
             if (levels := outcome.discovery_levels) is not None:
                 columns[f"{name}_fdr"] = levels
@@ -252,16 +257,17 @@ class AuditResult:
                 for rate in metrics.rates:
                     key = f"tpr@{rate.wanted:g}"
                     if rate.first is None:
-                        row |= {key: rate.tpr, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
+                        row |= {key: rate.estimate, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
                         continue
                     # tied scores: nothing was measured there; the rate that can be reached is in separate columns
                     row |= {key: np.nan, f"{key}_low": np.nan, f"{key}_high": np.nan}
                     row |= {"first_fpr": rate.first.fpr, "tpr@first_fpr": rate.first.tpr}
             for threshold in outcome.thresholds:
                 row[f"threshold@{threshold.wanted:g}"] = threshold.value
-                row[f"called@{threshold.wanted:g}"] = int(threshold.decide(outcome.scores).sum())
+                flagged = outcome.flagged(threshold)
+                row[f"called@{threshold.wanted:g}"] = int(flagged.sum())
                 if self.members is not None:
-                    figures = accusations_of(threshold, outcome.scores, self.members)
+                    figures = accusations_of(threshold, flagged, self.members)
                     row[f"advantage@{threshold.wanted:g}"] = figures.advantage
             if (levels := outcome.discovery_levels) is not None:
                 row[f"listed@fdr{DISCOVERY_LEVEL:g}"] = int((levels <= DISCOVERY_LEVEL).sum())

@@ -15,6 +15,7 @@ import numpy as np
 from glasshouse.audit import audit
 from glasshouse.errors import InputError
 from glasshouse.evaluation import AcrossTargets, across_targets
+from glasshouse.evaluation.privacy import as_claim
 from glasshouse.population import Population, as_population, random_subsets
 from glasshouse.progress import note_work
 from glasshouse.randomness import seed_for
@@ -110,6 +111,8 @@ def audit_targets(
         raise InputError(f"targets: {targets} given; an interval over targets needs two or more.")
     if given := sorted({"model", "members"} & options.keys()):
         raise InputError(f"{given[0]}: every target is trained here on its own random members; leave it out.")
+    if "claim" in options:  # before the first target is trained
+        options["claim"] = as_claim(options["claim"])
     trainer = as_trainer(trainer)
     run = _audit_of(data)
     masks = random_subsets(len(as_population(data)), models=targets, fraction=fraction, seed=seed)

@@ -117,5 +117,5 @@ def membership_figures(
     for one in found.rates:
         if one.first is None:  # else ties make the rate unreachable
             name = f"tpr_at_{one.wanted:g}"
-            figures |= {name: one.tpr, f"{name}_low": one.interval.low, f"{name}_high": one.interval.high}
+            figures |= {name: one.estimate, f"{name}_low": one.interval.low, f"{name}_high": one.interval.high}
     return figures

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BASE
-from glasshouse.evaluation import auc
+from glasshouse.evaluation import auc, estimate_thresholds
 from tests.strategies import gaussian_evidence, random_evidence
 
 
@@ -65,6 +65,27 @@ def test_a_prior_of_each_record_moves_that_record_alone() -> None:
     assert BASE(prior=[0.5, 0.9]).score(evidence) == pytest.approx([0.5, 0.9])
     with pytest.raises(InputError, match="3 numbers for 2 records"):
         BASE(prior=[0.5, 0.5, 0.5]).score(evidence)
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one prior", "one per record"])
+def test_the_prior_of_simulated_targets_is_that_of_the_target(several: bool) -> None:
+    """Without it a threshold at a prior of 0.1 was 0.68 instead of 0.19, and flagged hardly anybody."""
+    evidence, _ = gaussian_evidence(records=60, models=6, shift=1.5, seed=0)
+    prior = np.linspace(0.05, 0.6, 60) if several else np.full(60, 0.1)
+    attack = BASE(prior=prior if several else 0.1)
+    found = list(attack.simulated_scores(evidence))
+    for k, (scores, _) in enumerate(found):
+        rest = [row for row in range(6) if row // 2 != k // 2]  # neither the target nor its complement
+        for v in range(60):
+            confidence = math.log(sum(math.exp(-evidence.shadow_loss[row, v]) for row in rest) / 4)
+            odds = -evidence.shadow_loss[k, v] - confidence + math.log(prior[v] / (1 - prior[v]))
+            assert scores[v] == pytest.approx(1 / (1 + math.exp(-odds)))
+    (among,) = attack.scores_among(evidence, [np.arange(6)[:, None]])
+    assert among == pytest.approx(attack.score(evidence))
+    if not several:
+        (threshold,) = estimate_thresholds(attack, evidence, [0.05])
+        (even,) = estimate_thresholds(BASE(), evidence, [0.05])
+        assert threshold.value < 0.3 < 0.5 < even.value
 
 
 def test_bad_parameters_are_refused() -> None:

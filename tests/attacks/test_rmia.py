@@ -80,6 +80,19 @@ def test_the_offline_number_is_tuned_on_the_pool() -> None:
     assert attack.tuned(other).offline_a == tuned
 
 
+def test_the_records_that_a_simulated_target_beats_are_weighted_to_the_prior() -> None:
+    """Pair by pair: of Z, its own records, members weigh λ / s and others (1 − λ) / (1 − s)."""
+    evidence, _ = gaussian_evidence(records=40, models=6, shift=2.0, seed=0)
+    for k, (scores, members) in enumerate(RMIA(prior=0.1, gamma=1.2).simulated_scores(evidence)):
+        rest = [row for row in range(6) if row // 2 != k // 2]  # neither the target nor its complement
+        ratio = np.exp(-evidence.shadow_loss[k]) / np.exp(-evidence.shadow_loss[rest]).mean(axis=0)
+        share = sum(members.tolist()) / 40
+        weight = [0.1 / share if inside else 0.9 / (1 - share) for inside in members.tolist()]
+        for v in range(40):
+            beaten = sum(weight[z] for z in range(40) if ratio[v] / ratio[z] >= 1.2)
+            assert scores[v] == pytest.approx(beaten / sum(weight))
+
+
 def test_bad_parameters_are_refused() -> None:
     with pytest.raises(InputError, match="gamma"):
         RMIA(gamma=0.0)

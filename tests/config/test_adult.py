@@ -65,7 +65,7 @@ def test_the_real_file_gives_the_same_features_as_the_data_set_by_name(
     monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
     began = time.process_time()
     found = adult(real_data, path="adult.data", standardise=True)
-    assert time.process_time() - began < 5  # about a second on a free machine
+    assert time.process_time() - began < 30  # about a second; a table read cell by cell takes minutes
     named = load_dataset("adult").population.x[:32561]
     binary = np.isin(named, (0, 1)).all(axis=0)
     assert found.population.x.shape == (32561, 108)

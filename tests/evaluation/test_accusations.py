@@ -15,7 +15,7 @@ THRESHOLD = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
 
 def accused(hits: int, members: int, wrong: int, others: int) -> Accusations:
     scores = np.repeat([0.5, 0.0, 1.0, 0.0], [hits, members - hits, wrong, others - wrong])
-    return accusations_of(THRESHOLD, scores, np.arange(members + others) < members)
+    return accusations_of(THRESHOLD, THRESHOLD.decide(scores), np.arange(members + others) < members)
 
 
 @settings(max_examples=40)

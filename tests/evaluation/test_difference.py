@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from glasshouse import InputError
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation import auc, tpr_at_fpr
+from glasshouse.evaluation import auc, roc
 from glasshouse.evaluation.difference import (
     Resampling,
     _paired_samples,
@@ -20,6 +20,7 @@ from glasshouse.evaluation.difference import (
     auc_difference,
     tpr_difference,
 )
+from glasshouse.evaluation.intervals import tpr_estimates
 from tests.strategies import scores_and_members
 
 RESAMPLINGS: tuple[Resampling, ...] = ("paired", "unpaired", "opposed")
@@ -104,7 +105,8 @@ def test_larger_paired_samples_agree_with_a_bootstrap_written_out() -> None:
 def test_the_difference_is_that_of_the_measured_figures(seed: int, fpr: float, drawn: Resampling) -> None:
     first, second, mask = small(seed, members=25, others=30)
     found = tpr_difference((first, mask), (second, mask), fpr=fpr, resampling=drawn, draws=200)
-    assert found.value == pytest.approx(tpr_at_fpr(second, mask, fpr) - tpr_at_fpr(first, mask, fpr))
+    shown = [tpr_estimates(roc(scores, mask), [fpr])[0] for scores in (first, second)]
+    assert found.value == pytest.approx(shown[1] - shown[0])
     area = auc_difference((first, mask), (second, mask), resampling=drawn)
     assert area.value == pytest.approx(auc(second, mask) - auc(first, mask))
 

@@ -8,8 +8,8 @@ from scipy.stats import beta, binom, norm
 
 from glasshouse import InputError
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation import clopper_pearson, delong, roc, tpr_intervals
-from glasshouse.evaluation.intervals import balanced_accuracy_interval
+from glasshouse.evaluation import ROC, clopper_pearson, delong, roc, tpr_intervals
+from glasshouse.evaluation.intervals import balanced_accuracy_interval, tpr_estimates
 from tests.strategies import scores_and_members
 
 
@@ -50,6 +50,20 @@ def test_delongs_interval_stays_inside_and_holds_the_area(pair: tuple[FloatArray
     area = (inside > outside).mean() + (inside == outside).mean() / 2
     assert 0.0 <= low <= area + 1e-12
     assert area - 1e-12 <= high <= 1.0
+
+
+def test_delongs_interval_is_that_of_all_pairs_written_out() -> None:
+    """Few records, where it matters whether variances are divided by n or by n - 1."""
+    scores = np.array([0.9, 0.4, 0.7, 0.2, 0.5, 0.5, 0.1, 0.3])
+    members = np.array([1, 1, 1, 1, 0, 0, 0, 0], dtype=bool)
+    wins = np.array([[1.0 if a > b else 0.5 if a == b else 0.0 for b in scores[~members]] for a in scores[members]])
+    area, spread = wins.sum() / 16, 0.0
+    for placements in (wins.sum(axis=1) / 4, wins.sum(axis=0) / 4):
+        spread += sum((one - area) ** 2 for one in placements) / (4 - 1) / 4
+    reach = norm.ppf(0.975) * np.sqrt(spread) / (area * (1 - area))
+    centre = np.log(area / (1 - area))
+    expected = [1 / (1 + np.exp(-(centre + sign * reach))) for sign in (-1, 1)]
+    assert delong(scores, members) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("shift", [0.0, 1.0, 2.5])
@@ -117,3 +131,34 @@ def test_the_interval_of_the_best_balanced_accuracy_holds_the_truth(shift: float
         low, high = balanced_accuracy_interval(roc(random.normal(size=600) + shift * members, members))
         hits += low <= norm.cdf(shift / 2) <= high
     assert hits / 400 >= 0.93
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3])
+def test_a_tpr_with_one_allowed_false_positive_is_as_often_too_high_as_too_low(shift: float) -> None:
+    """600 samples of Gaussian scores: the sample's own rate is too high by a third or more in the median."""
+    random = np.random.default_rng(1)
+    truth = float(norm.sf(norm.isf(0.01) - shift))
+    members = np.arange(200) < 100
+    curves = [roc(random.normal(shift * members, 1.0), members) for _ in range(600)]
+    rates = [evaluate_rate(curve) for curve in curves]
+    own, shown = np.array(rates).T
+    assert np.median(own) > 1.33 * truth
+    assert 0.42 < np.mean(shown < truth) < 0.58
+    assert np.median(shown) == pytest.approx(truth, rel=0.2)
+
+
+def evaluate_rate(curve: ROC) -> tuple[float, float]:
+    """The sample's TPR at 1 %, and the estimate."""
+    return float(curve.tpr[curve.point_at(0.01)]), tpr_estimates(curve, [0.01])[0]
+
+
+@given(scores_and_members())
+def test_an_estimate_lies_in_every_interval_and_is_exact_at_both_ends(pair: tuple[FloatArray, BoolArray]) -> None:
+    curve = roc(*pair)
+    (shown,) = tpr_estimates(curve, [0.5])
+    for confidence in (0.1, 0.95):
+        low, high = tpr_intervals(curve, [0.5], confidence=confidence)[0]
+        assert low - 1e-9 <= shown <= high + 1e-9
+    perfect = roc(np.arange(40.0), np.arange(40) >= 20)
+    assert tpr_estimates(perfect, [0.1]) == [1.0]
+    assert tpr_estimates(roc(-np.arange(40.0), np.arange(40) >= 20), [0.1]) == [0.0]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import hypergeom, norm, rankdata
 
 from glasshouse.errors import InputError
 from glasshouse.evaluation import auc, leak_test, roc
-from glasshouse.evaluation.leak import _Attack, _figures, _log_chances
+from glasshouse.evaluation.leak import _Attack, _figures, _log_chances, expected_log_p
 from glasshouse.evaluation.roc import allowed_wrong
 
 
@@ -87,3 +89,60 @@ def test_the_same_seed_gives_the_same_p_value_and_no_attack_is_refused() -> None
     assert leak_test(scores, members, seed=3) == leak_test(scores, members, seed=3)
     with pytest.raises(InputError, match="no attack"):
         leak_test({}, members)
+
+
+def test_the_true_labels_count_as_one_of_the_arrangements() -> None:
+    """So no p-value is 0, and an attack that says nothing has a p-value of 1."""
+    members = np.arange(60) < 30
+    assert leak_test({"a": members.astype(np.float64)}, members, permutations=99).p_value == pytest.approx(1 / 100)
+    assert leak_test({"a": np.zeros(60)}, members, permutations=99).p_value == 1.0
+
+
+def test_the_figure_that_simulated_targets_rank_first_gets_most_of_the_error() -> None:
+    """Power against a weak leak that one of eight attacks sees, and false alarms without one, over 150 made-up runs."""
+    random = np.random.default_rng(0)
+    shown = {"equal": 0, "first": 0, "null": 0}
+    members = np.arange(300) < 150
+    for run in range(150):
+        scores = {str(k): random.normal(size=300) for k in range(8)}
+        leaking = scores | {"0": scores["0"] + 0.25 * members}
+        options: dict[str, Any] = {"fprs": [0.05], "permutations": 199, "seed": run}
+        shown["equal"] += leak_test(leaking, members, **options).leak
+        shown["first"] += leak_test(leaking, members, first=("0", "auc"), **options).leak
+        shown["null"] += leak_test(scores, members, first=("0", "auc"), **options).leak
+    assert shown["first"] >= shown["equal"] + 30  # 0.69 of the runs with the AUC alone
+    assert shown["null"] <= 15  # 7.5 expected; more than 15 have a chance of 0.4 %
+
+
+def test_corrected_p_values_are_those_of_permutations_written_out() -> None:
+    random = np.random.default_rng(4)
+    members = np.arange(60) < 30
+    scores = {name: random.normal(size=60) + shift * members for name, shift in {"a": 0.3, "b": 0.6, "c": -0.4}.items()}
+    found = leak_test(scores, members, first=("a", "auc"), seed=1)
+
+    def surprise(who: np.ndarray) -> dict[str, float]:
+        """Log p-values of rank sums, over the shares 0.9, 0.05 and 0.05 of the error."""
+        spread = np.sqrt(30 * 30 * 61 / 12)
+        sums = {name: rankdata(values)[who].sum() for name, values in scores.items()}
+        return {
+            name: float(norm.logsf((value - 30 * 61 / 2) / spread)) - np.log(0.9 if name == "a" else 0.05)
+            for name, value in sums.items()
+        }
+
+    true = surprise(members)
+    best = [min(surprise(random.permutation(members)).values()) for _ in range(3000)]
+    for name, value in true.items():
+        assert found.adjusted[name] == pytest.approx(np.mean(np.array(best) <= value), abs=0.03)
+    assert found.p_value == min(found.adjusted.values())
+    with pytest.raises(InputError, match="first: .*'d', 'auc'.* is not one of the figures"):
+        leak_test(scores, members, first=("d", "auc"))
+
+
+def test_an_auc_and_a_rate_are_compared_by_how_surprising_they_would_be() -> None:
+    """Few strongly exposed records show at a low rate, a small shift of all of them in the AUC."""
+    few = expected_log_p({"a": (0.503, 0.002, 0.012)}, 2000, 2000, [0.01, 0.001])
+    many = expected_log_p({"a": (0.52, 0.012, 0.001)}, 2000, 2000, [0.01, 0.001])
+    assert min(few, key=lambda figure: few[figure]) == ("a", "tpr@0.001")
+    assert min(many, key=lambda figure: many[figure]) == ("a", "auc")
+    # the chance of at least 24 members before the third non-member is that of 24 among the first 26 records or more
+    assert few["a", "tpr@0.001"] == pytest.approx(float(hypergeom.logsf(23, 4000, 2000, 26)), rel=1e-6)

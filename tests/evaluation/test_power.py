@@ -44,3 +44,12 @@ def test_an_audit_that_is_too_small_for_any_rate_says_so() -> None:
     assert smallest_tpr(2, 100, 0.01, figures=100) is None
     assert audit_power(2, 100, [0.01], attacks=50).rates == ()
     assert audit_power(3, 3, [], attacks=1).auc <= 1.0
+
+
+def test_the_figure_that_gets_most_of_the_error_shows_a_smaller_leak_and_the_others_a_larger_one() -> None:
+    alike = audit_power(1000, 1000, [0.01], attacks=4)
+    by_area = audit_power(1000, 1000, [0.01], attacks=4, first="auc")
+    by_rate = audit_power(1000, 1000, [0.01], attacks=4, first="tpr@0.01")
+    assert by_area.auc < alike.auc < by_rate.auc
+    assert by_rate.rates[0].tpr < alike.rates[0].tpr < by_area.rates[0].tpr
+    assert by_area.auc == pytest.approx(smallest_auc(1000, 1000, figures=1 / 0.9))

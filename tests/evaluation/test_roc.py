@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from glasshouse import InputError
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
+from glasshouse.evaluation.roc import allowed_wrong
 from tests.strategies import scores_and_members
 
 
@@ -63,6 +64,15 @@ def test_a_rate_that_is_a_whole_count_is_reached() -> None:
         members = np.zeros(count + 1, dtype=bool)
         members[count - count // 100] = True  # count/100 non-members above it
         assert tpr_at_fpr(scores, members, 0.01) == 1.0
+
+
+@given(st.integers(1, 100_000), st.data())
+def test_a_rate_allows_the_whole_number_that_it_is_of_the_non_members(non_members: int, data: st.DataObject) -> None:
+    """0.29 · 100 is 28.999999999999996 in floating point, and 29 are allowed; a little less than 29 allows 28."""
+    count = data.draw(st.integers(1, non_members))
+    assert allowed_wrong(count / non_members, non_members) == count
+    assert allowed_wrong((count - 1e-6) / non_members, non_members) == count - 1
+    assert (allowed_wrong(0.29, 100), allowed_wrong(0.57, 100), allowed_wrong(1.0, 7)) == (29, 57, 7)
 
 
 def test_infinite_scores_are_scores_too() -> None:

@@ -8,6 +8,7 @@ import pytest
 from glasshouse import Evidence
 from glasshouse.attacks import create
 from glasshouse.evaluation import Interval, Threshold, run_attack
+from glasshouse.evaluation.discoveries import conformal_p_values
 from glasshouse.evaluation.fewer import compare_references
 from glasshouse.evaluation.subpools import fewer_references, steadiness, with_fewer_references
 from glasshouse.population import random_subsets
@@ -78,6 +79,14 @@ def test_an_outcome_has_p_values_and_steadiness_that_do_not_depend_on_the_member
     for name in ("p_values", "steady", "discovery_levels"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     assert one.p_values is not None
+    assert one.flag_scores is not None
+    attack = create("lira")
+    by_hand = conformal_p_values(attack.flag_scores(evidence), list(attack.simulated_scores(evidence)))
+    np.testing.assert_array_equal(one.p_values, by_hand)
+    assert (one.p_values != conformal_p_values(one.scores, list(attack.simulated_scores(evidence)))).any()
+    turned = one.of_records(np.arange(300)[::-1])
+    (threshold,) = one.thresholds
+    np.testing.assert_array_equal(turned.flagged(threshold), one.flagged(threshold)[::-1])
     assert one.p_values[members].mean() < 0.3 < one.p_values[~members].mean()
     few, _ = gaussian_evidence(records=50, models=2, shift=2.0, seed=0)
     outcome = run_attack(create("base"), few, fprs=[0.1])

@@ -40,6 +40,7 @@ def test_an_attack_with_equal_parameters_is_tuned_and_tried_once(monkeypatch: py
 
 @dataclass(frozen=True, kw_only=True)
 class Counting(Attack[Evidence]):
+    name = "counting"
     prior: Any = 0.5
     found_: int = 0
 

@@ -66,6 +66,74 @@ def test_records_are_matched_by_id_and_not_by_position(tmp_path: Path) -> None:
     assert (found.shadow_members == MEMBERS).all()
 
 
+ORDER = np.array([2, 0, 3, 1])
+PROBABILITIES = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+TWO_ORDERS: dict[str, Any] = {
+    "target_probabilities": PROBABILITIES[0],
+    "target_ids": IDS,
+    "shadow_probabilities": PROBABILITIES[1:, ORDER],
+    "shadow_members": MEMBERS[:, ORDER],
+    "shadow_ids": IDS[ORDER],
+}
+
+
+@pytest.mark.parametrize("order", [np.arange(4), ORDER, ORDER[::-1]], ids=["target's", "shadow models'", "another"])
+def test_labels_and_members_are_matched_by_their_own_ids_in_any_order(tmp_path: Path, order: np.ndarray) -> None:
+    more = {"labels": LABELS[order], "members": MEMBERS[0][order], "label_ids": IDS[order], "member_ids": IDS[order]}
+    found = read_evidence(save(tmp_path / "e.npz", **TWO_ORDERS, **more))
+    np.testing.assert_allclose(found.evidence.target_loss, LOSS[0], rtol=1e-9)
+    np.testing.assert_allclose(found.evidence.shadow_loss, LOSS[1:], rtol=1e-9)
+    assert found.members is not None
+    assert (found.members == MEMBERS[0]).all()
+    named = read_evidence(save(tmp_path / "n.npz", **TWO_ORDERS, **{**more, "members": np.array(["ann", "cyd"])}))
+    assert named.members is not None
+    assert named.members.tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"labels": LABELS[ORDER]}, "labels: target_ids and shadow_ids are in different orders, and labels could be"),
+        (
+            {"labels": LABELS, "label_ids": IDS, "members": MEMBERS[0][ORDER]},
+            "members: target_ids and shadow_ids are in different orders.* Add member_ids",
+        ),
+        ({"labels": LABELS, "label_ids": np.array(["ann", "bob", "cyd", "eve"])}, "label_ids: record 'dan' is missing"),
+        ({"labels": LABELS, "label_ids": IDS[:3]}, "label_ids: ids have shape"),
+        ({"label_ids": IDS}, "label_ids: says whose labels are where; give labels"),
+        ({"labels": LABELS[:3], "label_ids": IDS}, r"labels: shape \(3,\) does not fit 4 records"),
+    ],
+)
+def test_labels_and_members_of_an_unknown_order_are_refused(tmp_path: Path, more: dict[str, Any], message: str) -> None:
+    """Where the target's records are in another order than the shadow models', they could be in either."""
+    with pytest.raises(InputError, match=message):
+        read_evidence(save(tmp_path / "e.npz", **TWO_ORDERS, **more))
+
+
+def test_one_order_given_twice_needs_no_ids_of_the_labels(tmp_path: Path) -> None:
+    same = {**TWO_ORDERS, "shadow_probabilities": PROBABILITIES[1:], "shadow_members": MEMBERS, "shadow_ids": IDS}
+    found = read_evidence(save(tmp_path / "e.npz", **same, labels=LABELS, members=MEMBERS[0]))
+    np.testing.assert_allclose(found.evidence.target_loss, LOSS[0], rtol=1e-9)
+
+
+def test_log_likelihoods_given_as_losses_are_refused_and_rounding_is_not(tmp_path: Path) -> None:
+    """Votes of a forest: exact zeros show a step, by which negative numbers were clipped to a loss of nearly 0."""
+    votes = np.random.default_rng(0).integers(0, 21, size=(5, 300)) / 20
+    loss = -np.log(np.clip(votes, 1e-15, 1.0))
+    members = np.random.default_rng(1).random((4, 300)) < 0.5
+    common: dict[str, Any] = {"shadow_members": members, "members": members[0]}
+    with pytest.raises(InputError, match=r"target_loss: \d+ of 300 losses are negative.* negate them \(loss = -log-li"):
+        read_evidence(save(tmp_path / "e.npz", target_loss=-loss[0], shadow_loss=-loss[1:], **common))
+    with pytest.raises(
+        InputError, match=r"shadow_loss: \d+ of 1200 losses are negative, first at record '\d+', shadow"
+    ):
+        read_evidence(save(tmp_path / "e.npz", target_loss=loss[0], shadow_loss=-loss[1:], **common))
+    rounded = np.where(loss == 0, -1e-7, loss)
+    found = read_evidence(save(tmp_path / "r.npz", target_loss=rounded[0], shadow_loss=rounded[1:], **common))
+    whole = read_evidence(save(tmp_path / "w.npz", target_loss=loss[0], shadow_loss=loss[1:], **common))
+    np.testing.assert_array_equal(found.evidence.target_loss, whole.evidence.target_loss)
+
+
 def test_one_logit_and_one_probability_a_record_mean_two_classes(tmp_path: Path) -> None:
     z = LOGITS[..., 0]
     labels = np.array([0, 1, 1, 0])
@@ -141,7 +209,7 @@ def test_a_table_of_losses_with_names_for_labels(tmp_path: Path) -> None:
         ({"member": "maybe"}, "member: 'maybe' is neither 1 nor 0"),
         ({"member": ""}, "member: empty for record 'cyd' of a shadow model"),
         ({"logit_1": "high"}, "logit_1: 'high' is not a number"),
-        ({"logit_1": "nan"}, "shadow_loss: 1 NaN losses, first at record 'cyd', shadow model 3"),
+        ({"logit_1": "nan"}, "shadow_logits: shadow model 3: NaN or infinite for 1 of 4 records: 'cyd'"),
         ({"extra": 1}, "fields, but the header has"),
     ],
 )

@@ -84,6 +84,8 @@ def test_a_model_without_stages_an_empty_trace_and_other_records_are_refused() -
         _ = LossTrace(population).losses
     with pytest.raises(InputError, match=r"shape \(2, 60\) does not fit 61 records"):
         traced_losses(np.ones((2, 60)), 61)
-    with pytest.raises(InputError, match="negative or not finite"):
+    with pytest.raises(InputError, match="trace: NaN or infinite for 60 of 60 records: '0', '1'"):
         traced_losses(np.full((2, 60), np.nan), 60)
+    with pytest.raises(InputError, match="trace: it holds losses that are negative"):
+        traced_losses(np.full((2, 60), -1.0), 60)
     assert traced_losses(None, 60) is None

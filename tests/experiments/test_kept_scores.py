@@ -49,6 +49,7 @@ def test_a_damaged_file_is_as_good_as_none(damage: bytes, tmp_path: Path) -> Non
         {"scores": np.array([np.nan, 0.5])},
         {"scores": np.array(["a", "b"])},
         {"thresholds": np.zeros(3)},
+        {"thresholds": np.zeros((1, 4))},  # from before flags had scores of their own
         {"seconds": np.zeros(2)},
         {"version": np.array("one")},
     ],

@@ -20,7 +20,7 @@ from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
 from glasshouse.graph.sampling.chains.whole_losses import forward_losses
 from glasshouse.losses import tensor_losses
 from tests.graph.sampling.chains.plain_chains import plain_gibbs, plain_metropolis
-from tests.graph.test_zoo import made
+from tests.graph.test_zoo import engines_in_company, made
 from tests.graph.weighted_zoo import CLASSES, FEATURES, KINDS, WEIGHTED_ZOO, Animal
 
 NODES = 20
@@ -86,6 +86,15 @@ def test_signals_use_the_values_of_exactly_the_present_edges(name: str, directed
         torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
     manners = manners_of(model)
     assert manners.everywhere if animal.hops is None else manners.hops == animal.hops
+
+
+@pytest.mark.parametrize("name", WEIGHTED_ZOO)
+def test_nodes_toggled_together_get_the_answers_that_each_gets_alone(name: str) -> None:
+    animal = WEIGHTED_ZOO[name]
+    models = [made(animal.make, seed, torch.float64) for seed in (1, 2)]
+    able = ["whole"] if animal.hops is None else ["layered", "packed"]
+    found = engines_in_company(models, graph(animal.values, len(name), directed=len(name) % 2 == 0))
+    assert found == (able if isinstance(models[0], nn.Module) else able[-1:])
 
 
 def test_values_matter_to_the_models_that_take_them() -> None:

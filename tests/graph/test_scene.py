@@ -8,6 +8,7 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse import InputError
+from glasshouse.attacks import BASE, RMIA, LiRA, create
 from glasshouse.graph import Scene
 from tests.graph.scenes import on_nodes, trained_scene
 
@@ -126,3 +127,35 @@ def test_simulated_scenes_hold_what_their_models_answer_though_each_model_is_ask
         for kept, wanted in zip(both, [fresh.zero_hop, fresh.whole_graph], strict=True):
             for name in ("target_loss", "shadow_loss", "shadow_members", "target_logits", "shadow_logits"):
                 np.testing.assert_array_equal(getattr(kept, name), getattr(wanted, name))
+
+
+@pytest.mark.parametrize("setting", ["inductive", "transductive"])
+def test_attacks_on_records_look_at_the_evidence_of_a_scene(setting: Any) -> None:
+    known: Any = trained_scene()
+    some = np.arange(0, 240, 7)
+    scene: Any = Scene(known.data, known.target, known.shadows, known.shadow_members, nodes=some, setting=setting)
+    evidence = scene.evidence
+    for attack in (BASE(), LiRA(), RMIA(), BASE(mode="offline"), create("hinge"), create("stacked")):
+        np.testing.assert_array_equal(attack.score(scene), attack.score(evidence))
+        np.testing.assert_array_equal(attack.tuned(scene).score(scene), attack.tuned(evidence).score(evidence))
+        assert attack.queries(scene) == attack.queries(evidence)
+        np.testing.assert_array_equal(attack.judge(scene).scores, attack.score(evidence))
+    np.testing.assert_array_equal(RMIA().score(scene, known), RMIA().score(evidence, known.evidence))
+    np.testing.assert_array_equal(BASE().score(evidence=scene), BASE().score(evidence))
+    for (one, members), (other, same) in zip(
+        BASE().simulated_scores(scene), BASE().simulated_scores(evidence), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(members, same)
+
+
+@pytest.mark.parametrize("call", ["score", "tuned", "judge", "queries"])
+def test_an_attack_refuses_in_one_line_what_it_cannot_look_at(call: str) -> None:
+    evidence = trained_scene().evidence
+    for name in ("g-base", "g-classifier", "g-stacked"):
+        with pytest.raises(InputError, match=f"^{name}: it asks models about parts of a graph; there is no graph here"):
+            getattr(create(name), call)(evidence)
+    for given in (evidence.target_loss, DATA):
+        for name in ("base", "g-base"):
+            with pytest.raises(InputError, match=f"^{name}: it cannot look at a (ndarray|Data); give Evidence, or"):
+                getattr(create(name), call)(given)

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.errors import InputError
-from glasshouse.graph import toggle_losses
+from glasshouse.graph import build_gnn, toggle_losses
 from glasshouse.losses import tensor_losses
 from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, PYG, ZOO
 
@@ -71,6 +71,50 @@ def rule_as_written(model: Any, data: Data, mask: Tensor, node: int, hops: int |
         near |= {b for a, b in links if a in near}
     summed = [u for u in range(len(mask)) if u != node and outside[u] and (hops is None or u in near)]
     return float(losses_of(inside)[node] + change[summed].sum())
+
+
+def engines_in_company(models: list[Any], data: Data) -> list[str]:
+    """The engines that can toggle these models, after a look at what they answer about many nodes in one call.
+
+    With much memory, and with so little that many nets form, it must be what the rule says about each node, and what
+    the engine itself says about a node alone.
+    """
+    from glasshouse.graph.models.asking import meet
+    from glasshouse.graph.rule.question import ask
+    from glasshouse.graph.rule.toggle.registry import engines
+
+    count = int(data.num_nodes)
+    masks, nodes = torch.rand(2, count, generator=torch.Generator().manual_seed(5)) < 0.6, torch.arange(count)
+    meet(models, data)
+    able = [name for name, engine in engines().items() if engine.supports(models, ask(data, masks, nodes))]
+    wanted = toggle_losses(models, data, masks, nodes, engine="reference")
+    for engine in able:
+        some = nodes[:: count // 3]
+        alone = [toggle_losses(models, data, masks, node.reshape(1), engine=engine) for node in some]
+        for memory in (None, 2**15):
+            together = toggle_losses(models, data, masks, nodes, engine=engine, memory=memory)
+            torch.testing.assert_close(together, wanted, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(together[:, :, some], torch.cat(alone, dim=2), atol=1e-5, rtol=1e-5)
+    return able
+
+
+@pytest.mark.parametrize("name", [*ZOO, *PYG, *EVERYWHERE])
+def test_nodes_toggled_together_get_the_answers_that_each_gets_alone(name: str) -> None:
+    """On a graph with self-loops, repeated edges and edges of one direction."""
+    make = EVERYWHERE[name] if name in EVERYWHERE else (ZOO | PYG)[name][0]
+    data = graph(len(name), dtype=torch.float64)
+    some = torch.randint(24, (2, 12), generator=torch.Generator().manual_seed(1))
+    data.edge_index = torch.cat([data.edge_index, data.edge_index[:, :7], some, some[:1].expand(2, -1)], dim=1)
+    models = [made(make, seed, torch.float64) for seed in (1, 2)]
+    able = ["whole"] if name in EVERYWHERE else ["layered", "packed"]
+    assert engines_in_company(models, data) == (able if isinstance(models[0], nn.Module) else able[-1:])
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage", "gat"])
+def test_nodes_toggled_together_by_kernels_get_the_answers_that_each_gets_alone(name: str) -> None:
+    data = graph(len(name))
+    models = [build_gnn(name, features=FEATURES, hidden=8, classes=CLASSES) for _ in range(2)]
+    assert engines_in_company(models, data) == ["compiled", "layered", "packed"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])

@@ -16,12 +16,16 @@ __all__ = ["CLASSES", "FEATURES", "KINDS", "WEIGHTED_ZOO", "Animal"]
 FEATURES, HIDDEN, CLASSES, EDGE_FEATURES, KINDS = 5, 8, 3, 4, 6
 
 
+class Mine(GCNConv):  # type: ignore[misc]
+    """The same layer by another name, which no table of layers knows."""
+
+
 class WeightedGCN(nn.Module):
     """Two GCNConv with weights of edges."""
 
-    def __init__(self) -> None:
+    def __init__(self, layer: type[GCNConv] = GCNConv) -> None:
         super().__init__()
-        self.first, self.last = GCNConv(FEATURES, HIDDEN), GCNConv(HIDDEN, CLASSES)
+        self.first, self.last = layer(FEATURES, HIDDEN), layer(HIDDEN, CLASSES)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         x = self.first(x, edge_index, edge_weight).relu()
@@ -109,6 +113,9 @@ def _weight(model: Any, data: Data) -> Tensor:
 
 WEIGHTED_ZOO = {
     "two GCNConv with weights": Animal(make=WeightedGCN, values=("edge_weight",), call=_weight),
+    "an empty subclass of GCNConv with weights": Animal(
+        make=lambda: WeightedGCN(Mine), values=("edge_weight",), call=_weight
+    ),
     "two GATConv with features": Animal(
         make=Attending, values=("edge_attr",), call=lambda m, d: m(d.x, d.edge_index, d.edge_attr)
     ),

@@ -14,6 +14,8 @@ from torch_geometric.nn import (
     GAT,
     GCN,
     GIN,
+    ClusterGCNConv,
+    FAConv,
     GATv2Conv,
     GCN2Conv,
     GCNConv,
@@ -22,7 +24,9 @@ from torch_geometric.nn import (
     GraphSAGE,
     GraphSizeNorm,
     JumpingKnowledge,
+    LEConv,
     MessagePassing,
+    MixHopConv,
     PairNorm,
     SAGEConv,
     Sequential,
@@ -30,6 +34,7 @@ from torch_geometric.nn import (
     TAGConv,
     TransformerConv,
 )
+from torch_geometric.utils import coalesce
 
 __all__ = ["CLASSES", "EVERYWHERE", "FEATURES", "PYG", "ZOO"]
 
@@ -231,6 +236,43 @@ class Both(nn.Module):
         return F.softmax(self.mean(x, edge_index) + self.most(x, edge_index), dim=1)
 
 
+class Mine(GCNConv):  # type: ignore[misc]
+    """The same layer by another name, which no table of layers knows."""
+
+
+class Merging(GCNConv):  # type: ignore[misc]
+    """A GCNConv for which an edge that is repeated is one edge."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(x, coalesce(edge_index))  # type: ignore[no-any-return]
+
+
+class Untyped(nn.Module):
+    """Layers that have no type of their own here, one after another."""
+
+    def __init__(self, first: nn.Module, last: nn.Module) -> None:
+        super().__init__()
+        self.first, self.last = first, last
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return self.last(self.first(x, edge_index).relu(), edge_index)  # type: ignore[no-any-return]
+
+
+class Initial(nn.Module):
+    """GCN2Conv without norms between them, as in GCNII's paper; or FAConv, which is shown the first layer too."""
+
+    def __init__(self, layer: Callable[[], nn.Module], layers: int) -> None:
+        super().__init__()
+        self.into, self.out = nn.Linear(FEATURES, HIDDEN), nn.Linear(HIDDEN, CLASSES)
+        self.convs = nn.ModuleList(layer() for _ in range(layers))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        first = x = self.into(x).relu()
+        for conv in self.convs:
+            x = conv(x, first, edge_index).relu()
+        return self.out(x)  # type: ignore[no-any-return]
+
+
 class Head(nn.Module):
     """A perceptron on top of one layer, with a norm of the rows."""
 
@@ -329,6 +371,18 @@ ZOO: dict[str, tuple[Callable[[], Any], int]] = {
     "GCNConv improved, without loops": (Options, 2),
     "sums of mean and maximum": (Both, 1),
     "one GCNConv, then a perceptron": (Head, 1),
+    "an empty subclass of GCNConv": (lambda: Untyped(Mine(FEATURES, HIDDEN), Mine(HIDDEN, CLASSES)), 2),
+    "GCNConv that merges repeated edges": (lambda: Untyped(Merging(FEATURES, HIDDEN), Merging(HIDDEN, CLASSES)), 2),
+    "three GCN2Conv": (lambda: Initial(lambda: GCN2Conv(HIDDEN, alpha=0.2), 3), 3),
+    "two FAConv": (lambda: Initial(lambda: FAConv(HIDDEN), 2), 2),
+    "MixHopConv and LEConv": (
+        lambda: Untyped(MixHopConv(FEATURES, HIDDEN), LEConv(3 * HIDDEN, CLASSES)),
+        3,
+    ),
+    "ClusterGCNConv and a known layer": (
+        lambda: Untyped(ClusterGCNConv(FEATURES, HIDDEN), GCNConv(HIDDEN, CLASSES)),
+        2,
+    ),
 }
 
 # PyG's own classes in one to four layers; what can be chosen is chosen in turn

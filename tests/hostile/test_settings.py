@@ -57,7 +57,7 @@ def test_hostile_settings_are_a_short_line_at_once(name: str, tmp_path: Path) ->
     text, message = FAULTS[name]
     path = tmp_path / "audit.yaml"
     path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    started = time.perf_counter()
+    started = time.process_time()
     tracemalloc.start()
     with pytest.raises(InputError, match=message) as caught:
         read_audit_file(path)
@@ -65,7 +65,7 @@ def test_hostile_settings_are_a_short_line_at_once(name: str, tmp_path: Path) ->
     tracemalloc.stop()
     assert caught.value.faults[0].startswith(str(path))
     assert max(map(len, caught.value.faults)) < 2100
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
     assert peak < 100_000_000
 
 

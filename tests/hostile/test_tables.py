@@ -66,10 +66,10 @@ def test_many_names_are_checked_in_linear_time(every: bool, tmp_path: Path) -> N
     others = [(f"s{number}" if every else "s", f"q{number}") for number in range(count)]
     lines = [f"{model},{record},1,0.5" for model, record in (*target, *others)]
     (tmp_path / "e.csv").write_text("model,id,member,loss\n" + "\n".join(lines) + "\n")
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(InputError, match="is not in both"):
         read_evidence(tmp_path / "e.csv")
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 def parquet(path: Path, columns: dict[str, Any], **options: Any) -> Path:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks.attack import Attack
@@ -47,8 +48,26 @@ def test_a_threshold_says_whom_it_calls_and_how_many_wrongly() -> None:
     with_one = AttackOutcome(Told(), SCORES, (threshold,), None, 0.0)
     (known,) = attack_figures("told", with_one, MEMBERS).thresholds
     assert (known.called, known.correct, known.false_alarms) == (2, 1, 0.5)
+    lower = AttackOutcome(Told(), SCORES, (Threshold(0.5, 1.5, "mean", 0.4, Interval(0.0, 1.0), 8),), None, 0.0)
+    (more,) = attack_figures("told", lower, MEMBERS).thresholds
+    assert (more.called, more.correct, more.false_alarms) == (3, 2, 0.5)
     (unknown,) = attack_figures("told", with_one, None).thresholds
     assert (unknown.called, unknown.correct, unknown.false_alarms) == (2, None, None)
+
+
+def test_every_figure_of_a_rate_stands_in_its_own_column() -> None:
+    """Of ten members and ten others, 6 and 2 are flagged where 2 may be: no two columns are alike."""
+    scores = np.concatenate([np.arange(20.0, 14, -1), np.full(4, -4.5), [14.5, 14.4], np.arange(-8.0, 0)])
+    members = np.arange(20) < 10
+    found = evaluate(scores, members, fprs=[0.25])
+    measured = attack_figures("told", AttackOutcome(Told(), scores, (), found, 0.0), members).metrics
+    assert measured is not None
+    (rate,) = measured.rates
+    assert (rate.wanted, rate.fpr, rate.tpr, rate.allowed) == (0.25, 0.2, 0.6, 2)
+    assert rate.chance == pytest.approx(3 / 11)
+    assert rate.tpr_interval.low < 0.6 < rate.tpr_interval.high
+    assert measured.auc == pytest.approx(0.76)
+    assert measured.auc_interval.low < 0.76 < measured.auc_interval.high
 
 
 def test_without_members_nothing_is_measured() -> None:

@@ -17,7 +17,7 @@ from glasshouse.cli import app
 from glasshouse.config import AuditFile
 from glasshouse.evaluation import Interval
 from glasshouse.report import Summary, compare, read_run, render_comparison, render_html
-from glasshouse.report.exposure import exposure_of, pairs_sentence
+from glasshouse.report.exposure import exposure_at, exposure_of, pairs_sentence
 from glasshouse.report.figures import RateFigure
 from glasshouse.report.first_page import first_page
 from glasshouse.report.next_steps import Step, next_steps
@@ -149,6 +149,16 @@ def test_the_counts_are_those_of_the_rate(leaky: AuditResult, wanted: float, rea
     assert found is not None
     assert told in found.sentence().replace("\xa0", " ")
     assert ("no attacker can accuse fewer" in found.measured()) is not reached
+
+
+def test_every_count_of_the_exposure_is_its_own_rate() -> None:
+    rate = RateFigure(0.01, 0.008, 0.042, Interval(0.02, 0.3), 3, 0.013)
+    found = exposure_at(rate, unit="records", members=500, others=400, confidence=0.95)
+    assert (found.per, found.members, found.others) == (1000, 500, 400)
+    assert [found.found, found.low, found.high, found.wrong, found.chance] == pytest.approx([42, 20, 300, 10, 13])
+    tied = dataclasses.replace(rate, fpr=0.25, reached=False)
+    above = exposure_at(tied, unit="records", members=500, others=400, confidence=0.95)
+    assert (above.wrong, above.reached) == (250, False)
 
 
 def test_a_sample_that_resolves_no_rate_still_speaks_about_pairs() -> None:

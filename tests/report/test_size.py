@@ -10,8 +10,9 @@ from glasshouse.report import Context, Surroundings, render_html, summarise
 from glasshouse.table import Table
 
 
-def test_a_report_of_a_million_records_is_small_and_quick() -> None:
-    count = 1_000_000
+def test_a_report_of_many_records_is_small_and_quick() -> None:
+    """A tenth of a million; benchmarks/million.py has all of them."""
+    count = 100_000
     random = np.random.default_rng(0)
     members = random.random(count) < 0.5
     outcomes, columns = {}, {"id": np.arange(count).astype(np.str_), "label": random.integers(10, size=count)}
@@ -36,6 +37,6 @@ def test_a_report_of_a_million_records_is_small_and_quick() -> None:
     page = render_html(summary)
     seconds = time.process_time() - started
     assert len(page.encode()) < 3_000_000
-    assert seconds < 20
+    assert seconds < 20  # of the processor; about one
     assert summary.records == count
     assert summary.top_records.height == 100

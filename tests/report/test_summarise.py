@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from glasshouse import PrivacyClaim, audit_evidence
+from glasshouse.evaluation.power import audit_power
 from glasshouse.report.plain import metrics_json
 from tests.strategies import PAPER, gaussian_evidence
 
@@ -42,3 +43,15 @@ def test_what_an_attack_learned_is_not_among_its_parameters() -> None:
     summary = audit_evidence(evidence, members=members, attacks=["regressed"]).summary()
     assert summary.attack("regressed").parameters == {"mode": "online", "prior": 0.5, "folds": 5, "seed": 0}
     assert summary.attack("regressed").description == "Regressed(mode='online', prior=0.5, folds=5, seed=0)"
+
+
+def test_the_power_of_an_audit_follows_the_figure_that_got_most_of_the_error() -> None:
+    evidence, members = gaussian_evidence(records=400, models=8, shift=0.3, seed=0)
+    result = audit_evidence(evidence, members=members, attacks=PAPER, fprs=[0.05])
+    power = result.summary().power
+    assert result.headline is not None
+    assert result.headline.test.first is not None
+    assert power is not None
+    alike = audit_power(200, 200, [0.05], attacks=3)
+    told = {"auc": power.auc < alike.auc, "tpr@0.05": power.rates[0].tpr < alike.rates[0].tpr}
+    assert {figure for figure, smaller in told.items() if smaller} == {result.headline.test.first[1]}

@@ -6,6 +6,7 @@ import numpy as np
 
 from glasshouse.attacks import LossThreshold
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, evaluate, headline
+from glasshouse.evaluation.simulated import SimulatedFigures
 from glasshouse.report import Context
 from glasshouse.report.figures import AttackFigures, attack_figures
 from glasshouse.report.verdict import attackers, headline_figures, notes, verdict
@@ -45,8 +46,8 @@ def test_attacks_that_know_the_truth_are_no_attackers() -> None:
 
 def test_the_verdict_says_whether_there_is_a_leak_and_what_chance_finds() -> None:
     text = told(3.0)
-    assert text.startswith("A leak is shown (p ≤ 0.0005, 1 attack). loss finds ")
-    assert "while 5 % of 100 non-members are wrongly accused, so this rests on 5 of them; chance finds 5.9 %" in text
+    assert text.startswith("A leak is shown (p ≤ 0.0005, 1 attack; by the TPR of loss at 5 % FPR). loss finds ")
+    assert "while 5 % of 100 non-members are wrongly accused, so this rests on 5 of them; chance finds 5.0 %" in text
     assert text.endswith("The attacker had 4 shadow models (online).")
     assert told(0.0).startswith("No leak is shown (p = 0.")
 
@@ -100,3 +101,25 @@ def test_rates_that_the_sample_cannot_resolve_are_noted() -> None:
 def test_a_warning_stands_before_what_the_data_are() -> None:
     context = dataclasses.replace(CONTEXT, about="Made up.", notes=("Noticed.",))
     assert notes([WEAK], [0.05], context, "Beware.")[:3] == ("Beware.", "Made up.", "Noticed.")
+
+
+def test_the_sentence_names_the_figure_that_shows_the_leak_and_how_its_attack_was_chosen() -> None:
+    simulated = SimulatedFigures(targets=8, auc=0.8, strengths=(0.5,))
+    outcomes = {
+        "first": dataclasses.replace(outcome(-1.0), simulated=simulated),
+        "other": dataclasses.replace(outcome(2.0), simulated=dataclasses.replace(simulated, auc=0.6, strengths=(0.2,))),
+    }
+    found = headline_figures(headline(outcomes, MEMBERS, fprs=[0.05]))
+    text = verdict(found, CONTEXT)
+    assert text.startswith("A leak is shown (p ≤ 0.0005, 2 attacks; by the ")
+    assert " of other" in text.split(")")[0]
+    assert "other, which shows it best of 2 attacks on these same records" in text
+    assert "its estimates tend to be too high" in text
+    assert "97.5 % interval" in text
+
+
+def test_an_area_below_one_half_is_said_to_show_no_leak() -> None:
+    text = told(-2.0)
+    assert text.startswith("No leak is shown")
+    assert "below what guessing gives" in text
+    assert "below what guessing gives" not in told(0.0)

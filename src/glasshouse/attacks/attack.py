@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,6 +51,9 @@ class View(Protocol):
     def simulated_target(self, k: int) -> SimulatedTarget[Any]:
         """Shadow model k as the target."""
 
+    def in_place_of(self, k: int) -> Any:
+        """The same target, compared only with the references of simulated target k."""
+
 
 V = TypeVar("V", bound=View, default=Evidence)
 
@@ -71,17 +76,40 @@ class Judgement(NamedTuple):
     sampled: BoolArray | None = None
 
 
+# methods of an attack whose first argument is what it looks at
+_LOOKING = (
+    *("score", "tuned", "judge", "queries", "warning", "log_odds"),
+    *("simulated_scores", "simulated_seconds", "score_simulated"),
+)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _looking(method: Method) -> Method:
+    """The same method of an attack, but given the part of a view that the attack looks at."""
+    name = list(inspect.signature(method).parameters)[1]  # users may name the argument
+
+    @functools.wraps(method)
+    def seeing(self: Attack[Any], *given: Any, **named: Any) -> Any:
+        if name in named:
+            return method(self, *given, **{**named, name: seen_by(self, named[name])})
+        return method(self, seen_by(self, given[0]), *given[1:], **named) if given else method(self, **named)
+
+    return cast("Method", seeing)
+
+
 class Attack(abc.ABC, Generic[V]):
     """A way to score records: a frozen dataclass whose fields, keyword-only, are its parameters.
 
-    ``Attack`` looks at `Evidence`, ``Attack[Scene]`` at a graph. What it learns is kept in fields that end in ``_``:
-    `tuned` fills them, and files and reports do not show them. Class attributes describe what it needs and gives:
-    ``kind`` (what it looks at), ``needs_logits`` (all classes, not the loss alone), ``needs_public`` (records known to
-    be outside), ``needs_trace`` (losses from the target's training), ``least_models`` (shadow models that it needs, 0
-    if it looks at the target alone), ``posterior`` (its score is a probability of membership), ``candidate``
-    (``"best"`` tries it), ``likelihood_ratio`` (its score compares two likelihoods), ``needs_classes`` (why it cannot
-    attack a regression) and ``version`` (raised when its scores change, so that stored scores of an earlier version are
-    not used).
+    ``Attack`` looks at `Evidence`, ``Attack[Scene]`` at a graph; given a `Scene`, an attack on records looks at its
+    evidence (`seen_by`), and what an attack cannot look at is refused in one line. What it learns is kept in
+    fields that end in ``_``: `tuned` fills them, and files and reports do not show them.
+
+    Class attributes describe what it needs and gives: ``kind`` (what it looks at), ``needs_logits`` (all classes, not
+    the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
+    training), ``least_models`` (shadow models that it needs, 0 if it looks at the target alone), ``posterior`` (its
+    score is a probability of membership), ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares
+    two likelihoods), ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
+    change, so that stored scores of an earlier version are not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -101,6 +129,12 @@ class Attack(abc.ABC, Generic[V]):
     candidate: ClassVar[bool] = False
     likelihood_ratio: ClassVar[bool] = False
     needs_classes: ClassVar[str] = ""  # why a regression, which has no classes, cannot be attacked; empty if it can
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _LOOKING:
+            if name in vars(cls) and not getattr(method := vars(cls)[name], "__isabstractmethod__", False):
+                setattr(cls, name, _looking(method))
 
     @property
     def label(self) -> str:
@@ -122,6 +156,7 @@ class Attack(abc.ABC, Generic[V]):
     def score(self, view: V) -> FloatArray:
         """Scores [N] of the audited records; higher means member."""
 
+    @_looking
     def tuned(self, view: V) -> Self:
         """The same attack with every ``"auto"`` replaced by its value for this pool, and all learned from it.
 
@@ -157,6 +192,7 @@ class Attack(abc.ABC, Generic[V]):
                 "that need none, such as loss."
             )
 
+    @_looking
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target: thresholds and picks are made from them.
 
@@ -170,14 +206,37 @@ class Attack(abc.ABC, Generic[V]):
         tasks = range(len(view.shadow_members))
         yield from spread_in_order(_score_simulated, (self, view), tasks, seconds=seconds)
 
+    @_looking
     def simulated_seconds(self, view: V) -> float | None:
         """How long all simulated targets should take in this process; None if only a trial can tell."""
         return None
 
+    @_looking
     def score_simulated(self, view: V, k: int) -> tuple[FloatArray, BoolArray]:
         """Scores [N] and members [N] of the simulated target that shadow model k plays."""
         target = view.simulated_target(k)
         return self.score(target.view), target.members
+
+    def flag_scores(self, view: V) -> FloatArray:
+        """Scores [N] of the target that may be compared with those of simulated targets: thresholds judge these.
+
+        A simulated target is compared with fewer references than the target. More references make a score vary less, so
+        a threshold of simulated targets would flag too few of the scores of `score`. Here the target takes the place of
+        the first simulated target, with the references of that one. The attack is tuned for the whole pool beforehand.
+
+        Example:
+            >>> from glasshouse.attacks import create
+            >>> evidence = Evidence(
+            ...     target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0], [0.7, 1.2], [0.9, 0.2], [0.6, 0.3]],
+            ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
+            ... )
+            >>> create("base").flag_scores(evidence).round(2), create("base").score(evidence).round(2)
+            (array([0.65, 0.15]), array([0.64, 0.2 ]))
+        """
+        seen: Any = view
+        if isinstance(view, Evidence) and not self.needs_logits:
+            seen = view.losses_alone()  # logits, which would be copied, are much larger than losses
+        return self.score(seen.in_place_of(0))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.
@@ -195,16 +254,19 @@ class Attack(abc.ABC, Generic[V]):
             except InputError:  # too few models for this attack, as for simulated targets
                 yield None
 
+    @_looking
     def warning(self, view: V) -> str:
         """What a reader must know before believing the scores of this target; usually empty."""
         return ""
 
+    @_looking
     def queries(self, view: V) -> QueryCount:
         """How often it asks a model: per record the target and every shadow model, offline only the out-models."""
         offline = getattr(self, "mode", "online") == "offline"
         asked = ~view.shadow_members if offline else view.shadow_members | True
         return QueryCount(1 + float(asked.sum(axis=0).mean()))
 
+    @_looking
     def judge(self, view: V) -> Judgement:
         """Scores, and what is reported with them; an attack that finds both at once overrides this."""
         return Judgement(self.score(view), self.queries(view), self.warning(view))
@@ -224,10 +286,17 @@ def seen_by(attack: Attack[Any], view: View) -> Any:
         >>> seen_by(create("loss"), evidence) is evidence
         True
     """
+    if not hasattr(view, "offers") or not hasattr(view, "shadow_members"):
+        raise InputError(
+            f"{attack.name}: it cannot look at a {type(view).__name__}; give Evidence, or the Scene of a graph."
+        )
     if attack.kind == "any":
         return view
-    if attack.needs_classes and view.evidence.regression:
-        raise InputError(f"{attack.name}: it cannot attack a regression: {attack.needs_classes}. Leave it out.")
     if attack.kind not in view.offers:
         raise InputError(f"{attack.name}: it asks models about parts of a graph; there is no graph here. Leave it out.")
-    return view.evidence if attack.kind == "records" else view
+    if attack.kind == "graph":
+        return view
+    evidence = view.evidence
+    if attack.needs_classes and evidence.regression:
+        raise InputError(f"{attack.name}: it cannot attack a regression: {attack.needs_classes}. Leave it out.")
+    return evidence

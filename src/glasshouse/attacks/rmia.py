@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.attack import Attack, seen_by
 from glasshouse.attacks.expected import SimulatedConfidence, expected_among, expected_confidence, simulated_confidence
 from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.attacks.query_count import QueryCount
@@ -80,7 +80,7 @@ class RMIA(Attack):
         """
         share = float(self.tuned(evidence).offline_a)
         ratios = self._ratios(evidence, share)
-        return self._beaten(ratios, ratios if population is None else self._ratios(population, share))
+        return self._beaten(ratios, ratios if population is None else self._ratios(seen_by(self, population), share))
 
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set; confidences are computed once."""

@@ -129,6 +129,12 @@ class ShrunkLiRA(Attack):
         views = [evidence.among(rows) for rows in panels[: None if fit.clear else 1]] or [evidence]
         return np.asarray(np.mean([_log_ratio(fit, view) for view in views], axis=0))
 
+    def flag_scores(self, evidence: Evidence) -> FloatArray:
+        """Scores [N] of the target by one panel, as those of a simulated target."""
+        fit = self.tuned(evidence).fit_
+        assert fit is not None  # noqa: S101
+        return _log_ratio(fit, evidence.in_place_of(0))
+
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target, whose references are one panel."""
         fit = self.tuned(evidence).fit_

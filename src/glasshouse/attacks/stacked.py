@@ -100,7 +100,7 @@ class Stacked(StackedParameters, Attack):
         (True, True)
     """
 
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     # fewer examples than on graphs: records have fewer features, and the rows of a fit are most of the memory
     boosted: Boosted = field(default_factory=lambda: Boosted(examples=60_000))
@@ -111,8 +111,19 @@ class Stacked(StackedParameters, Attack):
         """Posteriors, [N]; higher means member."""
         return learned_posterior(self.log_odds(evidence))
 
+    def flag_scores(self, evidence: Evidence) -> FloatArray:
+        """Posteriors [N] of the target in the place of the first simulated target: its references, and its predictor.
+
+        A mean over panels and predictors, which `score` gives, varies less than scores of simulated targets do.
+        """
+        return learned_posterior(self._log_odds(evidence, place=0))
+
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
+        return self._log_odds(evidence)
+
+    def _log_odds(self, evidence: Evidence, *, place: int | None = None) -> FloatArray:
+        """Log-odds [N] of the target; with the place of a simulated target in the plan, judged as that one is."""
         known = self.tuned(evidence).fit_
         assert known is not None  # noqa: S101 (for the type checker: tuning fits)
         if evidence.records != len(known.fit.folds):
@@ -122,9 +133,12 @@ class Stacked(StackedParameters, Attack):
         if unlike:  # what was learned holds for answers on the pool's scale
             loss = margin_to_loss(like.matched(margins))
             seen = dataclasses.replace(evidence, target_loss=loss)
-        odds = known.part * known.line.log_odds(known.base.log_odds(seen))
+        rows = None if place is None else known.plan.references[place]
+        near = seen if rows is None else seen.losses_alone().among(rows)
+        odds = known.part * known.line.log_odds(known.base.log_odds(near))
         if known.part < 1:
-            odds += (1 - known.part) * self._learned(seen, known, learner=known.fit.steady if unlike else None)
+            learner = known.fit.steady if unlike else None
+            odds += (1 - known.part) * self._learned(seen, known, learner=learner, place=place)
             if unlike:
                 odds = steadied(odds, known.base.log_odds(evidence), known.base.log_odds(seen))
         return with_prior(odds, share=known.share, prior=self.prior)
@@ -178,16 +192,19 @@ class Stacked(StackedParameters, Attack):
         )
         return dataclasses.replace(self, fit_=known)
 
-    def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None) -> FloatArray:
+    def _learned(self, evidence: Evidence, known: StackedFit, *, learner: str | None, place: int | None) -> FloatArray:
         """Log-odds of the target by what was learned, [N]."""
         # a mean over panels varies less than the scores of simulated targets, which matters if nothing else does
         panels = known.plan.panels if known.clear else known.plan.panels[:1]
+        group = None
+        if place is not None:
+            panels, group = known.plan.references[place : place + 1], int(known.plan.groups[place])
         found = np.zeros(evidence.records)
         for panel in panels:
             usual = usual_of(evidence, panel, mode=self.mode)
             for records in _blocks(evidence):
                 rows = self._rows(evidence, panel, usual, records=records)
-                found[records] += known.fit.log_odds(rows, learner=learner, records=records)
+                found[records] += known.fit.log_odds(rows, learner=learner, records=records, group=group)
         return found / len(panels)
 
     def unlikeness(self, evidence: Evidence) -> float:

@@ -133,18 +133,22 @@ def _data() -> Iterator[Fact]:
 
 
 def _kernels() -> Iterator[Fact]:
-    """Where compiled code is kept; numba itself is asked, and refuses a kernel that it can keep nowhere."""
+    """Where compiled code is kept."""
     subject = "compiled kernels"
     if any(importlib.util.find_spec(module) is None for module in ("numba", "torch_geometric")):
         yield Fact(subject=subject, status="absent", found="not needed without the extra graph.")
         return
     try:
-        from glasshouse.graph.sampling.chains.posterior import log_ratio
+        from glasshouse.graph.rule.jit import kernel_folder
 
-        yield Fact(subject=subject, status="ok", found=f"kept in {log_ratio.stats.cache_path}")  # type: ignore[attr-defined]
+        folder, cause = kernel_folder(), "the user has no private folder that can be written"
     except Exception as error:
-        hint = "Set NUMBA_CACHE_DIR to a folder that can be written."
-        yield Fact(subject=subject, status="fault", found=f"cannot be kept: {first_line(error)}.", hint=hint)
+        folder, cause = None, first_line(error)
+    if folder is not None:
+        yield Fact(subject=subject, status="ok", found=f"kept in {folder}")
+    else:
+        hint = "Set XDG_CACHE_HOME to a folder that can be written."
+        yield Fact(subject=subject, status="fault", found=f"cannot be kept: {cause}.", hint=hint)
 
 
 CHECKS: tuple[Callable[[], Iterator[Fact]], ...] = (

@@ -65,5 +65,5 @@ Shared = Annotated[
 PolicyFile = Annotated[
     Path | None, typer.Option("--policy", help="Limits (a YAML file, as for check) that rate the run in the report.")
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, and no lines about progress.")]
 Redact = Annotated[bool, typer.Option("--redact", help="Replace the records' ids by keyed hashes.")]

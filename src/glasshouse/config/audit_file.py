@@ -22,7 +22,6 @@ from glasshouse.config.targets import Target, TrainedTarget
 from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import check_code
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.evaluation import PrivacyClaim
 from glasshouse.label_only import LabelOnly
 from glasshouse.result import AuditResult
 from glasshouse.visible import visible
@@ -211,7 +210,7 @@ def run_audit_file(
         config: the checked file.
         folder: where its paths and modules start.
         compute: where shadow models are trained and attacks do their long steps; here by default.
-        progress: whether to show bars; by default on a terminal only.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
         trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
             needs this is refused.
     """
@@ -222,7 +221,7 @@ def run_audit_file(
         "mode": config.mode,
         "fprs": config.fprs,
         "prior": config.prior,
-        "claim": PrivacyClaim(**config.claim.model_dump()) if config.claim else None,
+        "claim": config.claim.model_dump() if config.claim else None,
         "policy": config.policy,
         "fraction": config.fraction,
         "seed": config.seed,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from glasshouse.arrays import BoolArray
 from glasshouse.evaluation.intervals import Interval, clopper_pearson
 from glasshouse.evaluation.thresholds import Threshold
@@ -59,25 +57,25 @@ class Accusations:
 
 
 def accusations_of(
-    threshold: Threshold, scores: np.ndarray, members: BoolArray, *, confidence: float = 0.95
+    threshold: Threshold, flagged: BoolArray, members: BoolArray, *, confidence: float = 0.95
 ) -> Accusations:
     """Rates, advantage and precision of a threshold that was chosen without the target's members.
 
     Args:
         threshold: from simulated targets.
-        scores: [N] of the target's records.
+        flagged: [N] which records it flags.
         members: [N] who trained the target.
         confidence: of every interval.
 
     Example:
+        >>> import numpy as np
         >>> threshold = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
         >>> scores = np.repeat([1.0, 0.0, 1.0, 0.0], [30, 70, 1, 99])
-        >>> found = accusations_of(threshold, scores, np.arange(200) < 100)
+        >>> found = accusations_of(threshold, threshold.decide(scores), np.arange(200) < 100)
         >>> round(found.advantage, 2), [round(one.value, 2) for one in found.precisions]
         (0.29, [0.23, 0.77, 0.97])
     """
-    called = threshold.decide(scores)
-    hits, wrong = int(called[members].sum()), int(called[~members].sum())
+    hits, wrong = int(flagged[members].sum()), int(flagged[~members].sum())
     inside, outside = int(members.sum()), int((~members).sum())
     tpr, fpr = hits / inside, wrong / outside
     tpr_interval = clopper_pearson(hits, inside, confidence=confidence)

@@ -16,7 +16,7 @@ from glasshouse.attacks.prior import check_prior
 from glasshouse.attacks.registry import attack_names, create, find_attack, register
 from glasshouse.errors import InputError
 from glasshouse.evaluation.metrics import DEFAULT_FPRS
-from glasshouse.evaluation.roc import auc
+from glasshouse.evaluation.roc import allowed_wrong, auc
 from glasshouse.evaluation.simulated import rate_with_ties
 from glasshouse.evaluation.thresholds import Scored
 from glasshouse.evaluation.trials import Trials
@@ -172,4 +172,4 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fp
 
 def _resolved(fprs: Sequence[float], members: Sequence[BoolArray]) -> float:
     fewest = min(int((~who).sum()) for who in members)
-    return min((fpr for fpr in fprs if fpr * fewest * (1 + 1e-12) >= 1), default=_COARSE)
+    return min((fpr for fpr in fprs if allowed_wrong(fpr, fewest) >= 1), default=_COARSE)

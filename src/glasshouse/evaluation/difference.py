@@ -11,8 +11,8 @@ from scipy.stats import beta, norm
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
-from glasshouse.evaluation.intervals import Interval, placements
-from glasshouse.evaluation.roc import allowed_wrong, checked
+from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates
+from glasshouse.evaluation.roc import allowed_wrong, checked, roc
 from glasshouse.randomness import generator
 
 __all__ = ["Difference", "Resampling", "ScoredRecords", "auc_difference", "tpr_difference"]
@@ -98,7 +98,7 @@ def tpr_difference(
     ties = source.random(len(one[0]))
     placed = [_places(*one, ties), _places(*other, ties if paired else source.random(len(other[0])))]
     allowed = [allowed_wrong(fpr, len(outside)) for _, outside in placed]
-    value = float(np.mean(placed[1][0] <= allowed[1]) - np.mean(placed[0][0] <= allowed[0]))
+    value = _estimate(placed[1], fpr) - _estimate(placed[0], fpr)
     if paired:
         samples = _paired_samples(placed, allowed[0], draws, source)
     else:
@@ -170,6 +170,13 @@ def _places(scores: FloatArray, members: BoolArray, ties: FloatArray) -> tuple[I
     places = np.empty(len(scores), dtype=np.int64)
     places[order] = np.cumsum(outside) - outside
     return places[members], places[~members]
+
+
+def _estimate(placed: tuple[IntArray, IntArray], fpr: float) -> float:
+    """The TPR that reports show, of members and non-members at their places."""
+    inside, outside = placed  # a member at the place of a non-member is above it
+    values = np.concatenate([0.5 - inside, -outside])
+    return tpr_estimates(roc(values, np.arange(len(values)) < len(inside)), [fpr])[0]
 
 
 def _resampled(

@@ -49,18 +49,27 @@ def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
     return levels
 
 
-def discovery_levels(p_values: ArrayLike) -> FloatArray:
+def discovery_levels(p_values: ArrayLike, *, prior: float = 0.0) -> FloatArray:
     """[N] the smallest false-discovery rate at which each record is listed (Benjamini and Hochberg 1995).
 
-    Conformal p-values that share a calibration sample depend on each other positively, for which the rule holds.
+    Conformal p-values that share a calibration sample depend on each other positively, for which the rule holds. Only
+    non-members can be listed wrongly, and they are a share 1 - λ of the records: the rule without it would keep a list
+    at 10 % below 5 % if half of the records are members. If fewer are members than is stated, λ' < λ, up to
+    (1 - λ') / (1 - λ) times the stated rate is wrong; if more are, less.
+
+    Args:
+        p_values: [N] of the records.
+        prior: λ, the stated share of members; 0 if nothing is known about it.
 
     Example:
         >>> discovery_levels([0.01, 0.5, 0.02])
         array([0.03, 0.5 , 0.03])
+        >>> discovery_levels([0.01, 0.5, 0.02], prior=0.5)
+        array([0.015, 0.25 , 0.015])
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
-    raised = values[order] * len(values) / np.arange(1, len(values) + 1)
+    raised = (1 - prior) * values[order] * len(values) / np.arange(1, len(values) + 1)
     levels = np.empty(len(values))
     levels[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
     return levels

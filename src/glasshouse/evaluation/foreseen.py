@@ -20,6 +20,13 @@ __all__ = ["FEW_MODELS", "Foreseen", "floors", "foresee", "predicted", "signals"
 FEW_MODELS = 2  # with fewer shadow models an audit is a quick look
 _FEWEST = 100  # members and others: with fewer, 1 % of them is less than one record
 _FPR = 0.01
+_UNSEEN = (  # benchmarks/quick_look.md
+    "It cannot see what the target's losses alone do not show: where records differ much in difficulty, members and "
+    "others look alike, although shadow models tell them apart. There it is too low, so a low upper end does not show "
+    "that the model is safe.",
+    "One reference model shows a record's difficulty only roughly, so a leak that takes several to be seen can lie "
+    "above the interval: a low upper end does not show that the model is safe.",
+)
 _WIDER = 0.5  # how far a signal may lie outside of what the table was learned from, in units of a normal quantile
 
 
@@ -70,7 +77,8 @@ class Foreseen:
             f"positives ({100 * low:.1f} % to {100 * high:.1f} %). It is made from {from_what}, by a relation learned "
             f"from {self.targets} targets of {self.sources} sources of data; on sources that were left out, such "
             f"intervals held {100 * self.auc_held:.0f} % and {100 * self.tpr_held:.0f} % of the time, and on tables "
-            f"that came later {100 * FRESH.auc:.0f} % and {100 * FRESH.tpr:.0f} %. It is wide: train eight to know."
+            f"that came later {100 * FRESH.auc:.0f} % and {100 * FRESH.tpr:.0f} %. {_UNSEEN[self.models]} Train eight "
+            f"shadow models to know."
         )
 
 
@@ -164,8 +172,12 @@ def floors(loss: FloatArray, members: BoolArray, reference: FloatArray | None = 
 
 
 def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[float, float, float]:
-    """The lower end, the estimate and the upper end of a figure, in units of a normal quantile."""
-    middle = relation.constant + float(np.dot(relation.slopes, found))
+    """The lower end, the estimate and the upper end of a figure, in units of a normal quantile.
+
+    The strongest attack is never worse than guessing, so an estimate is never below chance: the line was learned from
+    targets that leak, and where nothing leaks it goes on below chance.
+    """
+    middle = max(relation.chance, relation.constant + float(np.dot(relation.slopes, found)))
     unit = relation.spread(middle)
     return min(middle + unit * relation.below, floor), middle, middle + unit * relation.above
 

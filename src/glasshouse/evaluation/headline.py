@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from glasshouse.arrays import BoolArray
-from glasshouse.evaluation.leak import LeakTest, leak_test
+from glasshouse.evaluation.leak import LEVEL, Figure, LeakTest, expected_log_p, leak_test
 from glasshouse.evaluation.metrics import Metrics, evaluate, headline_rate
 from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.roc import allowed_wrong, auc
@@ -18,7 +18,8 @@ from glasshouse.randomness import generator
 
 __all__ = ["Headline", "Way", "headline"]
 
-Way = Literal["simulated", "half", "only"]
+Way = Literal["simulated", "half", "only", "shown"]
+_CONFIDENCE = 0.95  # of the intervals
 _FEWEST = 10  # members and others in each half; with fewer a choice by halves is a guess
 
 
@@ -28,10 +29,13 @@ class Headline:
 
     Args:
         attack: its name.
-        way: how it was chosen: on ``"simulated"`` targets, on one ``"half"`` of the records, or because it is the
-            ``"only"`` one (or the first, if there are too few records to choose by).
+        way: how it was chosen: on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the
+            ``"only"`` one (or the first, if there are too few records to choose by), or because the leak is
+            ``"shown"`` by it and not by the attack that was chosen in one of these ways.
         tried: among how many.
-        metrics: its figures on records that the choice did not look at: all of them, or the other half.
+        metrics: its figures on records that the choice did not look at: all of them, or the other half. An attack that
+            was chosen because the leak is shown by it is measured on the records that chose it, so its estimates tend
+            to be too high; its intervals hold for all attacks at once, and so for the chosen one.
         fpr: the rate to report first; None if no wanted rate can be measured.
         test: whether any attack shows a leak at all.
     """
@@ -50,7 +54,13 @@ def headline(
     """Choose the strongest attack without luck, and measure it.
 
     If all attacks were tried on simulated targets, the strongest there is taken: the choice does not use the target.
-    Otherwise the strongest on a random half of the records is taken, and measured on the other half.
+    Strongest is the one with the largest TPR at the rate to report first, if simulated targets find more than chance
+    there. Where that rate is too noisy to rank by, it is the one whose AUC or TPR would be the most surprising on a
+    target of this size (`expected_log_p`); most of the leak test's error is spent on that figure. Otherwise the
+    strongest on a random half of the records is taken, and measured on the other half.
+
+    A leak that is shown must be shown by the attack that the verdict is about: if none of its own figures shows it, by
+    p-values that are corrected for all figures, the attack that shows it best takes its place.
 
     Args:
         outcomes: of the attacks, by name; those that are given the members of the target do not take part.
@@ -68,20 +78,24 @@ def headline(
         ('loss', 'only', True)
     """
     attackers = {name: one for name, one in outcomes.items() if not one.attack.knows_truth} or dict(outcomes)
-    rate = headline_rate(fprs, int((~members).sum()))
-    name, way, measured = _chosen(attackers, members, fprs=fprs, rate=rate, seed=seed)
-    scores = attackers[name].scores
+    inside, outside = int(members.sum()), int((~members).sum())
+    rate = headline_rate(fprs, outside)
+    known = {name: (one.simulated.auc, *one.simulated.strengths) for name, one in attackers.items() if one.simulated}
+    surprise = expected_log_p(known, inside, outside, fprs) if len(known) == len(attackers) else {}
+    first = min(surprise, key=lambda figure: surprise[figure]) if surprise else None
+    test = leak_test({name: one.scores for name, one in attackers.items()}, members, fprs=fprs, first=first, seed=seed)
+    name, way, measured = _chosen(attackers, members, surprise=surprise, rate=rate, seed=seed)
+    confidence = None
+    if test.leak and test.adjusted[name] > LEVEL:
+        name, way, measured = test.attack, "shown", np.ones(len(members), dtype=np.bool_)
+        confidence = 1 - (1 - _CONFIDENCE) / len(attackers)  # of each interval, so that all attacks' hold together
+    scores, metrics = attackers[name].scores, attackers[name].metrics
     left = int((~members[measured]).sum())
     kept = [fpr for fpr in fprs if allowed_wrong(fpr, left) >= 1]
-    known = attackers[name].metrics if measured.all() and kept == list(fprs) else None
-    metrics = evaluate(scores[measured], members[measured], fprs=kept) if known is None else known
+    if metrics is None or confidence is not None or not measured.all() or kept != list(fprs):
+        metrics = evaluate(scores[measured], members[measured], fprs=kept, confidence=confidence or _CONFIDENCE)
     return Headline(
-        attack=name,
-        way=way,
-        tried=len(attackers),
-        metrics=metrics,
-        fpr=headline_rate(kept, left),
-        test=leak_test({one: outcome.scores for one, outcome in attackers.items()}, members, fprs=fprs, seed=seed),
+        attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=headline_rate(kept, left), test=test
     )
 
 
@@ -89,25 +103,23 @@ def _chosen(
     attackers: Mapping[str, AttackOutcome],
     members: BoolArray,
     *,
-    fprs: Sequence[float],
+    surprise: Mapping[Figure, float],
     rate: float | None,
     seed: int,
 ) -> tuple[str, Way, BoolArray]:
     """The attack, how it was chosen, and the records [N] that the choice did not look at."""
     everyone = np.ones(len(members), dtype=np.bool_)
-    first = next(iter(attackers))
     if len(attackers) == 1:
-        return first, "only", everyone
-    known = {name: one.simulated for name, one in attackers.items() if one.simulated is not None}
-    if len(known) == len(attackers):
-        place = None if rate is None else list(fprs).index(rate)
-        strengths = {
-            name: (0.0 if place is None else figures.strengths[place], figures.auc) for name, figures in known.items()
-        }
-        return max(strengths, key=lambda name: strengths[name]), "simulated", everyone
+        return next(iter(attackers)), "only", everyone
+    if surprise:
+        at_rate = {one: surprise[one, f"tpr@{rate:g}"] for one in attackers} if rate is not None else {}
+        if at_rate and min(at_rate.values()) <= np.log(LEVEL):  # more than chance: the rate can be ranked by
+            areas = {one: surprise[one, "auc"] for one in attackers}
+            return min(attackers, key=lambda one: (at_rate[one], areas[one])), "simulated", everyone
+        return min(surprise, key=lambda figure: surprise[figure])[0], "simulated", everyone
     half = _half(members, seed)
     if min(int(half[members].sum()), int(half[~members].sum())) < _FEWEST:
-        return first, "only", everyone
+        return next(iter(attackers)), "only", everyone
     scored = {name: one.scores[half] for name, one in attackers.items()}
     strengths = {
         name: (0.0 if rate is None else rate_with_ties(scores, members[half], rate)[0], auc(scores, members[half]))

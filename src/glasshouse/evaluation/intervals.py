@@ -14,7 +14,15 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.errors import InputError
 from glasshouse.evaluation.roc import ROC, checked
 
-__all__ = ["Interval", "balanced_accuracy_interval", "clopper_pearson", "delong", "placements", "tpr_intervals"]
+__all__ = [
+    "Interval",
+    "balanced_accuracy_interval",
+    "clopper_pearson",
+    "delong",
+    "placements",
+    "tpr_estimates",
+    "tpr_intervals",
+]
 
 _NODES = 129  # values of the number of non-members above the threshold; more change no printed digit
 _HALVINGS = 24  # of the log-odds: a share of 2e-6 of the rate
@@ -76,15 +84,46 @@ def tpr_intervals(
         >>> low < 0.0924 < high  # the truth: Φ(1 + Φ⁻¹(0.01))
         True
     """
-    alphas = np.asarray(fprs, dtype=np.float64)
-    above, weights = _above_threshold(curve.non_members, alphas, nodes)
+    tail = (1 - confidence) / 2
+    ends = _tpr_quantiles(curve, fprs, [tail, 1 - tail], nodes, halvings)
+    return [Interval(float(low), float(high)) for low, high in zip(*ends, strict=True)]
+
+
+def tpr_estimates(curve: ROC, fprs: Sequence[float] | FloatArray) -> list[float]:
+    """Median-unbiased estimates of the true-positive rate at each false-positive rate: as often too high as too low.
+
+    The rate of a sample at the lowest threshold that flags at most k of n non-members is too high: all members above
+    non-member k + 1 count, and a share of (k + 1) / (n + 1) of all non-members is above that on average, not k / n.
+    With one allowed false positive and a weak leak it is too high by half. The estimate is the median of the
+    distribution whose other quantiles are the ends of `tpr_intervals`; ``benchmarks/intervals_bias.md`` has its bias.
+
+    Args:
+        curve: the ROC of a sample.
+        fprs: [P] false-positive rates above 0.
+
+    Example:
+        >>> from glasshouse.evaluation.roc import roc
+        >>> scores = np.random.default_rng(0).normal(size=(400, 200))  # 400 samples of scores that say nothing
+        >>> curves = [roc(one, np.arange(200) < 100) for one in scores]
+        >>> round(float(np.median([curve.tpr[curve.point_at(0.01)] for curve in curves])), 2)
+        0.02
+        >>> round(float(np.median([tpr_estimates(curve, [0.01]) for curve in curves])), 2)
+        0.01
+    """
+    (found,) = _tpr_quantiles(curve, fprs, [0.5], _NODES, _HALVINGS)
+    return [float(rate) for rate in found]
+
+
+def _tpr_quantiles(
+    curve: ROC, fprs: Sequence[float] | FloatArray, levels: Sequence[float], nodes: int, halvings: int
+) -> list[FloatArray]:
+    """Quantiles of the distribution of each true-positive rate, [P] for each level."""
+    above, weights = _above_threshold(curve.non_members, np.asarray(fprs, dtype=np.float64), nodes)
     wrong = np.rint(curve.fpr * curve.non_members)
     last = np.searchsorted(wrong, above, side="right") - 1  # [P, J] the point with so many wrong, or the next fewer
     first = np.searchsorted(wrong, wrong[last], side="left")  # with the fewest members among those with as many wrong
     right = np.rint(curve.tpr * curve.members)
-    tail = (1 - confidence) / 2
-    ends = [_quantile(right[first], right[last], curve.members, weights, level, halvings) for level in (tail, 1 - tail)]
-    return [Interval(float(low), float(high)) for low, high in zip(*ends, strict=True)]
+    return [_quantile(right[first], right[last], curve.members, weights, level, halvings) for level in levels]
 
 
 def balanced_accuracy_interval(curve: ROC, *, confidence: float = 0.95) -> Interval:

@@ -17,9 +17,12 @@ from glasshouse.evaluation.roc import allowed_wrong, checked
 from glasshouse.randomness import generator
 from glasshouse.threads import side_by_side
 
-__all__ = ["LEVEL", "LeakTest", "leak_test"]
+__all__ = ["FIRST_SHARE", "LEVEL", "Figure", "LeakTest", "error_share", "expected_log_p", "leak_test"]
+
+Figure = tuple[str, str]  # an attack, and "auc" or "tpr@0.01"
 
 LEVEL = 0.05  # of false alarms among audits of models that leak nothing
+FIRST_SHARE = 0.9  # of LEVEL, for the figure that simulated targets rank first (benchmarks/leak_power.md)
 _WORK = 40_000_000  # records times permutations
 _FEWEST, _MOST = 199, 1999  # permutations
 _BLOCK = 4_000_000  # labels held at once
@@ -36,6 +39,9 @@ class LeakTest:
         attack: whose figure is the most surprising.
         figure: which one: ``"auc"`` or ``"tpr@0.01"``.
         tested: how many figures the p-value is corrected for.
+        adjusted: the smallest p-value of each attack's own figures, by its name, corrected for all figures.
+        first: the attack and figure that got most of the error, since simulated targets rank it first; None if all
+            figures got the same.
     """
 
     p_value: float
@@ -43,6 +49,8 @@ class LeakTest:
     attack: str
     figure: str
     tested: int
+    adjusted: Mapping[str, float]
+    first: Figure | None = None
 
     @property
     def leak(self) -> bool:
@@ -55,6 +63,7 @@ def leak_test(
     members: BoolArray,
     *,
     fprs: Sequence[float] = (),
+    first: Figure | None = None,
     permutations: int | None = None,
     seed: int = 0,
 ) -> LeakTest:
@@ -66,10 +75,17 @@ def leak_test(
     is the smallest of them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test
     is exact, however the attacks depend on each other, with ties, and with any number of permutations.
 
+    With ``first``, each p-value is divided by its figure's share of the error (`error_share`) before the smallest is
+    taken. The test stays exact: the shares do not depend on who is a member of the target, so they are the same for
+    every permutation. Without a leak, the true arrangement is then one of equally likely ones of a fixed statistic, and
+    at most 5 % of them are among the 5 % most surprising.
+
     Args:
         scores: [N] of each attack, by name.
         members: [N] which records trained the target.
         fprs: false-positive rates to look at, besides the AUC.
+        first: the attack and figure that most of the error is spent on; it must be chosen without the target's members,
+            such as by `expected_log_p`. By default all figures share it equally.
         permutations: how many; by default 1 999, and fewer where there are very many records.
         seed: of the permutations.
 
@@ -93,16 +109,69 @@ def leak_test(
     found = [_figures(attacks, mask[None, :], allowed)]
     found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
-    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks))
-    best = surprise.min(axis=1)
+    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(_shares(names, first))
+    best = np.sort(surprise.min(axis=1))
+    own = {one: surprise[0, [name == one for name, _ in names]].min() for one in given}  # most surprising of an attack
+    p_values = {one: float(np.searchsorted(best, value, side="right")) / len(best) for one, value in own.items()}
     attack, figure = names[int(np.argmin(surprise[0]))]
     return LeakTest(
-        p_value=float((best <= best[0]).mean()),
+        p_value=p_values[attack],
         permutations=count,
         attack=attack,
         figure=figure,
         tested=len(names),
+        adjusted=p_values,
+        first=first,
     )
+
+
+def error_share(figures: int, *, first: bool | None = None) -> float:
+    """The share of the error that one of so many figures gets: the first one, another one, or each if none is first.
+
+    Example:
+        >>> error_share(10), error_share(10, first=True), round(error_share(10, first=False), 4)
+        (0.1, 0.9, 0.0111)
+    """
+    if first is None or figures == 1:
+        return 1 / figures
+    return FIRST_SHARE if first else (1 - FIRST_SHARE) / (figures - 1)
+
+
+def _shares(names: Sequence[Figure], first: Figure | None) -> FloatArray:
+    if first is not None and first not in names:
+        raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
+    return np.array([error_share(len(names), first=None if first is None else name == first) for name in names])
+
+
+def expected_log_p(
+    expected: Mapping[str, Sequence[float]], members: int, non_members: int, fprs: Sequence[float] = ()
+) -> dict[Figure, float]:
+    """How surprising each figure would be on a target of this size if it were as simulated targets have it on average.
+
+    The log of its own p-value in `leak_test`, which makes an AUC and a true-positive rate comparable: the smallest is
+    the figure by which a leak of this kind is seen best. The mean over simulated targets is taken before the p-value,
+    so that a weak leak is ranked by its signal and not by the noise of single targets.
+
+    Args:
+        expected: by attack, the mean AUC and the mean TPR at each rate on simulated targets.
+        members: how many members the target has.
+        non_members: how many others are audited.
+        fprs: the rates.
+
+    Example:
+        >>> found = expected_log_p({"base": (0.52, 0.012), "lira": (0.51, 0.03)}, 2000, 2000, [0.01])
+        >>> min(found, key=found.get)
+        ('lira', 'tpr@0.01')
+    """
+    allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
+    tables = [_log_found(wrong, members, non_members) for wrong in allowed]
+    spread = np.sqrt((members + non_members + 1) / (12 * members * non_members))
+    found: dict[Figure, float] = {}
+    for name, (area, *rates) in expected.items():
+        found[name, "auc"] = float(norm.logsf((area - 0.5) / spread))
+        for fpr, rate, table in zip(fprs, rates, tables, strict=True):
+            found[name, f"tpr@{fpr:g}"] = float(np.interp(rate * members, np.arange(members + 1), table))
+    return found
 
 
 def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:

@@ -16,6 +16,7 @@ from glasshouse.evaluation.intervals import (
     balanced_accuracy_interval,
     clopper_pearson,
     delong,
+    tpr_estimates,
     tpr_intervals,
 )
 from glasshouse.evaluation.roc import ROC, allowed_wrong, auc, checked, roc
@@ -28,7 +29,6 @@ __all__ = [
     "Metrics",
     "Rate",
     "across_targets",
-    "chance_tpr",
     "evaluate",
     "headline_rate",
     "resolvable",
@@ -49,12 +49,13 @@ class FirstRate(NamedTuple):
 class Rate(NamedTuple):
     """A true-positive rate at a wanted false-positive rate.
 
-    ``fpr`` is the largest achievable rate not above ``wanted``; ``threshold`` is where it is reached on the target
-    itself (only an evaluator knows it: an attacker has to estimate it). ``interval`` is of the true-positive rate at
-    the true threshold of the wanted rate. ``allowed`` is how many of the non-members may be wrongly accused: the rate
-    rests on so few of them. ``chance`` is what scores without any meaning reach on average. If more than a share
-    ``wanted`` of the non-members have the highest score, no threshold reaches it: both rates are then 0 because no
-    record is called a member, which is not a measurement, and ``first`` has the first rate that can be reached.
+    ``estimate`` is what reports show: a median-unbiased estimate of the true-positive rate at the true threshold of
+    the wanted rate; ``interval`` is of the same. ``fpr`` is the sample's largest achievable rate not above ``wanted``,
+    and ``tpr`` the sample's rate there: with few allowed false positives it is too high (`tpr_estimates`).
+    ``threshold`` is where it is reached on the target itself (only an evaluator knows it: an attacker has to estimate
+    it). ``allowed`` is how many of the non-members may be wrongly flagged: the rate rests on so few of them. If more
+    than a share ``wanted`` of the non-members have the highest score, no threshold reaches it: all three rates are then
+    0 because no record is flagged, which is not a measurement, and ``first`` has the first rate that can be reached.
     """
 
     wanted: float
@@ -63,7 +64,7 @@ class Rate(NamedTuple):
     interval: Interval
     threshold: float
     allowed: int
-    chance: float
+    estimate: float
     first: FirstRate | None = None
 
 
@@ -98,8 +99,8 @@ def evaluate(
     Args:
         scores: higher means member.
         members: the true members of the target.
-        fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve. A given rate
-            that it cannot resolve is refused.
+        fprs: wanted false-positive rates; by default those of 1 % and 0.1 % that the sample can resolve, which is one
+            allowed false positive or more. A given rate that it cannot resolve is refused.
         confidence: of every interval.
 
     Example:
@@ -130,11 +131,11 @@ def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, .
         (0.01,)
     """
     if fprs is None:
-        return tuple(fpr for fpr in DEFAULT_FPRS if fpr * non_members >= 1)
+        return tuple(fpr for fpr in DEFAULT_FPRS if allowed_wrong(fpr, non_members) >= 1)
     for fpr in fprs:
         if not 0 < fpr < 1:
             raise InputError(f"fprs: {fpr} is not a rate between 0 and 1.")
-        if fpr * non_members * (1 + 1e-12) < 1:
+        if allowed_wrong(fpr, non_members) < 1:
             raise InputError(
                 f"fprs: with {non_members} non-members a false-positive rate of {fpr:.4g} is not measurable; the "
                 f"smallest is {1 / non_members:.2g}. {_more(fpr)}se a larger rate."
@@ -145,19 +146,6 @@ def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, .
 def _more(fpr: float) -> str:
     """How many non-members a rate needs, if there may be as many."""
     return f"Audit {int(np.ceil(1 / fpr))} non-members, or u" if fpr > 1e-10 else "U"
-
-
-def chance_tpr(fpr: float, non_members: int) -> float:
-    """The mean TPR of scores without any meaning: (k + 1) / (n + 1), where k of n non-members may be wrongly accused.
-
-    All records above the (k + 1)-th non-member are called members. n non-members cut the members into n + 1 parts of
-    equal mean size, and k + 1 of these are above it.
-
-    Example:
-        >>> round(chance_tpr(0.001, 1000), 4)
-        0.002
-    """
-    return (allowed_wrong(fpr, non_members) + 1) / (non_members + 1)
 
 
 def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
@@ -209,7 +197,7 @@ def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> M
         "balanced_accuracy": [metrics.balanced_accuracy for metrics in several],
     }
     for index, rate in enumerate(several[0].rates):
-        figures[f"tpr@{rate.wanted:g}"] = [metrics.rates[index].tpr for metrics in several]
+        figures[f"tpr@{rate.wanted:g}"] = [metrics.rates[index].estimate for metrics in several]
     return {name: _mean_of(values, confidence) for name, values in figures.items()}
 
 
@@ -237,6 +225,6 @@ def _rate(curve: ROC, fpr: float, confidence: float) -> Rate:
         interval=tpr_intervals(curve, [fpr], confidence=confidence)[0],
         threshold=float(curve.thresholds[point]),
         allowed=allowed_wrong(fpr, curve.non_members),
-        chance=chance_tpr(fpr, curve.non_members),
+        estimate=0.0 if first is not None else tpr_estimates(curve, [fpr])[0],
         first=first,
     )

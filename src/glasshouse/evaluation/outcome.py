@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.evaluation.discoveries import discovery_levels
@@ -45,6 +45,9 @@ class AttackOutcome:
             they are not meant so.
         withheld: thresholds whose false-positive rate is not known, since the target is unlike the shadow models; no
             report shows them, but experiments measure how wrong they would be.
+        flag_scores: [N] scores by as many references as simulated targets have, which thresholds judge
+            (`Attack.flag_scores`); None if no target could be simulated.
+        prior: the stated share of members among the records, for the list at a false-discovery rate.
         p_values: [N] how rare each score would be for a non-member, by simulated targets; None without them.
         steady: [N] the share of sub-pools in which a record is still called a member at the first threshold; None
             without a threshold, or if the attack is not cheap enough to run often.
@@ -64,6 +67,8 @@ class AttackOutcome:
     simulated: SimulatedFigures | None = None
     doubt: str = ""
     withheld: tuple[Threshold, ...] = ()
+    flag_scores: FloatArray | None = None
+    prior: float = 0.0
     p_values: FloatArray | None = None
     steady: FloatArray | None = None
     fewer: FewerReferences | None = None
@@ -75,6 +80,7 @@ class AttackOutcome:
         return dataclasses.replace(
             self,
             scores=self.scores[rows],
+            flag_scores=None if self.flag_scores is None else self.flag_scores[rows],
             p_values=None if self.p_values is None else self.p_values[rows],
             steady=None if self.steady is None else self.steady[rows],
         )
@@ -83,6 +89,10 @@ class AttackOutcome:
     def believed(self) -> bool:
         """Whether its scores may be read as probabilities of membership."""
         return self.attack.posterior and not self.doubt
+
+    def flagged(self, threshold: Threshold) -> BoolArray:
+        """[N] which records one of its thresholds flags."""
+        return threshold.decide(self.scores if self.flag_scores is None else self.flag_scores)
 
     @property
     def first_threshold(self) -> Threshold | None:
@@ -95,7 +105,9 @@ class AttackOutcome:
 
         A list needs what a threshold needs: that non-members of the target score as those of simulated targets do.
         """
-        return None if self.p_values is None or not self.thresholds else discovery_levels(self.p_values)
+        return (
+            None if self.p_values is None or not self.thresholds else discovery_levels(self.p_values, prior=self.prior)
+        )
 
     @property
     def ranks(self) -> FloatArray:

@@ -10,6 +10,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import beta, binom, hypergeom, norm
 
+from glasshouse.evaluation.leak import error_share
+from glasshouse.evaluation.roc import allowed_wrong
+
 __all__ = ["Power", "RatePower", "audit_power", "smallest_auc", "smallest_tpr"]
 
 _CERTAINTY = 0.8  # found in four of five such audits
@@ -39,7 +42,8 @@ class Power:
     """Which leak an audit could have shown.
 
     Args:
-        figures: how many figures (AUC and each rate, of each attack) share the error of 5 %.
+        figures: how many figures (AUC and each rate, of each attack) share the error of 5 %, equally or with most of it
+            for the one that simulated targets rank first.
         auc: the smallest AUC that is found in four of five audits.
         rates: the smallest true-positive rate at each wanted rate.
         finer_auc: the next smaller AUC that one may want to find.
@@ -57,7 +61,9 @@ class Power:
     non_members_for_rate: int
 
 
-def audit_power(members: int, non_members: int, fprs: Sequence[float], *, attacks: int) -> Power:
+def audit_power(
+    members: int, non_members: int, fprs: Sequence[float], *, attacks: int, first: str | None = None
+) -> Power:
     """Which leak an audit could have shown, from its counts alone.
 
     Args:
@@ -65,6 +71,7 @@ def audit_power(members: int, non_members: int, fprs: Sequence[float], *, attack
         non_members: how many others.
         fprs: the wanted false-positive rates.
         attacks: how many attacks share the error.
+        first: the figure, ``"auc"`` or ``"tpr@0.01"``, of one attack that gets most of the error (`error_share`).
 
     Example:
         >>> power = audit_power(1000, 1000, [0.01], attacks=3)
@@ -72,27 +79,32 @@ def audit_power(members: int, non_members: int, fprs: Sequence[float], *, attack
         (0.542, 0.033, 0.52, 10000)
     """
     figures = attacks * (1 + len(fprs))
-    area = smallest_auc(members, non_members, figures=figures)
+
+    def among(figure: str) -> float:
+        """Among how many figures the error would be shared equally for the best attack to get what it gets here."""
+        return 1 / error_share(figures, first=None if first is None else figure == first)
+
+    area = smallest_auc(members, non_members, figures=among("auc"))
     clearly = 0.5 + 0.8 * (area - 0.5)  # what this audit almost shows is not worth another one
     finer = next((goal for goal in _AUCS if goal <= clearly), 0.5 + (area - 0.5) / 2)
     share = members / (members + non_members)
-    rate = next((goal for goal in _RATES if goal * non_members * (1 + 1e-12) < _STEADY), _RATES[-1] / 10)
+    rate = next((goal for goal in _RATES if allowed_wrong(goal, non_members) < _STEADY), _RATES[-1] / 10)
     return Power(
         figures=figures,
         auc=area,
         rates=tuple(
-            RatePower(fpr, (_allowed(fpr, non_members) + 1) / (non_members + 1), smallest)
+            RatePower(fpr, (allowed_wrong(fpr, non_members) + 1) / (non_members + 1), smallest)
             for fpr in fprs
-            if (smallest := smallest_tpr(members, non_members, fpr, figures=figures)) is not None
+            if (smallest := smallest_tpr(members, non_members, fpr, figures=among(f"tpr@{fpr:g}"))) is not None
         ),
         finer_auc=finer,
-        records_for_auc=_records_for(finer, share, figures=figures),
+        records_for_auc=_records_for(finer, share, figures=among("auc")),
         finer_rate=rate,
         non_members_for_rate=math.ceil(_STEADY / rate * (1 - 1e-12)),
     )
 
 
-def smallest_auc(members: int, non_members: int, *, figures: int = 1) -> float:
+def smallest_auc(members: int, non_members: int, *, figures: float = 1) -> float:
     """The smallest AUC that a one-sided test at 5 % finds in four of five audits.
 
     Without a leak the AUC has the variance (n0 + n1 + 1) / (12 n0 n1) of the rank sum (Mann and Whitney 1947).
@@ -105,7 +117,7 @@ def smallest_auc(members: int, non_members: int, *, figures: int = 1) -> float:
     return min(1.0, 0.5 + _reach(figures) * spread)
 
 
-def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: int = 1) -> float | None:
+def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float = 1) -> float | None:
     """The smallest TPR at a rate that a test at 5 % finds in four of five audits; None if not even 100 % is enough.
 
     If k false positives are allowed, the threshold is the (k + 1)-th highest score of a non-member. Without a leak the
@@ -117,7 +129,7 @@ def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: int = 1
         >>> round(smallest_tpr(1000, 1000, 0.01), 3)
         0.027
     """
-    allowed = _allowed(fpr, non_members)
+    allowed = allowed_wrong(fpr, non_members)
     least = _members_needed(members, non_members, allowed, error=_ERROR / figures)
     if least > members:
         return None
@@ -146,16 +158,12 @@ def _members_needed(members: int, non_members: int, allowed: int, *, error: floa
     return high
 
 
-def _records_for(area: float, share: float, *, figures: int) -> int:
+def _records_for(area: float, share: float, *, figures: float) -> int:
     """Records, members and others, for which `smallest_auc` is this small; two digits are enough."""
     needed = (_reach(figures) / (area - 0.5)) ** 2 / (12 * share * (1 - share))
     step = 10.0 ** (math.floor(math.log10(needed)) - 1)
     return round(math.ceil(needed / step) * step)
 
 
-def _reach(figures: int) -> float:
+def _reach(figures: float) -> float:
     return float(norm.isf(_ERROR / figures) + norm.ppf(_CERTAINTY))
-
-
-def _allowed(fpr: float, non_members: int) -> int:
-    return math.floor(fpr * non_members * (1 + 1e-12))

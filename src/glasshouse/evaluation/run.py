@@ -90,7 +90,7 @@ def run_attack(
     seen = seen_by(attack, view)
     started = time.perf_counter()
     attack = trials.tuned(attack)
-    with showing(progress):
+    with showing(progress, label=f"Attack {attack.name}"):
         judgement = attack.judge(seen)
     seconds = time.perf_counter() - started
     scores, note = judgement.scores, judgement.warning
@@ -130,9 +130,12 @@ def run_attack(
     if simulated is None:
         return outcome
     first = outcome.first_threshold
+    flag_scores = attack.flag_scores(seen)
     return dataclasses.replace(
         outcome,
-        p_values=conformal_p_values(scores, simulated),
+        flag_scores=flag_scores,
+        prior=float(np.mean(np.asarray(expected))),
+        p_values=conformal_p_values(flag_scores, simulated),
         steady=None if first is None else steadiness(attack, seen, first),
         fewer=compare_references(attack, seen, simulated, fprs),
     )

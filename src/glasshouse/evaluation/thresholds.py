@@ -57,7 +57,7 @@ class Threshold:
     first: bool = False
 
     def decide(self, scores: FloatArray) -> BoolArray:
-        """Which records are called members, [N]."""
+        """Which records are flagged, [N], by their `Attack.flag_scores` [N]."""
         return scores >= self.value
 
 
@@ -72,8 +72,7 @@ def estimate_thresholds(
 ) -> tuple[Threshold, ...]:
     """Attack every simulated target of the pool once, and derive a threshold for each wanted rate.
 
-    A simulated target has two references fewer than the target (itself and its complement are left out), which makes
-    the threshold a little too careful if there are few shadow models.
+    It judges `Attack.flag_scores` of the target, which come from as many references as those of simulated targets.
 
     Example:
         >>> from glasshouse.attacks import LossThreshold
@@ -186,8 +185,7 @@ def predicted_rate(
 
     It is the hull of two prediction intervals: Student's, for targets that differ by more than chance, and that of the
     beta-binomial distribution (Jeffreys' prior, all targets alike), which holds for a few false positives, where
-    counts are far from normal. A simulated target is compared with two references fewer than the target, which makes
-    thresholds too careful by up to two in T; the lower end is lowered by that much.
+    counts are far from normal.
 
     Args:
         false: [T] false positives of each simulated target, by the threshold of the others.
@@ -211,7 +209,7 @@ def predicted_rate(
     alike = betabinom(asked, false.sum() + 0.5, (others - false).sum() + 0.5)
     low = min(mean - reach, float(alike.ppf(tail)) / asked)
     high = max(mean + reach, float(alike.ppf(1 - tail)) / asked)
-    return Interval(max(0.0, low) * (1 - min(2 / count, 0.5)), min(1.0, high))
+    return Interval(max(0.0, low), min(1.0, high))
 
 
 def _agreed(thresholds: FloatArray, policy: Policy) -> float:

@@ -23,7 +23,7 @@ class Trials:
 
     Args:
         view: evidence or a scene; attacks on records see only the evidence of a scene.
-        progress: whether to show bars; None shows them only on a terminal.
+        progress: whether to show bars; None shows them on a terminal, and plain lines elsewhere.
 
     Example:
         >>> from glasshouse.attacks import BASE
@@ -44,7 +44,7 @@ class Trials:
         """The attack, tuned for the pool."""
         key = _key(attack)
         if key not in self._tuned:
-            with showing(self.progress):
+            with showing(self.progress, label=f"Attack {attack.name}, what it learns"):
                 settled = attack.tuned(seen_by(attack, self.view))
             self._tuned[key] = self._tuned[_key(settled)] = settled
         return self._tuned[key]

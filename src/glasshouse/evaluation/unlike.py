@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
 
 from glasshouse.arrays import FloatArray
 from glasshouse.attacks.prior import prior_weights
-from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness
+from glasshouse.attacks.stacking.likeness import Likeness
 from glasshouse.attacks.stacking.plan import plan_targets
 from glasshouse.evidence import Evidence
 from glasshouse.numerics import loss_to_margin
@@ -20,8 +22,7 @@ __all__ = ["unlike_target"]
 _MOST = 100_000  # records; more give no better estimate of how sure a model is, and take seconds
 _TARGETS = 32  # more tell no more about how much models of one kind differ
 _FEWEST = 6  # with fewer models it is not known how much models of one kind differ
-_MANY = 8
-_LARGEST = 4.0  # with many models; hardly any target of the pool's kind is above it (benchmarks/thresholds.md)
+_WRONG = 0.0075  # share of targets of the pool's kind above the limit, for each of two comparisons
 
 
 def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice: str = "") -> str:
@@ -47,16 +48,25 @@ def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice:
     """
     if evidence.models < _FEWEST:
         return ""
-    unlikeness, largest = _unlikeness(evidence, prior), _LARGEST if evidence.models >= _MANY else LARGEST_UNLIKENESS
+    unlikeness, largest = _unlikeness(evidence, prior), _largest(min(evidence.models, _TARGETS))
     if unlikeness <= largest:
         return ""
     return (
         f"The target answers unlike every shadow model (unlikeness {unlikeness:.1f}; targets of the same kind stay "
-        f"below {largest:.0f}), so thresholds and probabilities, which come from the shadow models, would not "
+        f"below {largest:.1f}), so thresholds and probabilities, which come from the shadow models, would not "
         f"hold for it and are not given. Scores and ranks are. Train shadow models as the target was trained: the same "
         f"architecture, optimizer, epochs and share of the records (fraction), and state that share as the prior. "
         f"{advice}"
     ).strip()
+
+
+def _largest(targets: int) -> float:
+    """The unlikeness that a share `_WRONG` of targets of the same kind would exceed if all figures went together.
+
+    A figure's distance from its mean over T targets, in their standard deviations, has Student's distribution with
+    T - 1 degrees of freedom, times √(1 + 1/T); the root mean square over figures is at most as spread.
+    """
+    return float(student.isf(_WRONG / 2, targets - 1)) * math.sqrt(1 + 1 / targets)
 
 
 def _unlikeness(evidence: Evidence, prior: float | ArrayLike) -> float:

@@ -91,8 +91,9 @@ def estimate_whole(
 ) -> WholeFigures:
     """Estimate the AUC and true-positive rates of all records from the scores of a sample.
 
-    Every record was drawn with the same chance, so the sample's own figures are the estimates. Scores, members and the
-    graph are fixed; what is random is the draw alone. An interval has no width if nothing was left out.
+    Every record was drawn with the same chance, so the sample's own AUC is the estimate. That of a true-positive rate
+    is as often too high as too low (the sample's own is too high: `tpr_estimates`). Scores, members and the graph are
+    fixed; what is random is the draw alone. An interval has no width if nothing was left out.
 
     Args:
         scores: [n] of the audited records.
@@ -119,7 +120,11 @@ def estimate_whole(
         auc=curve.area,
         auc_interval=_auc_interval(values, mask, sampled, confidence=confidence),
         rates=tuple(
-            WholeRate(fpr, float(curve.tpr[curve.point_at(fpr)]), _tpr_interval(curve, fpr, sampled, confidence))
+            WholeRate(
+                fpr,
+                _tpr_estimate(curve, fpr, sampled),
+                _tpr_interval(curve, fpr, sampled, confidence),
+            )
             for fpr in fprs
         ),
         confidence=confidence,
@@ -179,6 +184,14 @@ def _tpr_interval(curve: ROC, fpr: float, sampled: Sampled, confidence: float) -
     low = _first(lambda total: chance(total) >= tail, 0, insiders)
     high = _first(lambda total: chance(total) > 1 - tail, 0, insiders + 1) - 1
     return Interval(low / insiders, max(low, high) / insiders)
+
+
+def _tpr_estimate(curve: ROC, fpr: float, sampled: Sampled) -> float:
+    """The median of the same distribution; where all records were audited, what they show."""
+    low, high = _tpr_interval(curve, fpr, sampled, 0.0)
+    # the threshold of all records lies between two audited non-members: halfway where few were audited, and just above
+    # the lower one where all were
+    return low + (1 + curve.non_members / (sampled.records - sampled.members)) / 2 * (high - low)
 
 
 def _above_threshold(allowed: int, outsiders: int, audited: int) -> tuple[FloatArray, FloatArray]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, naming
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.regression import regression_evidence
 from glasshouse.pool import ShadowPool
@@ -39,7 +39,8 @@ def collect(
     population = pool.population
     if getattr(population, "regression", False):
         return _collect_predictions(target, pool, how, progress)
-    answers = query(target, population, how=how)
+    with naming("target"):
+        answers = query(target, population, how=how)
     resolutions: list[float | None] = []
     noticed: list[str] = []  # of shadow models
     shadow_loss = np.empty((len(pool), len(population)))
@@ -48,7 +49,8 @@ def collect(
         logits = np.empty((len(pool), *answers.logits.shape), dtype=answers.logits.dtype)
     models = track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)
     for index, model in enumerate(models):
-        answer = query(model, population, how=how)
+        with naming(f"shadow model {index}"):
+            answer = query(model, population, how=how)
         shadow_loss[index] = answer.loss
         if logits is not None:
             logits[index] = answer.logits
@@ -79,11 +81,12 @@ def _collect_predictions(
     target: Any, pool: ShadowPool, how: QueryOptions, progress: bool | None
 ) -> tuple[Evidence, Predictions]:
     population = pool.population
-    asked = [predict(target, population, how=how)]
-    asked += [
-        predict(model, population, how=how)
-        for model in track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)
-    ]
+    with naming("target"):
+        asked = [predict(target, population, how=how)]
+    models = track(pool, total=len(pool), label="Shadow models", unit="models", show=progress)
+    for index, model in enumerate(models):
+        with naming(f"shadow model {index}"):
+            asked.append(predict(model, population, how=how))
     variances = [one.log_variance for one in asked if one.log_variance is not None]
     if len(variances) not in (0, len(asked)):
         raise InputError(

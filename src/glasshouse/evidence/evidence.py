@@ -14,11 +14,12 @@ from glasshouse.errors import InputError, raise_faults
 from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.evidence.trace import traced_losses
-from glasshouse.numerics import loss_to_margin
+from glasshouse.numerics import check_finite, loss_to_margin
 from glasshouse.population import as_ids, as_members
 
-__all__ = ["Evidence", "Kind", "Mode"]
+__all__ = ["Evidence", "Kind", "Mode", "checked_losses"]
 
+_ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _BY_MODEL = ("shadow_loss", "shadow_members", "shadow_logits", "shadow_residual", "target_trace")  # records come second
 
 Mode = Literal["online", "offline"]
@@ -33,7 +34,7 @@ class Evidence:
         target_loss: [N] losses of the model under audit.
         shadow_loss: [K, N] losses of the shadow models; none by default.
         shadow_members: [K, N] members of each shadow model.
-        ids: [N] record ids; positions by default.
+        ids: [N] record ids, in the order of all other arrays; positions by default.
         labels: [N] columns of the true classes, for attacks that need them.
         target_logits: [N, C], for attacks that look at all classes.
         shadow_logits: [K, N, C], the same for shadow models.
@@ -98,16 +99,24 @@ class Evidence:
                 f"expected [K, {len(target)}], one row per shadow model."
             )
         names = as_ids(ids, len(target), place="ids")
-        raise_faults(_loss_faults("target_loss", target[None, :], names) + _loss_faults("shadow_loss", shadows, names))
+        faults: list[str] = []
+        for place, losses in (("target_loss", target), ("shadow_loss", shadows)):
+            try:
+                checked = checked_losses(losses, names, place=place)
+            except InputError as error:
+                faults += error.faults
+                continue
+            target, shadows = (checked, shadows) if place == "target_loss" else (target, checked)
+        raise_faults(faults)
         members = as_members(shadow_members, shadows.shape, place="shadow_members")
         codes = None if labels is None else _as_codes(labels)
         if codes is not None and codes.shape != target.shape:
             raise InputError(
                 f"labels: shape {codes.shape} does not fit {len(target)} records; give one label per record."
             )
-        target_outputs = _as_logits(target_logits, target.shape, "target_logits")
-        shadow_outputs = _as_logits(shadow_logits, shadows.shape, "shadow_logits")
-        residuals = _as_residuals(target_residual, shadow_residual, shadows.shape)
+        target_outputs = _as_logits(target_logits, target.shape, "target_logits", names, codes)
+        shadow_outputs = _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes)
+        residuals = _as_residuals(target_residual, shadow_residual, shadows.shape, names)
         for name, value in {
             "target_loss": target,
             "shadow_loss": shadows,
@@ -118,7 +127,7 @@ class Evidence:
             "shadow_logits": shadow_outputs,
             "target_residual": residuals[0],
             "shadow_residual": residuals[1],
-            "target_trace": traced_losses(target_trace, len(target)),
+            "target_trace": traced_losses(target_trace, len(target), ids=names),
             "public": public,
             "notes": tuple(notes),
         }.items():
@@ -209,6 +218,19 @@ class Evidence:
         """Shadow model k as the target; see `simulated`."""
         return SimulatedTarget(self.among(reference_rows(self.shadow_members, k), model=k), self.shadow_members[k])
 
+    def in_place_of(self, k: int) -> Evidence:
+        """The same target, compared only with the references of simulated target k.
+
+        Example:
+            >>> members = [[1, 0], [0, 1], [1, 0], [0, 1]]
+            >>> losses = [[1, 2], [3, 4], [5, 6], [7, 8]]
+            >>> evidence = Evidence(target_loss=[0, 0], shadow_loss=losses, shadow_members=members)
+            >>> evidence.in_place_of(0).shadow_loss
+            array([[5., 6.],
+                   [7., 8.]])
+        """
+        return self.among(reference_rows(self.shadow_members, k))
+
     def among(
         self, rows: NDArray[np.intp], *, model: int | None = None, records: NDArray[np.intp] | None = None
     ) -> Evidence:
@@ -295,19 +317,29 @@ class Evidence:
             )
 
 
-def _loss_faults(name: str, losses: FloatArray, ids: TextArray) -> list[str]:
-    """One line for each kind of invalid loss."""
-    faults = []
-    for kind, bad in {"NaN": np.isnan(losses), "infinite": np.isinf(losses), "negative": losses < 0}.items():
-        if bad.any():
-            model, record = np.argwhere(bad)[0]
-            place = f"record {str(ids[record])!r}" + (f", shadow model {model}" if name == "shadow_loss" else "")
-            density = " For a likelihood that is a density, subtract the smallest loss of all models from every loss."
-            faults.append(
-                f"{name}: {int(bad.sum())} {kind} losses, first at {place}. A loss is finite and not negative: "
-                f"check the model's outputs there.{density if kind == 'negative' else ''}"
-            )
-    return faults
+def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatArray:
+    """Losses [N] or [K, N] that are finite and not negative; rounding below 0 becomes 0, anything else is refused.
+
+    Example:
+        >>> checked_losses(np.array([-1e-9, 0.5]), np.array(["ann", "bob"]), place="target_loss")
+        array([0. , 0.5])
+        >>> checked_losses(np.array([-0.1, -0.5]), np.array(["ann", "bob"]), place="target_loss")
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: target_loss: 2 of 2 losses are negative, first at record 'ann'. If they are ...
+    """
+    check_finite(losses, ids, place=place, models=losses.ndim == 2)
+    if losses.min(initial=0.0) >= 0:
+        return losses
+    negative = losses < -_ROUNDING
+    if not negative.any():
+        return np.maximum(losses, 0.0)
+    *model, record = np.argwhere(negative)[0]
+    first = f"record {str(ids[record])!r}" + (f", shadow model {model[0]}" if model else "")
+    raise InputError(
+        f"{place}: {int(negative.sum())} of {losses.size} losses are negative, first at {first}. If they are "
+        f"log-likelihoods, negate them (loss = -log-likelihood); for a likelihood that is a density, subtract the "
+        f"smallest loss of all models from every loss."
+    )
 
 
 def _as_numbers(given: ArrayLike, name: str) -> FloatArray:
@@ -328,7 +360,9 @@ def _as_codes(given: ArrayLike) -> IntArray:
     return np.asarray(given).astype(np.int64)
 
 
-def _as_logits(logits: ArrayLike | None, shape: tuple[int, ...], name: str) -> Floats | None:
+def _as_logits(
+    logits: ArrayLike | None, shape: tuple[int, ...], name: str, ids: TextArray, labels: IntArray | None
+) -> Floats | None:
     if logits is None:
         return None
     values = np.asarray(logits)
@@ -336,11 +370,12 @@ def _as_logits(logits: ArrayLike | None, shape: tuple[int, ...], name: str) -> F
         raise InputError(f"{name}: is of type {values.dtype}; give numbers.")
     if values.shape[:-1] != shape:
         raise InputError(f"{name}: shape {values.shape} does not fit; expected [{', '.join(map(str, shape))}, C].")
+    check_finite(values, ids, place=name, labels=labels, models=len(shape) == 2)
     return values
 
 
 def _as_residuals(
-    target: ArrayLike | None, shadows: ArrayLike | None, shape: tuple[int, ...]
+    target: ArrayLike | None, shadows: ArrayLike | None, shape: tuple[int, ...], ids: TextArray
 ) -> tuple[FloatArray | None, FloatArray | None]:
     if target is None and shadows is None:
         return None, None
@@ -348,6 +383,7 @@ def _as_residuals(
         raise InputError("residuals: give target_residual and shadow_residual, or neither.")
     own, theirs = _as_numbers(target, "target_residual"), _as_numbers(shadows, "shadow_residual")
     for name, values, wanted in (("target_residual", own, shape[1:]), ("shadow_residual", theirs, shape)):
-        if values.shape != wanted or not np.isfinite(values).all():
-            raise InputError(f"{name}: expected finite numbers of shape {list(wanted)}, as the losses have.")
+        if values.shape != wanted:
+            raise InputError(f"{name}: expected numbers of shape {list(wanted)}, as the losses have.")
+        check_finite(values, ids, place=name, models=len(wanted) == 2)
     return own, theirs

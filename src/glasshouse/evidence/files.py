@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray
+from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.outputs import Arrays, outputs_to_losses
@@ -22,7 +22,7 @@ __all__ = ["EvidenceFile", "read_evidence", "write_evidence"]
 
 _PICKLES = {".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".bin"}
 _KNOWN = {
-    *("ids", "target_ids", "shadow_ids", "labels", "members", "shadow_members"),
+    *("ids", "target_ids", "shadow_ids", "labels", "label_ids", "members", "member_ids", "shadow_members"),
     "target_trace",
     *(f"{who}_{what}" for who in ("target", "shadow") for what in ("loss", "logits", "probabilities", "residual")),
 }
@@ -39,9 +39,12 @@ def read_evidence(path: Path | str) -> EvidenceFile:
     """Read evidence from ``.npz``, ``.csv`` or ``.parquet``; records are matched by id, never by position.
 
     *npz*: ``target_X`` [N, …] and ``shadow_X`` [K, N, …], X one of ``loss``, ``logits``, ``probabilities``;
-    ``shadow_members`` [K, N]; ``labels`` [N] (needed for logits and probabilities); optionally ``members`` [N],
-    ``target_trace`` [T, N] and ``ids`` [N], or ``target_ids`` and ``shadow_ids`` if the two are in different orders. A
-    regression has losses, and ``target_residual`` [N] and ``shadow_residual`` [K, N] beside them.
+    ``shadow_members`` [K, N]; ``labels`` [N] (needed for logits and probabilities); optionally ``members`` [N], or the
+    members' ids as text, ``target_trace`` [T, N] and ``ids`` [N]. A regression has losses, and ``target_residual`` [N]
+    and ``shadow_residual`` [K, N] beside them. If the target's records are in another order than the shadow models',
+    give ``target_ids`` and ``shadow_ids`` in place of ``ids``: arrays named ``target_…`` are in the order of the one,
+    and those named ``shadow_…`` in that of the other. Labels and members could be in either, so they need ``label_ids``
+    [N] and ``member_ids`` [N] then.
 
     *csv, parquet*: one row for each model and record: ``model`` (``target`` or any other name), ``id``, ``member``
     (may be empty for the target), ``label``, and ``loss``, or ``logit_0, logit_1, …``, or ``probability_0, …``.
@@ -141,14 +144,14 @@ def _evidence_of(arrays: Arrays) -> EvidenceFile:
         shadow, shadow_members = shadow[:, order], shadow_members[:, order]
         if (theirs := residuals.get("shadow_residual")) is not None and theirs.shape == shadow.shape:
             residuals["shadow_residual"] = theirs[:, order]  # another shape is refused below
-    members = arrays.get("members")
+    labels, members = _in_order("labels", arrays, ids), _in_order("members", arrays, ids)
     if residuals and kind != "loss":
         raise InputError(f"{next(iter(residuals))}: a regression has losses and residuals, and no {kind}.")
     given: dict[str, Any] = {"target_loss": target, "shadow_loss": shadow, **residuals}
     if not residuals:  # losses of a regression have no steps: an error of 0 is no vote
-        given = outputs_to_losses(kind, target, shadow, arrays.get("labels"), ids)
+        given = outputs_to_losses(kind, target, shadow, labels, ids)
     evidence = Evidence(**given, shadow_members=shadow_members, target_trace=arrays.get("target_trace"), ids=ids)
-    return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members"))
+    return EvidenceFile(evidence, None if members is None else as_members(members, ids.shape, place="members", ids=ids))
 
 
 def _kind(arrays: Arrays) -> str:
@@ -174,12 +177,31 @@ def _no_shadows(kind: str, target: np.ndarray) -> Arrays:
     return {f"shadow_{kind}": np.empty((0, *target.shape)), "shadow_members": np.empty((0, len(target)), np.bool_)}
 
 
-def _order(wanted: np.ndarray, given: np.ndarray) -> np.ndarray:
-    """Positions in ``given`` of each wanted id."""
-    for first, second, name in ((wanted, given, "shadow_ids"), (given, wanted, "target_ids")):
+def _in_order(name: str, arrays: Arrays, ids: TextArray) -> np.ndarray | None:
+    """Labels or members in the target's order, by their own ids; refused if their order is not known."""
+    values, own = arrays.get(name), f"{name.removesuffix('s')}_ids"
+    if own in arrays and (values is None or not arrays.keys() & {"ids", "target_ids"}):
+        raise InputError(f"{own}: says whose {name} are where; give {name} and ids, or target_ids and shadow_ids, too.")
+    if values is None or (name == "members" and values.dtype.kind == "U"):  # ids of the members
+        return values
+    if own in arrays:
+        if values.shape != (len(ids),):
+            raise InputError(f"{name}: shape {values.shape} does not fit {len(ids)} records; give one per record.")
+        return values[_order(ids, as_ids(arrays[own], len(ids), place=own), name=own)]  # type: ignore[no-any-return]
+    if "shadow_ids" in arrays and not np.array_equal(ids, as_ids(arrays["shadow_ids"], len(ids), place="shadow_ids")):
+        raise InputError(
+            f"{name}: target_ids and shadow_ids are in different orders, and {name} could be in either. Add {own}, "
+            f"[N], the ids of the records in the order of {name}."
+        )
+    return values
+
+
+def _order(wanted: np.ndarray, given: np.ndarray, *, name: str = "shadow_ids") -> np.ndarray:
+    """Positions in ``given``, the ids of this name, of each wanted id."""
+    for first, second, place in ((wanted, given, name), (given, wanted, "target_ids")):
         lost = ~np.isin(first, second)
         if lost.any():
-            raise InputError(f"{name}: record {str(first[lost][0])!r} is missing ({int(lost.sum())} in total).")
+            raise InputError(f"{place}: record {str(first[lost][0])!r} is missing ({int(lost.sum())} in total).")
     sorting = np.argsort(given)
     found: np.ndarray = sorting[np.searchsorted(given, wanted, sorter=sorting)]
     return found

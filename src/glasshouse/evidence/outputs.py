@@ -9,14 +9,18 @@ from numpy.typing import NDArray
 
 from glasshouse.arrays import IntArray, TextArray
 from glasshouse.errors import InputError
+from glasshouse.evidence.evidence import checked_losses
 from glasshouse.losses import losses_from_logits
-from glasshouse.numerics import logits_from_probabilities
+from glasshouse.numerics import check_finite, finite_logits, logits_from_probabilities
 from glasshouse.resolution import (
+    ShareFinder,
     StepFinder,
     clipped_log_probabilities,
     clipped_losses,
     common_resolution,
     resolution_note,
+    shares_note,
+    whole_shares,
 )
 
 __all__ = ["Arrays", "outputs_to_losses"]
@@ -33,7 +37,9 @@ def outputs_to_losses(
 ) -> dict[str, Any]:
     """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
 
-    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, in the same way for all models.
+    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, in the same way for all models;
+    rounded ones, and those of the likeliest classes alone, are recognised over all records. What is not finite is
+    refused, and so are negative losses, before anything is clipped.
 
     Args:
         kind: ``"loss"``, ``"logits"`` or ``"probabilities"``.
@@ -49,6 +55,8 @@ def outputs_to_losses(
         array([0.693, 0.693])
     """
     if kind == "loss":
+        target = checked_losses(target, ids, place="target_loss")
+        shadow = checked_losses(shadow, ids, place="shadow_loss")
         step = common_resolution(*_loss_steps(target, shadow))
         return {
             "target_loss": clipped_losses(target, step),
@@ -59,12 +67,18 @@ def outputs_to_losses(
     if labels is None:
         raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
     codes = _whole(labels, ids)
-    step = None
+    step, notes = None, list[str]()
     if kind == "probabilities":
+        check_finite(target, ids, place="target_probabilities")
+        check_finite(shadow, ids, place="shadow_probabilities", models=True)
         if target.ndim == 1:  # one number per record: the probability of class 1
             target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
-        for name, values in (("target_probabilities", target[None]), ("shadow_probabilities", shadow)):
-            _check_probabilities(name, values, ids)
+        target, notes = _whole_rows(target, ids, place="target_probabilities")
+        every = [_whole_rows(one, ids, place="shadow_probabilities") for one in shadow]
+        theirs = dict.fromkeys(note for _, said in every for note in said)
+        if theirs:  # otherwise they stay as they are, in their own precision
+            shadow = np.stack([rows for rows, _ in every])
+        notes = notes or [note.replace("The model answers", "Shadow models answer") for note in theirs]
         found = [_looked_at(one) for one in (target, *shadow)]
         step = common_resolution(found[0].resolution(), [one.resolution() for one in found[1:]])
         small = any(one.underflows() for one in found)
@@ -78,13 +92,17 @@ def outputs_to_losses(
             f"labels: record {str(ids[outside][0])!r} has the label {codes[outside][0]}, but the classes are 0 to "
             f"{target.shape[1] - 1}."
         )
+    if kind == "logits":
+        check_finite(target, ids, place="target_logits", labels=codes)
+        check_finite(shadow, ids, place="shadow_logits", labels=codes, models=True)
+        target, shadow = finite_logits(target), finite_logits(shadow)
     return {
         "target_loss": clipped_losses(losses_from_logits(target, codes), step),
         "shadow_loss": clipped_losses(_shadow_losses(shadow, codes), step),
         "labels": codes,
         "target_logits": clipped_log_probabilities(target, step),
         "shadow_logits": clipped_log_probabilities(shadow, step),
-        "notes": resolution_note(step),
+        "notes": (*notes, *resolution_note(step)),
     }
 
 
@@ -130,10 +148,13 @@ def _two_columns(logits: NDArray[Any], records: int, models: int | None = None) 
     return np.stack([np.zeros_like(z), z], axis=-1)
 
 
-def _check_probabilities(name: str, values: NDArray[Any], ids: TextArray) -> None:
-    """Refuse rows that are not distributions over the classes."""
-    with np.errstate(invalid="ignore"):
-        wrong = ~((values >= 0).all(axis=-1) & (np.abs(values.sum(axis=-1) - 1) < 1e-3))
+def _whole_rows(rows: NDArray[Any], ids: TextArray, *, place: str) -> tuple[NDArray[Any], list[str]]:
+    """One model's probabilities [N, C] and what is said about them; rows that are no distributions are refused."""
+    finder = ShareFinder()
+    finder.add(rows)
+    if (shares := finder.found()) is not None:
+        return whole_shares(rows, shares), [shares_note(shares)]
+    wrong = ~((rows >= 0).all(axis=-1) & (np.abs(rows.sum(axis=-1) - 1) < 1e-3))
     if wrong.any():
-        record = np.argwhere(wrong)[0][-1]
-        raise InputError(f"{name}: record {str(ids[record])!r} does not hold probabilities that sum to 1.")
+        raise InputError(f"{place}: record {str(ids[wrong][0])!r} does not hold probabilities that sum to 1.")
+    return rows, []

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import FloatArray, TextArray
 from glasshouse.errors import InputError
+from glasshouse.numerics import check_finite
 from glasshouse.population import Population, select
 from glasshouse.queries import QueryOptions, query
 
@@ -107,7 +108,9 @@ def loss_falls(losses: FloatArray) -> FloatArray:
     return np.asarray(losses[:quarter].mean(axis=0) - losses[-quarter:].mean(axis=0))
 
 
-def traced_losses(trace: LossTrace | ArrayLike | None, records: int) -> FloatArray | None:
+def traced_losses(
+    trace: LossTrace | ArrayLike | None, records: int, *, ids: TextArray | None = None
+) -> FloatArray | None:
     """[T, N] losses of a trace in any form; refused if they are about other records.
 
     Example:
@@ -123,8 +126,9 @@ def traced_losses(trace: LossTrace | ArrayLike | None, records: int) -> FloatArr
             f"trace: shape {losses.shape} does not fit {records} records; expected [T, {records}], one row per "
             f"recorded moment, two or more. Record the trace with the population that is audited."
         )
-    if not np.isfinite(losses).all() or (losses < 0).any():
-        raise InputError("trace: it holds losses that are negative or not finite; check the model's answers there.")
+    check_finite(losses.T, np.arange(records).astype(str) if ids is None else ids, place="trace")
+    if (losses < 0).any():
+        raise InputError("trace: it holds losses that are negative; check the model's answers there.")
     return losses
 
 

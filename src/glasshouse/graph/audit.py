@@ -31,6 +31,7 @@ from glasshouse.errors import InputError
 from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.group_columns import as_groups
 from glasshouse.evaluation.mixed_up import shared_nodes
+from glasshouse.evaluation.privacy import as_claim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.gbase import with_truth
@@ -47,7 +48,7 @@ from glasshouse.graph.programs.tracing import traced
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.scene import Scene
 from glasshouse.graph.training.accuracy import node_accuracy, node_choices
-from glasshouse.graph.training.setting import Setting, check_setting, looks_transductive
+from glasshouse.graph.training.setting import Setting, check_setting, fit_ratios, looks_transductive
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.model_outputs import column_order_note
 from glasshouse.pool import ShadowPool
@@ -60,6 +61,8 @@ from glasshouse.training.trainer import Trainer, check_trainer
 __all__ = ["audit"]
 
 DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base", "g-stacked")
+
+_COMPARED = 4  # shadow models of ours whose fit the target's is compared with
 
 _NO_TOGGLES = (
     "left out: it asks about a node with and without its surroundings, and a transductive model was trained on the "
@@ -79,7 +82,7 @@ def audit(
     mode: Mode = "online",
     fprs: Sequence[float] | None = None,
     prior: float | ArrayLike = 0.5,
-    claim: PrivacyClaim | None = None,
+    claim: PrivacyClaim | Mapping[str, float] | None = None,
     policy: Policy = "mean",
     groups: Mapping[str, ArrayLike] | None = None,
     fraction: float = 0.5,
@@ -118,7 +121,7 @@ def audit(
         mode: ``"online"`` or ``"offline"``, for the attacks given by name.
         fprs: wanted false-positive rates; by default 1 % and 0.1 %, if the sample can resolve them.
         prior: λ, the share of members that the attacker expects: one number, or one per node.
-        claim: a stated (ε, δ) to judge.
+        claim: a stated (ε, δ) to judge: a `PrivacyClaim`, or a mapping with ``epsilon`` and perhaps ``delta``.
         policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
         groups: columns that divide the nodes, by name, such as ``{"sex": […], "age": […]}``, one value per node.
             The report shows the leak of each group. Numbers with many different values are cut into quartiles.
@@ -129,7 +132,7 @@ def audit(
         seed: of every random choice.
         title: of the report.
         about: a sentence on the data, shown beside the figures; by default ``data.about``, if it is set.
-        progress: whether to show bars; by default on a terminal only.
+        progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
         nodes: which nodes are audited; all by default. A number draws that many at random, spread over degrees and
             classes: the work of attacks on graphs is then in proportion to it, and figures are estimates for the whole
             graph, with intervals that know it. Or the nodes themselves, by position or as ids.
@@ -155,6 +158,7 @@ def audit(
     if minutes is not None and not _is_time(minutes):
         raise InputError(f"minutes: {minutes!r} is not a time; give how many minutes the audit may take, such as 15.")
     check_setting(setting)
+    claim = as_claim(claim)
     count = int(data.num_nodes)
     names = getattr(data, "ids", None) if ids is None else ids
     known_ids = as_ids(names, count, place="ids")
@@ -222,7 +226,7 @@ def audit(
             "engine": _engine(made, scene, seed=seed),
         },
         versions=library_versions("torch-geometric", "numba"),
-        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer),
+        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer, data, truth),
         notes=(
             *filter(None, [budget, chosen.note]),
             *scene.notes,
@@ -316,16 +320,31 @@ def _column_order(target: Model, data: Data, members: BoolArray, setting: Settin
     return column_order_note(chosen, labels[members], classes)
 
 
-def _doubts(scene: Scene, trainer: Trainer) -> tuple[str, ...]:
-    """Warn if models that we did not train look as if they were trained in the other setting."""
-    if scene.setting == "transductive" or isinstance(trainer, GNNTrainer):
+def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> tuple[str, ...]:
+    """Warn if the target, or shadow models that we did not train, look as if they were trained in the other setting.
+
+    Args:
+        scene: of the audit.
+        trainer: of the shadow models.
+        data: the owner's graph, whose nodes [n] trained the target where ``members`` is true.
+        members: [n].
+    """
+    if scene.setting == "transductive":
         return ()
-    if not looks_transductive(scene.shadows, scene.data, scene.shadow_members):
+    ours = isinstance(trainer, GNNTrainer)
+    some = slice(_COMPARED if ours else None)
+    shadows = fit_ratios(scene.shadows[some], scene.data, scene.shadow_members[some])
+    target = fit_ratios([scene.target], data, members[np.newaxis])
+    doubted = [] if ours or not looks_transductive(shadows) else ["all shadow models"]
+    if looks_transductive(target, inductive=shadows if ours else None):
+        doubted.insert(0, f"the target (its mean loss on members is {target[0]:.2g} times as large there)")
+    if not doubted:
         return ()
+    remedy = 'setting="transductive"' + (" to the audit and to GNNTrainer" if ours else "")
     return (
-        "All shadow models fit their members better in the whole graph than in the graph of the members alone, so they "
-        "seem to have been trained on the whole graph with a mask. The audit takes them as inductive, and its figures "
-        'are then wrong: pass setting="transductive".',
+        "Some models fit their members better in the whole graph than in the graph of the members alone, so they seem "
+        f"to have been trained on the whole graph with a mask: {' and '.join(doubted)}. The audit takes them as "
+        f"inductive, and its figures are then wrong: pass {remedy}.",
     )
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.arrays import F32, BoolArray, FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, naming
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.checking import check_graph
@@ -235,25 +235,34 @@ class Scene:
 
     def simulated_target(self, k: int) -> SimulatedTarget[Scene]:
         """Shadow model k as the target; see `simulated`."""
+        return SimulatedTarget(self._among(self._references_of(k), model=k), self.shadow_members[k][self.nodes])
+
+    def in_place_of(self, k: int) -> Scene:
+        """The same target, compared only with the references of simulated target k."""
+        return self._among(self._references_of(k))
+
+    def _references_of(self, k: int) -> IntArray:
+        """[R] the shadow models that simulated target k is compared with."""
         rows = reference_rows(self.shadow_members, k)
         if rows.shape[1] != 1:
             raise InputError("shadow_members: on graphs, draw shadow models in complementary pairs or at random.")
-        return SimulatedTarget(self._with_target(k, rows[:, 0]), self.shadow_members[k][self.nodes])
+        return rows[:, 0]
 
-    def _with_target(self, k: int, others: IntArray) -> Scene:
-        """Shadow model k in the target's place.
+    def _among(self, others: IntArray, *, model: int | None = None) -> Scene:
+        """The target, or shadow model k in its place, with some of the shadow models as references.
 
         The graph was checked, and answers that are known are not asked for again.
         """
-        positions = np.arange(len(self._pool.models))[self._places[1]]
+        own, shadows = self._places
+        positions = np.arange(len(self._pool.models))[shadows]
         scene = object.__new__(Scene)
         vars(scene).update({one.name: getattr(self, one.name) for one in fields(self)})
         vars(scene).update(
-            target=self.shadows[k],
+            target=self.target if model is None else self.shadows[model],
             shadows=tuple(self.shadows[j] for j in others),
             shadow_members=self.shadow_members[others],
             _pool=self._pool,
-            _places=(positions[k], positions[others]),
+            _places=(own if model is None else positions[model], positions[others]),
         )
         return scene
 
@@ -291,7 +300,9 @@ class Scene:
             refuse_caches(models)
         meet(models, self.data, parts=False)  # all nodes are asked about at once
         losses, logits = np.empty((len(models), len(labels))), None
-        for row, answer in enumerate(node_logits(models, self.data, edges)):
+        for row, model in enumerate(models):
+            with naming(f"shadow model {row - 1}" if row else "target"):
+                answer = next(node_logits([model], self.data, edges, ids=self.names))
             losses[row] = losses_from_logits(answer, labels)
             logits = _room((len(models), *answer.shape)) if logits is None else logits
             if answer.shape != logits.shape[1:]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from glasshouse.arrays import BoolArray
+from glasshouse.errors import naming
 from glasshouse.pool.model_files import StoredModel, stored
 from glasshouse.population import AnyPopulation
 from glasshouse.queries import QueryOptions
@@ -32,10 +33,11 @@ def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[A
 def train_and_store(population: AnyPopulation, trainer: Any, how: QueryOptions, group: Group) -> list[StoredModel]:
     """The models of a group as bytes, with the figures of their training."""
     models = train_group(population, trainer, group)
-    return [
-        stored(model, trainer, population, members=who, how=how)
-        for model, who in zip(models, group.members, strict=True)
-    ]
+    found = []
+    for index, model, who in zip(group.indices, models, group.members, strict=True):
+        with naming(f"shadow model {index}"):
+            found.append(stored(model, trainer, population, members=who, how=how))
+    return found
 
 
 def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group]:

@@ -33,10 +33,11 @@ class RateFigure:
     Args:
         wanted: the wanted false-positive rate.
         fpr: the largest achievable rate not above it; the first that any threshold reaches if ``reached`` is False.
-        tpr: the true-positive rate at ``fpr``.
-        tpr_interval: of the true-positive rate at the true threshold of the wanted rate.
+        tpr: the median-unbiased estimate of the true-positive rate at the true threshold of the wanted rate; the
+            sample's rate at ``fpr`` if ``reached`` is False.
+        tpr_interval: of the same.
         allowed: how many non-members may be wrongly accused at the wanted rate: it rests on them.
-        chance: the mean true-positive rate of scores without any meaning.
+        chance: the true-positive rate of scores without any meaning.
         reached: False if no threshold keeps the wanted rate, because scores are tied: ``fpr`` is then above it.
     """
 
@@ -183,7 +184,7 @@ def attack_figures(name: str, outcome: AttackOutcome, members: BoolArray | None)
         accusations=(
             ()
             if members is None
-            else tuple(accusations_of(threshold, outcome.scores, members) for threshold in outcome.thresholds)
+            else tuple(accusations_of(cut, outcome.flagged(cut), members) for cut in outcome.thresholds)
         ),
         listed=None if levels is None else int((levels <= DISCOVERY_LEVEL).sum()),
         fewer=outcome.fewer,
@@ -213,7 +214,7 @@ def _measured(outcome: AttackOutcome, metrics: Metrics, members: BoolArray | Non
 def rate_figure(rate: Rate) -> RateFigure:
     """A rate as the report shows it: the first that can be reached, instead of a 0 that was not measured."""
     if rate.first is None:
-        return RateFigure(rate.wanted, rate.fpr, rate.tpr, rate.interval, rate.allowed, rate.chance)
+        return RateFigure(rate.wanted, rate.fpr, rate.estimate, rate.interval, rate.allowed, rate.wanted)
     first = rate.first
     return RateFigure(rate.wanted, first.fpr, first.tpr, first.interval, rate.allowed, first.fpr, reached=False)
 
@@ -221,7 +222,7 @@ def rate_figure(rate: Rate) -> RateFigure:
 def _thresholds(outcome: AttackOutcome, members: BoolArray | None) -> tuple[ThresholdFigure, ...]:
     found = []
     for threshold in outcome.thresholds:
-        who = threshold.decide(outcome.scores)
+        who = outcome.flagged(threshold)
         found.append(
             ThresholdFigure(
                 **{field.name: getattr(threshold, field.name) for field in dataclasses.fields(threshold)},

@@ -136,10 +136,11 @@ def summarise(
     threshold = outcome.first_threshold
     groups: tuple[GroupLeak, ...] = ()
     if members is not None and columns:
-        called = None if threshold is None else threshold.decide(outcome.scores)
+        called = None if threshold is None else outcome.flagged(threshold)
         leak = found is None or found.leak is True
         groups = group_leaks(outcome.scores, members, columns, called=called, leak=leak)
     inside = None if members is None else int(members.sum())
+    first_figure = None if headline is None or headline.test.first is None else headline.test.first[1]
     drawings = () if surroundings is None else tuple(surroundings.neighbourhood(int(at)) for at in first[:_DRAWN])
     return Summary(
         context=context,
@@ -160,7 +161,7 @@ def summarise(
         power=(
             None
             if inside is None
-            else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)))
+            else audit_power(inside, records.height - inside, fprs, attacks=len(attackers(attacks)), first=first_figure)
         ),
         foreseen=foreseen,
         unlike=bool(warning),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from glasshouse.evaluation import Headline, Interval, PrivacyVerdict
 from glasshouse.evaluation.headline import Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
+from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.context import Context
 from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
 from glasshouse.report.words import percent, rate, whole
@@ -19,11 +20,17 @@ _SHOWN: dict[bool | None, str] = {
     False: "No leak is shown",
     None: "Whether the model leaks cannot be told, since members were not drawn at random",
 }
+_GUESSING = 0.5  # the AUC of scores that say nothing
+_BELOW = ", below what guessing gives: by chance, or since it takes members for others; this figure shows no leak"
 _FEW = 2  # with fewer shadow models the attacks are weak, and the figures a lower bound
 _WAYS: dict[Way, str] = {
     "simulated": "{name}, the strongest of {tried} attacks on simulated targets, finds",
     "half": "{name}, the strongest of {tried} attacks on one half of the records, finds on the other half",
     "only": "{name} finds",
+    "shown": (
+        "{name}, which shows it best of {tried} attacks on these same records, so that its estimates tend to be too "
+        "high (the intervals allow for that choice), finds"
+    ),
 }
 
 
@@ -45,6 +52,8 @@ class HeadlineFigures:
         permutations: behind the p-value.
         leak: whether a leak is shown; None if members were not drawn at random, so that this cannot be told.
         picked: the attack that `best` picked, if that is the attack; else empty.
+        shown_by: the attack whose figure has the p-value; it may be another one that shows the leak too.
+        shown_figure: that figure: ``"auc"`` or ``"tpr@0.01"``.
     """
 
     attack: str
@@ -60,6 +69,8 @@ class HeadlineFigures:
     permutations: int
     leak: bool | None
     picked: str = ""
+    shown_by: str = ""
+    shown_figure: str = ""
 
     @property
     def title(self) -> str:
@@ -71,6 +82,14 @@ class HeadlineFigures:
         """The p-value in words; the smallest possible one is only a bound."""
         sign = "≤" if self.p_value * (self.permutations + 1) < 1.5 else "="
         return f"p {sign} {self.p_value:.2g}"
+
+    @property
+    def carrier(self) -> str:
+        """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
+        if not self.leak or not self.shown_by:
+            return ""
+        kind, _, at = self.shown_figure.partition("@")
+        return f"the {kind.upper()} of {self.shown_by}{f' at {rate(float(at))} FPR' if at else ''}"
 
 
 def headline_figures(found: Headline, *, random: bool = True, picked: str = "") -> HeadlineFigures:
@@ -97,6 +116,8 @@ def headline_figures(found: Headline, *, random: bool = True, picked: str = "") 
         permutations=found.test.permutations,
         leak=found.test.leak if random else None,
         picked=picked,
+        shown_by=found.test.attack,
+        shown_figure=found.test.figure,
     )
 
 
@@ -111,13 +132,13 @@ def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVer
     if found is None:
         return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
     many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
-    shown = _SHOWN[found.leak]
+    shown, many = _SHOWN[found.leak], f"{many}; by {found.carrier}" if found.carrier else many
     if found.leak is False and context.shadows < _FEW:
         shown = "No leak is shown by attacks this weak, which does not show that the model is safe"
     who = _WAYS[found.way].format(name=found.title, tried=found.tried)
     level = f"{100 * found.confidence:g} % interval"
     low, high = found.auc_interval
-    area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})"
+    area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})" + (_BELOW if high < _GUESSING else "")
     if found.rate is None:
         who = who.replace("finds", "reaches")
         return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {attacker}."
@@ -162,7 +183,7 @@ def notes(
     metrics = attacks[0].metrics
     if metrics is not None:
         others = metrics.curve.non_members
-        lost = [fpr for fpr in DEFAULT_FPRS if fpr * others * (1 + 1e-12) < 1]
+        lost = [fpr for fpr in DEFAULT_FPRS if allowed_wrong(fpr, others) < 1]
         if lost and not fprs:
             found.append(f"With {whole(others)} non-members no false-positive rate of 1 % or less is measurable.")
         elif lost:

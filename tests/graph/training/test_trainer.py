@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -13,7 +15,7 @@ from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.gnn import GNN
 from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.training.setting import Setting
-from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
+from glasshouse.graph.training.trainer import GNNTrainer, OptimizerFactory, adam, sgd
 from glasshouse.randomness import seed_for
 
 DATA = citation_graph(nodes=120, classes=3, words=50, topic_words=20)
@@ -187,10 +189,20 @@ def test_weights_of_edges_are_those_of_a_training_written_by_hand(network: type[
         logits = by_hand(part.x, part.edge_index, part.edge_weight.float())
         nn.functional.cross_entropy(logits[counted], part.y[counted]).backward()
         optimizer.step()
-    for one, other in zip(weights(found), weights(by_hand), strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+    for trained in (found, trainer(weighted, MEMBERS, 3)):  # together with another model, and by itself
+        for one, other in zip(weights(trained), weights(by_hand), strict=True):
+            torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
     assert not same(found, trainer(DATA if network is Weighted else changed(edge_weight=None), MEMBERS, 3))
     assert trainer.metrics(weighted, MEMBERS, found).keys() == {"train_accuracy", "test_accuracy"}
+
+
+@pytest.mark.parametrize("factory", [adam, sgd])
+def test_weights_decay_where_nothing_is_learned(factory: Callable[..., OptimizerFactory]) -> None:
+    for decay, shrinks in ((0.1, True), (0.0, False)):
+        weight = nn.Parameter(torch.ones(3))
+        weight.grad = torch.zeros(3)
+        factory(lr=0.1, weight_decay=decay)([weight]).step()
+        assert bool((weight < 1).all()) is shrinks
 
 
 def test_a_network_given_as_an_architecture_is_refused_with_the_place_for_it() -> None:

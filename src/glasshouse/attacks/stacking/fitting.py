@@ -56,18 +56,29 @@ class CrossFit:
         return self.learner.split(_AND)[-1]
 
     def log_odds(
-        self, rows: FloatArray, *, learner: str | None = None, records: NDArray[np.intp] | None = None
+        self,
+        rows: FloatArray,
+        *,
+        learner: str | None = None,
+        records: NDArray[np.intp] | None = None,
+        group: int | None = None,
     ) -> FloatArray:
         """Log-odds [R] of a new target's records from their features [R, F], by the best learner or a named one.
 
-        Without the positions of these records, [R], they are all records.
+        Args:
+            rows: features.
+            learner: the name of a learner; the best by default.
+            records: [R] positions of these records; all records by default.
+            group: judge as the simulated targets of this group are judged, by the predictor that was learned without
+                them; by default by the mean of all predictors, which varies less.
         """
         name = learner or self.learner
         if _AND in name:
-            each = [self.log_odds(rows, learner=one, records=records) for one in name.split(_AND)]
+            each = [self.log_odds(rows, learner=one, records=records, group=group) for one in name.split(_AND)]
             return np.asarray(np.mean(each, axis=0))
         found, folds = np.empty(len(rows)), self.folds if records is None else self.folds[records]
-        for fold, together in enumerate(self.predictors[name]):
+        for fold, predictors in enumerate(self.predictors[name]):
+            together = predictors if group is None else predictors[group : group + 1]
             at = folds == fold
             if at.any():
                 chosen = rows[at]

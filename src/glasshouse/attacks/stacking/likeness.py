@@ -33,9 +33,15 @@ class Likeness:
     If a target's share of members is expected to differ from theirs, their answers are weighted (`prior_weights`):
     a difference in the share is not another kind of model.
 
+    A target is described by the mean and the spread of its answers, and by the shares of them below a few fixed points
+    (an answer at a point counts half). Such a share moves smoothly with the model whatever the answers are; a quantile
+    of votes or labels does not: it is the same for many models and then one step away for the next, so that a target
+    of the same kind seemed far from all others.
+
     Args:
         quantiles: [levels] quantiles of all their answers together.
-        centre: [figures] mean over targets of the mean, the spread and some quantiles of a target's answers.
+        points: [points] some of these quantiles, where shares are taken.
+        centre: [figures] mean over targets of the mean, the spread and the shares of a target's answers.
         spread: [figures] standard deviation over targets.
 
     Example:
@@ -48,6 +54,7 @@ class Likeness:
     """
 
     quantiles: FloatArray
+    points: FloatArray
     centre: FloatArray
     spread: FloatArray
 
@@ -57,23 +64,30 @@ class Likeness:
 
         Rows are looked at one after another, so that they need not all be in memory.
         """
-        figures, pooled, weighing = [], [], []
+        moments, shown, pooled = [], [], []
         for number, (row, part) in enumerate(_weighted(answers, weights)):
-            figures.append(_figures(row, part))
+            moments.append(_moments(row, part))
+            shown.append(_shown(row, part))
             some = some_of(len(row), _MOST, 0, "answers", number)
-            pooled.append(row[some])
-            weighing.append(part[some])
-        found, together = np.stack(figures), np.concatenate(pooled)
-        floor = 1e-3 * (1 + together.std())  # equal answers are possible; a spread of 0 would make every target unlike
+            pooled.append((row[some], part[some]))
+        together, weighing = (np.concatenate(parts) for parts in zip(*pooled, strict=True))
+        points = _quantiles(together, weighing, _SHOWN)
+        figures = np.stack([[*one, *_shares(*two, points)] for one, two in zip(moments, shown, strict=True)])
+        # equal answers are possible; a spread of 0 would make every target unlike. One record moves a share by so much:
+        step = 1 / len(shown[0][0])
+        floor = np.repeat([1e-3 * (1 + together.std()), step], [len(moments[0]), len(points)])
         return cls(
-            quantiles=_quantiles(together, np.concatenate(weighing), _LEVELS),
-            centre=found.mean(axis=0),
-            spread=np.maximum(found.std(axis=0, ddof=1), floor),
+            quantiles=_quantiles(together, weighing, _LEVELS),
+            points=points,
+            centre=figures.mean(axis=0),
+            spread=np.maximum(figures.std(axis=0, ddof=1), floor),
         )
 
     def unlikeness(self, answers: FloatArray) -> float:
         """How far a target's answers [N] are from theirs: root mean square over the figures, in standard deviations."""
-        apart = np.minimum(np.abs(_figures(answers, np.ones(len(answers))) - self.centre) / self.spread, _FURTHEST)
+        equal = np.ones(len(answers))
+        figures = np.array([*_moments(answers, equal), *_shares(*_shown(answers, equal), self.points)])
+        apart = np.minimum(np.abs(figures - self.centre) / self.spread, _FURTHEST)
         return float(np.sqrt(np.mean(apart**2)))
 
     def matched(self, answers: FloatArray) -> FloatArray:
@@ -135,12 +149,23 @@ def _weighted(
     return zip(answers, weights, strict=True)
 
 
-def _figures(answers: FloatArray, weights: FloatArray) -> FloatArray:
-    """Mean, spread and some quantiles of answers [N] with weights [N]."""
+def _moments(answers: FloatArray, weights: FloatArray) -> tuple[float, float]:
+    """Mean and spread of answers [N] with weights [N]."""
     answers = np.clip(answers, -_LARGEST, _LARGEST)
     mean = np.average(answers, weights=weights)
-    spread = np.sqrt(np.average((answers - mean) ** 2, weights=weights))
-    return np.array([mean, spread, *_quantiles(answers, weights, _SHOWN)])
+    return float(mean), float(np.sqrt(np.average((answers - mean) ** 2, weights=weights)))
+
+
+def _shown(answers: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Answers and weights of some records, the same of all targets: enough for shares."""
+    some = some_of(len(answers), _MOST, 0, "shares")
+    return answers[some], weights[some]
+
+
+def _shares(answers: FloatArray, weights: FloatArray, points: FloatArray) -> FloatArray:
+    """[points] the weight of the answers below each point, and half of that of the answers at it."""
+    below = np.array([weights @ (answers < point) + weights @ (answers <= point) for point in points])
+    return np.asarray(below / (2 * weights.sum()))
 
 
 def _quantiles(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """What attacks show about differential privacy: lower bounds on ε, with and without assumptions about the training."""
 
 from glasshouse.evaluation.privacy.choice import Guessed
-from glasshouse.evaluation.privacy.claim import GaussianBound, PrivacyClaim, PrivacyVerdict
+from glasshouse.evaluation.privacy.claim import GaussianBound, PrivacyClaim, PrivacyVerdict, as_claim
 from glasshouse.evaluation.privacy.gaussian import (
     gaussian_delta,
     gaussian_epsilon,
@@ -22,6 +22,7 @@ __all__ = [
     "Guesses",
     "PrivacyClaim",
     "PrivacyVerdict",
+    "as_claim",
     "count_right",
     "delta_shown",
     "epsilon_lower_bound",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Literal
 
-from glasshouse.errors import InputError
+from glasshouse.errors import InputError, shortened
 from glasshouse.evaluation.privacy.choice import Guessed
 
-__all__ = ["USUAL_DELTA", "GaussianBound", "PrivacyClaim", "PrivacyVerdict", "Unit"]
+__all__ = ["USUAL_DELTA", "GaussianBound", "PrivacyClaim", "PrivacyVerdict", "Unit", "as_claim"]
 
 USUAL_DELTA = 1e-5
 Unit = Literal["record", "node"]
@@ -36,10 +38,34 @@ class PrivacyClaim:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
+        given: dict[str, object] = {"epsilon": self.epsilon, "delta": self.delta}
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, Real):
+                raise InputError(f"claim: {name}: {shortened(value)} is not a number.")
         if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
             raise InputError(
                 f"claim: epsilon {self.epsilon}, delta {self.delta}; use a finite epsilon ≥ 0 and 0 ≤ delta < 1."
             )
+
+
+def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim | None:
+    """A claim, or a mapping with ``epsilon`` and perhaps ``delta``, as audit files have it; anything else is refused.
+
+    Example:
+        >>> as_claim({"epsilon": 8.0, "delta": 1e-5})
+        PrivacyClaim(epsilon=8.0, delta=1e-05)
+        >>> as_claim((8.0, 1e-5))
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: claim: (8.0, 1e-05) is no claim; give PrivacyClaim(epsilon=8.0, delta=...
+    """
+    if given is None or isinstance(given, PrivacyClaim):
+        return given
+    if isinstance(given, Mapping) and "epsilon" in given and given.keys() <= {"epsilon", "delta"}:
+        return PrivacyClaim(**given)
+    raise InputError(
+        f"claim: {shortened(given)} is no claim; give PrivacyClaim(epsilon=8.0, delta=1e-5), or "
+        f'{{"epsilon": 8.0, "delta": 1e-5}}, of which delta may be left out.'
+    )
 
 
 @dataclass(frozen=True)
@@ -60,6 +86,9 @@ class GaussianBound:
 @dataclass(frozen=True, kw_only=True)
 class PrivacyVerdict:
     """What the attacks show about ε. Each bound holds with the stated confidence by itself.
+
+    A bound that assumes more and does not show more is left out, here for table, page, file and appendix alike: it is
+    then an empty `GaussianBound`.
 
     Args:
         claim: what was claimed; None if there was no claim.
@@ -86,6 +115,15 @@ class PrivacyVerdict:
     guessed: Guessed | None = None
     unit: Unit = "record"
     withheld: str = ""
+
+    def __post_init__(self) -> None:
+        """Compare the bounds in the order of their assumptions, each at ``delta``."""
+        best = self.epsilon
+        for name in ("gaussian", "independent"):
+            bound: GaussianBound = getattr(self, name)
+            if bound.epsilon <= best:
+                object.__setattr__(self, name, GaussianBound())
+            best = max(best, bound.epsilon)
 
     @property
     def shown(self) -> float:
@@ -117,15 +155,18 @@ class PrivacyVerdict:
             >>> PrivacyVerdict(pure=1.7, epsilon=1.7, **bounds).gaussian_sentence().split(";")[0]
             'Under Gaussian privacy (noise as that of DP-SGD) ε ≥ 2.44 at δ = 1e-05 (μ ≥ 0.60)'
         """
-        strong = max(self.gaussian.epsilon, self.independent.epsilon)
-        if self.withheld or strong <= 0:
+        said = []
+        if self.gaussian.epsilon > 0:
+            said.append(f"ε ≥ {self.gaussian.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.gaussian.mu:.2f})")
+        if self.independent.epsilon > 0:
+            also = "if also" if said else "and if"
+            found = f"ε ≥ {self.independent.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.independent.mu:.2f})"
+            said.append(f"{also} every guess is right or wrong independently of the others, {found}")
+        if self.withheld or not said:
             return ""
-        first = f"ε ≥ {self.gaussian.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.gaussian.mu:.2f})"
-        second = f"ε ≥ {self.independent.epsilon:.2f} (μ ≥ {self.independent.mu:.2f})"
-        return (
-            f"Under Gaussian privacy (noise as that of DP-SGD) {first}; if also every guess is right or wrong "
-            f"independently of the others, {second}. These two hold only under what they assume."
-        )
+        scope = "These two hold" if len(said) == 2 else "This holds"
+        found = "; ".join(said)
+        return f"Under Gaussian privacy (noise as that of DP-SGD) {found}. {scope} only under what is assumed."
 
     def bound(self) -> str:
         """The bound alone, as a part of a sentence.

@@ -1,4 +1,22 @@
-"""Gaussian differential privacy: one number μ for a whole trade-off curve (Dong, Roth and Su, JRSS B 2022)."""
+r"""Gaussian differential privacy: one number μ for a whole trade-off curve (Dong, Roth and Su, JRSS B 2022).
+
+Let :math:`c` of :math:`n` guesses be right, of :math:`m` that could be, where a guess without a look at the model
+has the odds :math:`o`. Write :math:`P_i` for the chance of at least :math:`i` right guesses. The inequality of
+`one_run` for a whole trade-off curve and the counts above :math:`i` is
+
+.. math:: \frac1m \sum_{j > i} j\, p_j \le \bar f\Bigl(\frac om \sum_{j \ge i} (n-j)\, p_j\Bigr),
+          \qquad \bar f(x) = 1 - G_μ(x) = Φ(Φ^{-1}(x) + μ).
+
+Both sums are sums of tails: with :math:`S_i = P_i + P_{i+1} + …` the left one is
+:math:`(i P_{i+1} + S_{i+1}) / m`, and the right one is :math:`(n-i) P_i - S_{i+1}`. So
+
+.. math:: P_i \ge \max\Bigl(P_{i+1},\;
+          \frac{S_{i+1} + \frac mo \bar f^{-1}\bigl((i P_{i+1} + S_{i+1}) / m\bigr)}{n-i}\Bigr),
+
+which grows with every tail above :math:`i`. If :math:`P_c` were as large as 1 − confidence, then all :math:`P_i`
+were at least what this gives from :math:`P_c` = 1 − confidence and :math:`P_{c+1} = 0`; a :math:`P_i` above 1 is
+impossible and contradicts μ (the recursion of Mahloujifar, Melis and Chaudhuri, 2025).
+"""
 
 from __future__ import annotations
 
@@ -58,12 +76,12 @@ def gaussian_trade_off(fpr: FloatArray, mu: float) -> FloatArray:
 def mu_lower_bound(guesses: Guesses, *, confidence: float = 0.95) -> float:
     """The largest μ that the guesses contradict, whatever the records have to do with each other.
 
-    μ-Gaussian privacy is (ε, δ(ε))-privacy for every ε, so it is contradicted where the guesses contradict one of
-    these pairs.
+    μ is contradicted by the recursion of the module, or by one of its pairs (ε, δ(ε)) through `delta_shown`: both bound
+    the chance of as many right guesses. The pairs allow less in few cases, mostly of many guesses.
 
     Example:
         >>> round(mu_lower_bound(Guesses(95, 100, possible=1000)), 2)
-        0.75
+        0.79
     """
     highest = epsilon_lower_bound(guesses, confidence=confidence)
     if highest <= 0:
@@ -73,8 +91,29 @@ def mu_lower_bound(guesses: Guesses, *, confidence: float = 0.95) -> float:
     low, high = 0.0, _LARGEST_MU
     while high - low > 1e-9:
         middle = (low + high) / 2
-        low, high = (middle, high) if (gaussian_delta(epsilons, middle) < shown).any() else (low, middle)
+        by_a_pair = bool((gaussian_delta(epsilons, middle) < shown).any())
+        contradicted = by_a_pair or _impossible(guesses, middle, tail=1 - confidence)
+        low, high = (middle, high) if contradicted else (low, middle)
     return low
+
+
+def _impossible(guesses: Guesses, mu: float, *, tail: float) -> bool:
+    """Whether a chance of ``tail`` for as many right guesses would make another chance larger than 1."""
+    made, possible = guesses.made, guesses.possible
+    prior = min(max(guesses.prior, 1e-12), 1 - 1e-12)
+    odds = prior / (1 - prior)
+    at_least = above = tail  # P and S of the count before
+    for count in range(guesses.correct - 1, -1, -1):
+        right = min((count * at_least + above) / possible, 1.0)  # above 1 only by rounding
+        wrong = possible / odds * float(ndtr(ndtri(right) - mu))
+        needed = (above + wrong) / (made - count)
+        if needed <= at_least:
+            return False  # smaller counts then need no chance of their own: the sums stay, and made − count grows
+        if needed > 1:
+            return True
+        at_least = needed
+        above += needed
+    return False
 
 
 def mu_if_independent(guesses: Guesses, *, confidence: float = 0.95) -> float:

@@ -127,6 +127,10 @@ class GBASE(GraphAttack):
             attack = dataclasses.replace(attack, sampler=GroundTruth(scene.shadow_members[k]))
         return attack.score(target.view), target.members
 
+    def flag_scores(self, scene: Scene) -> FloatArray:
+        """Scores of the target as those of a simulated target: the sampler learns from the same smaller pool."""
+        return dataclasses.replace(self, sampler_=None).score(scene.in_place_of(0))
+
     def simulated_seconds(self, scene: Scene) -> float | None:
         """What the engines predict for the toggles of all simulated targets; a sampler's own time comes on top."""
         if self.engine == "reference":

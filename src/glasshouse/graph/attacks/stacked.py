@@ -73,7 +73,7 @@ class GStacked(StackedParameters, GraphAttack):
         'g-stacked'
     """
 
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
 
     samples: tuple[int, ...] = (8, 2, 8)
     sampled_models: int = 32
@@ -158,6 +158,13 @@ class GStacked(StackedParameters, GraphAttack):
     def score(self, scene: Scene) -> FloatArray:
         """Posteriors, [nodes]."""
         return self.judge(scene).scores
+
+    def flag_scores(self, scene: Scene) -> FloatArray:
+        """Posteriors [nodes] of the target in the place of the first simulated target: its references and predictor."""
+        known = self.learned(scene)
+        with scene.keeping():
+            odds, _ = known.posterior_of(scene, self.prior, place=0)
+        return self._scores(odds, known.share)[scene.nodes]
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [nodes] of each simulated target as learned without it and its complement, and its members."""

@@ -30,6 +30,7 @@ from glasshouse.graph.programs.program import NoProgram, Program
 from glasshouse.graph.programs.reach import counted_layers
 from glasshouse.graph.programs.tracing import Asked, traced
 from glasshouse.model_outputs import array_of, check_not_counts, looks_like_probabilities
+from glasshouse.resolution import ShareFinder
 from glasshouse.training.batching import say_once
 
 __all__ = ["Manners", "ask_model", "asked", "manners_of", "meet", "quiet", "refuse_caches"]
@@ -244,13 +245,27 @@ def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first
 
 
 def _tried(model: Model, data: Data, classes: int | None) -> Manners:
-    """Whether the model takes x and edges or a `Data`, and what its answers are; percentages are refused."""
+    """Whether the model takes x and edges or a `Data`, and what its answers are.
+
+    Percentages are refused, and so are rounded probabilities and those of some classes alone: a toggle changes losses
+    by less than what they lack.
+    """
     if type(model) is GNN:  # ours: it takes x and edges, and gives logits
         return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
     arguments, answer = try_call(model, data, classes=classes)
     probabilities = looks_like_probabilities(answer)
     if not probabilities:
         check_not_counts(array_of(answer))
+        finder = ShareFinder()
+        finder.add(array_of(answer))
+        if (found := finder.found()) is not None:
+            kind = (
+                "rounded probabilities" if found.kind == "rounded" else "probabilities of its likeliest classes alone"
+            )
+            raise InputError(
+                f"model: it answers with {kind}, and a node changes the answers about its neighbours by less than that "
+                f"hides. Answer with the probabilities of all classes, with all their digits, or with logits."
+            )
     shares = not probabilities and 0 <= float(answer.min()) < float(answer.max()) <= 1
     return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False)
 

@@ -8,23 +8,27 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import FloatArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.asking import ask_model, quiet
 from glasshouse.graph.models.edge_values import with_edges
 from glasshouse.graph.models.model import Model, model_device
 from glasshouse.losses import losses_from_logits
+from glasshouse.numerics import check_finite, finite_logits
 
 __all__ = ["node_logits", "node_losses"]
 
 
-def node_logits(models: Sequence[Model], data: Data, edges: Tensor | None = None) -> Iterator[FloatArray]:
-    """Logits of one model after another, float64 [n, C]; a model with too few classes is refused.
+def node_logits(
+    models: Sequence[Model], data: Data, edges: Tensor | None = None, *, ids: TextArray | None = None
+) -> Iterator[FloatArray]:
+    """Logits of one model after another, float64 [n, C], finite; a model with too few classes is refused.
 
     Args:
         models: to ask.
         data: the graph.
         edges: which of its edges the models are given, bool [E] or positions; all by default.
+        ids: [n] names of the nodes, for a refusal; their numbers by default.
 
     Example:
         >>> import torch
@@ -33,14 +37,16 @@ def node_logits(models: Sequence[Model], data: Data, edges: Tensor | None = None
         array([[ 0., -1.],
                [-1.,  0.]])
     """
-    last = int(data.y.max())
+    labels = data.y.cpu().numpy().astype(np.int64)
+    names, last = np.arange(len(labels)).astype(str) if ids is None else ids, int(labels.max())
     for model in models:
         device = model_device([model]) or data.x.device
         with quiet([model]):
             logits: FloatArray = ask_model(model, with_edges(data, edges, device=device)).double().cpu().numpy()
         if logits.ndim != 2 or logits.shape[1] <= last:
             raise InputError(f"models: one answers with shape {logits.shape}, but the labels go up to {last}.")
-        yield logits
+        check_finite(logits, names, place="model", labels=labels)
+        yield finite_logits(logits)
 
 
 def node_losses(models: Sequence[Model], data: Data, edges: Tensor | None = None) -> FloatArray:

@@ -1,20 +1,51 @@
-"""Compiled kernels: the one place where numba is hidden from the type checker."""
+"""Compiled kernels: the one place where numba is hidden from the type checker.
+
+Machine code is kept in a private folder of the user, ``~/.cache/glasshouse/kernels`` (or under ``XDG_CACHE_HOME``). The
+name of the folder in it holds a digest of every source file that a kernel may inline, and of the versions of numba,
+llvmlite, Python and Glasshouse: other sources are other code. Neither ``NUMBA_CACHE_DIR`` nor a ``.numba_config.yaml``
+in the working folder has a say in it. numba keeps its lists as pickles, so the folder must belong to the user alone;
+where there is no such folder, nothing is kept, and each process compiles for itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
+import importlib.metadata
+import inspect
+import os
+import re
+import shutil
+import stat
+import sys
+import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+import llvmlite
 import numba
 from numba import types
+from numba.core import caching
 from numba.extending import overload
 
-__all__ = ["choose_by_type", "inner_kernel", "kernel"]
+__all__ = ["choose_by_type", "inner_kernel", "kernel", "kernel_folder"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _njit: Any = numba.njit  # its type stubs have only some of its options
+_caching: Any = caching
+
+_GRAPH = Path(__file__).parents[1]
+_SOURCES = (
+    _GRAPH / "rule" / "toggle" / "compiled",
+    _GRAPH / "sampling" / "chains",
+)  # all kernels of ours, and this file
+_OUTDATED = 60 * 24 * 3600.0  # seconds: a folder that was not used for two months is of sources that nobody has
+_NAME = re.compile(r"[0-9a-f]{64}")
+_ABI = getattr(sys, "abiflags", "")  # Windows has none
 
 # Sums may be reordered (so that they can use vector instructions), but infinities keep their meaning.
 _RELAXED = {"reassoc", "contract", "nsz", "arcp"}
@@ -24,7 +55,7 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "_nrt": False,  # counting references to arrays costs as much as a row of work, and threads compete for the counts
 }
-_INNER: dict[str, Any] = {"cache": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": True, **_OPTIONS}
+_INNER: dict[str, Any] = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, **_OPTIONS}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
@@ -33,8 +64,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     Kernels are serial; the caller spreads the work over threads, so that a kernel may call another. They allocate
     nothing: every array that they write to is an argument.
 
-    The function must be in a file, since the compiled code is kept next to it. Code that was inlined from another file
-    is not compiled again when only that file changes: delete ``__pycache__`` after an edit.
+    The code is compiled again when a file changes that defines kernels of ours, or one beside the function's own.
 
     Example:
         >>> from glasshouse.graph.sampling.chains.posterior import log_ratio  # a kernel
@@ -42,13 +72,13 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
         >>> log_ratio(np.array([1.0, 2.0]))
         1.0
     """
-    compiled: Callable[P, R] = _njit(cache=True, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    compiled: Callable[P, R] = _kept(_njit(no_cfunc_wrapper=True, **_OPTIONS)(function))
     return compiled
 
 
 def inner_kernel(function: Callable[P, R]) -> Callable[P, R]:
     """A kernel that only other kernels call: it needs no Python interface, which takes long to compile."""
-    compiled: Callable[P, R] = _njit(**_INNER)(function)
+    compiled: Callable[P, R] = _kept(_njit(**_INNER)(function))
     return compiled
 
 
@@ -66,3 +96,114 @@ def choose_by_type(function: Callable[P, R], choices: Mapping[type, Callable[P, 
 
     options: Any = _INNER  # its type stubs have only some of them
     overload(function, jit_options=options, strict=False)(chosen)
+
+
+def kernel_folder(beside: Path | None = None) -> Path | None:
+    """The folder of compiled code, made if it is missing; None if the user has no private folder for it.
+
+    Args:
+        beside: a folder whose source files count too: that of a kernel that is not ours.
+    """
+    folders = _SOURCES if beside is None or beside in _SOURCES else (*_SOURCES, beside)
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        base = base if base.is_absolute() else Path.home() / ".cache"  # a relative one would mean the working folder
+        root = base / "glasshouse" / "kernels"
+        folder = root / _digest(folders)
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private = [_is_private(place) for place in (root.parent, root, folder)]
+    except (OSError, RuntimeError):  # no home, no rights, or sources that are not files
+        return None
+    return folder if all(private) else None
+
+
+def _digest(folders: tuple[Path, ...]) -> str:
+    """Of the files of some folders and of this one, and of what compiles them."""
+    files = (Path(__file__), *(file for folder in folders for file in sorted(folder.glob("*.py"))))
+    return _digest_files(tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+
+
+@functools.cache
+def _digest_files(files: tuple[tuple[Path, int, int], ...]) -> str:
+    """Of files as they are at these times, which are asked about once for each kernel."""
+    try:
+        ours = importlib.metadata.version("glasshouse")
+    except importlib.metadata.PackageNotFoundError:  # run from a checkout
+        ours = ""
+    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, sys.version, ours)).encode())
+    for file, _, size in files:
+        digest.update(f"{file.name} {size} ".encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+@functools.cache
+def _is_private(folder: Path) -> bool:
+    """Whether a folder, made if it is missing, is a real one in which only this user can write or read."""
+    if not folder.exists():
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if _NAME.fullmatch(folder.name):
+            _remove_outdated(folder.parent)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != getattr(os, "getuid", lambda: found.st_uid)():
+        return False
+    folder.chmod(0o700)
+    os.utime(folder)  # it is in use
+    return os.access(folder, os.W_OK)
+
+
+def _remove_outdated(root: Path) -> None:
+    """Remove folders of other sources that were not used for long; a process that still uses one makes it again."""
+    for folder in root.iterdir():
+        found = folder.lstat()
+        old = time.time() - found.st_mtime > _OUTDATED
+        if old and stat.S_ISDIR(found.st_mode) and _NAME.fullmatch(folder.name):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _kept(compiled: Any) -> Any:
+    """A dispatcher of numba whose code is kept in our folder, if there is one."""
+    function = compiled.py_func
+    folder = kernel_folder(Path(inspect.getfile(function)).resolve().parent)
+    if folder is not None:
+        compiled._cache = _Kept(function, folder)
+    return compiled
+
+
+class _Place(_caching._CacheLocator):  # type: ignore[misc]
+    """Where numba keeps the code of a function, instead of where it would look."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._folder, self._line = folder, function.__code__.co_firstlineno
+        self._py_file = inspect.getfile(function)  # numba names it in its warnings
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return self._folder.name
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    def ensure_cache_path(self) -> None:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+class _Code(_caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """How the code is written, as numba does it; only its choice of a place is left out."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._lineno, self._locator = function.__code__.co_firstlineno, _Place(function, folder)
+        self._filename_base = self.get_filename_base(f"{function.__module__}.{function.__qualname__}", _ABI)
+
+
+class _Kept(_caching.FunctionCache):  # type: ignore[misc]
+    """The cache of one function in a given folder."""
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._impl_class = functools.partial(_Code, folder=folder)
+        super().__init__(function)
+
+    def save_overload(self, *compiled: Any) -> None:
+        with contextlib.suppress(OSError):  # a full disk; the code is compiled, and only not kept
+            super().save_overload(*compiled)

@@ -79,7 +79,7 @@ def grid_search(
         minimum_gap: smallest mean difference of train and test accuracy that is accepted.
         splits: halves to average over.
         seed: of the halves and of the models.
-        progress: whether to show a bar; by default only on a terminal.
+        progress: whether to show a bar; by default on a terminal, and elsewhere a plain line now and then.
 
     Example:
         >>> from glasshouse.graph.data.synthetic import citation_graph

@@ -60,6 +60,23 @@ def test_offline_a_node_is_judged_by_its_out_models_answers_alone() -> None:
     assert "gain over inside" not in first
 
 
+def test_gains_and_neighbours_are_means_written_out() -> None:
+    scene = trained_scene()
+    signals = signals_of(scene, np.random.default_rng(0).random((3, 240)) < 0.5)
+    context = GraphContext.of(scene.data, kin=False)
+    found = node_features(signals, context, mode="online")
+    edges = {(int(a), int(b)) for a, b in scene.data.edge_index.T.tolist() if a != b}
+    for v in range(0, 240, 7):
+        answers: dict[bool, list[float]] = {True: [], False: []}
+        for who, gain in zip(signals.members[:, v], signals.references.gain[:, v], strict=True):
+            answers[bool(who)].append(float(gain))
+        for name, inside in (("gain over inside", True), ("gain over outside", False)):
+            expected = signals.target.gain[0, v] - sum(answers[inside]) / len(answers[inside])
+            assert found[name][v] == pytest.approx(expected)
+        near = [found["g-base"][a] for a, b in edges if b == v]
+        assert found["neighbours' g-base"][v] == pytest.approx(sum(near) / len(near) if near else 0.5)
+
+
 def test_every_feature_goes_with_some_signal() -> None:
     scene = trained_scene()
     found = node_features(signals_of(scene, np.ones((1, 240), dtype=bool)), GraphContext.of(scene.data), mode="online")

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse import InputError
 from glasshouse.graph.models.model import Model
 from glasshouse.graph.rule.reference import reference_losses, reference_toggles
 from glasshouse.graph.rule.toggle import toggle_answers, toggle_losses
@@ -69,6 +70,20 @@ def test_a_black_box_cannot_be_toggled_row_by_row() -> None:
     data, masks, nodes = small()
     with pytest.raises(ValueError, match=r'cannot toggle function row by row. Use "auto"'):
         toggle_losses([black_box], data, masks, nodes, engine="toggle")
+
+
+@pytest.mark.parametrize("engine", ["packed", "reference"])
+def test_a_signal_that_is_not_finite_is_refused_with_its_model_and_nodes(engine: str) -> None:
+    """The whole graph does not show it: node 0 has no answer without all its edges."""
+    data, masks, nodes = small()
+
+    def hollow(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        degrees = torch.bincount(edge_index[1], minlength=len(x))
+        spoilt = (x == data.x[0]).all(dim=1) & (degrees < (data.edge_index[1] == 0).sum())
+        return torch.where(spoilt[:, None], torch.nan, black_box(x, edge_index))
+
+    with pytest.raises(InputError, match=r"^models\[1\], asked about parts of the graph: NaN or infinite for \d+ of"):
+        toggle_losses([black_box, hollow], data, masks, nodes, engine=engine)
 
 
 def test_nothing_asked_is_nothing_answered() -> None:

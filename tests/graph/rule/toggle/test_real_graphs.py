@@ -4,14 +4,21 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid
+from torch_geometric.nn import GCNConv
 
+from glasshouse.errors import InputError
 from glasshouse.graph.models.gnn import build_gnn
 from glasshouse.graph.rule.reference import reference_losses
+from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.rule.toggle.layers import unknown
+from tests.graph.rule.test_self_check import counted_from_row_0
+from tests.graph.zoo import Mine, Untyped
 
 SOURCE = Path(os.environ.get("GLASSHOUSE_DATA", "/work/shared/datasets")) / "planetoid"
 
@@ -45,3 +52,24 @@ def test_nodes_of_citation_graphs_get_the_rules_numbers(
     slow = reference_losses(models, data, masks, nodes)
     fast = toggle_losses(models, data, masks, nodes, engine=engine)
     torch.testing.assert_close(fast, slow, atol=1e-4, rtol=0)
+
+
+def test_on_cora_a_layer_and_its_empty_subclass_get_the_same_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many nodes in one call, and with little memory; the check before an audit refuses the nets that once differed."""
+    torch.manual_seed(0)
+    data = load("Cora", tmp_path)
+    known, mine = (Untyped(layer(1433, 8), layer(8, 7)).eval() for layer in (GCNConv, Mine))
+    mine.load_state_dict(known.state_dict())
+    masks = torch.rand(1, 2708) < 0.5
+    for nodes, memory in ((torch.arange(0, 2708, 4), None), (torch.arange(0, 2708, 32), 2**21)):
+        right, found = (
+            toggle_losses([model], data, masks, nodes, engine="layered", memory=memory) for model in (known, mine)
+        )
+        torch.testing.assert_close(found, right, atol=1e-4, rtol=0)
+    some = np.arange(0, 2708, 4)
+    assert check_engine([mine], data, nodes=some, share=0.5, seed=0).largest < 1e-4
+    monkeypatch.setattr(unknown, "draw_nets", counted_from_row_0)
+    with pytest.raises(InputError, match="differs from the rule as written"):
+        check_engine([mine], data, nodes=some, share=0.5, seed=0)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import numpy as np
 import numpy.typing as npt
@@ -147,11 +146,9 @@ def test_gibbs_over_two_shapes_asks_no_forward_pass_of_the_whole_graph(monkeypat
     gibbs_masks(models, data, chains=1, seed=0)  # compiles
     for model in models:
         monkeypatch.setattr(model, "forward", lambda *_: pytest.fail("a forward pass"))
-    began = time.perf_counter()
     masks, _ = gibbs_masks(models, data, chains=4, seed=0)
     metropolis_masks(models, data, samples=2, burn_in=50, thinning=10)
-    assert masks.shape == (4, 400)
-    assert time.perf_counter() - began < 10  # 1 600 visits; by the rule as written some 30 s
+    assert masks.shape == (4, 400)  # 1 600 visits, each a forward pass by the rule as written
 
 
 def test_the_chains_of_an_attack_show_a_bar_where_bars_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:

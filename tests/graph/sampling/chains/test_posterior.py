@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -34,3 +36,15 @@ def test_the_probability_is_the_rule_over_the_models_that_may_speak(
 @pytest.mark.parametrize(("prior", "certain"), [(-np.inf, 0.0), (np.inf, 1.0)])
 def test_a_certain_prior_decides(prior: float, certain: float) -> None:
     assert KERNELS.membership_probability(np.array([5.0, 3.0]), prior, np.array([True])) == certain
+
+
+def test_ratios_of_all_nodes_are_those_of_the_models_that_may_speak_added_up() -> None:
+    random = np.random.default_rng(0)
+    losses, asked = random.exponential(2.0, (4, 6)), random.random((6, 3)) < 0.5
+    asked[:, 1] = True
+    expected = 0.0
+    for v in range(6):
+        heard = [math.exp(-losses[1 + k, v]) for k in range(3) if asked[v, k]]
+        expected += -losses[0, v] - math.log(sum(heard) / len(heard))
+    assert not asked.all()
+    assert posterior.summed_ratios(losses, asked) == pytest.approx(expected)

@@ -90,7 +90,7 @@ class Learned:
         plain = 2 * (1 + len(pool.shadows)) * (count - nodes)  # of nodes that are not asked about under samples
         return QueryCount(float(each), shared=2 * sum(self.samples) * int(asked) * nodes + plain)
 
-    def posterior_of(self, scene: Scene, prior: float | ArrayLike) -> TargetPosterior:
+    def posterior_of(self, scene: Scene, prior: float | ArrayLike, *, place: int | None = None) -> TargetPosterior:
         """The posterior of every node about the target after the last round, the mean over panels of references.
 
         A target unlike all simulated ones is judged by the first round only; see `_unlike`.
@@ -99,8 +99,12 @@ class Learned:
             scene: the target, and the pool that was learned from.
             prior: the share of members that is expected, one number or one per node: simulated targets are weighted to
                 it before the target is compared with them. The log-odds are for the pool's own `share`.
+            place: of a simulated target in the plan: the target is then judged as that one is, by its references alone
+                and by the predictor that was learned without it.
         """
-        pool = self.pool
+        pool, panels, group = self.pool, self._panels, None
+        if place is not None:
+            panels, group = [pool.plan.references[place][:, 0]], int(pool.plan.groups[place])
         plain, sampled = pool.of_target(scene)
         weights = prior_weights(pool.members[pool.plan.targets], prior)
         like = PlainLikeness.of(PlainAnswers(*(losses[pool.plan.targets] for losses in pool.plain)), weights)
@@ -110,19 +114,20 @@ class Learned:
             moved = sampled._replace(target=SampledLikeness.of(answers, weights[:, pool.at]).matched(sampled.target))
             found = self._unlike((plain, sampled), (like.matched(plain), moved))
             return TargetPosterior(pool.everywhere(found, plain, self._everyone), unlikeness)
-        known = pool.plain_features([(plain, panel) for panel in self._panels])
+        asked = self._everyone if place is None else panels[0]
+        known = pool.plain_features([(plain, panel) for panel in panels])
         odds: list[FloatArray] = []  # of each panel
         for number, fit in enumerate(self.rounds):
             if number:
-                chances = pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, self._everyone)
+                chances = pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, asked)
                 masks = self._masks(chances, number, "target")
-                sampled = pool.under_masks(scene.target, masks, pool.sampled_models)
+                sampled = pool.under_masks(scene.target, masks, np.intersect1d(asked, pool.sampled_models))
             signals = [
                 pool.target_signals(plain, sampled, panel, odds[at] if odds else None, known[at])
-                for at, panel in enumerate(self._panels)
+                for at, panel in enumerate(panels)
             ]
-            odds = [fit.log_odds(pool.rows(each)) for each in signals]
-        return TargetPosterior(pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, self._everyone), unlikeness)
+            odds = [fit.log_odds(pool.rows(each), group=group) for each in signals]
+        return TargetPosterior(pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, asked), unlikeness)
 
     @property
     def _everyone(self) -> NDArray[np.intp]:

@@ -21,7 +21,7 @@ from glasshouse.graph.rule.toggle.cost import question_seconds
 from glasshouse.graph.rule.toggle.registry import engines
 from glasshouse.progress import open_bar
 
-__all__ = ["Block", "answer_in_blocks", "cut_question"]
+__all__ = ["Block", "answer_block", "answer_in_blocks", "blocks_of", "cut_question"]
 
 _SECONDS = 4.0  # of a block, as predicted; how it is split changes last bits, so it must depend on the question alone
 _SHORT = 0.5  # the same where a split changes no bit: no worker waits long for the last block
@@ -70,10 +70,8 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
         memory: bytes that a block may take.
     """
     engine = engines()[name]
-    seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
     apart = getattr(engine, "apart", False)
-    each = _SHORT if apart else _SECONDS
-    blocks = cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each)
+    blocks, seconds = blocks_of(name, models, question)
     if len(blocks) == 1 or (apart and not is_worth_spreading(seconds)):
         return torch.stack(tuple(engine.toggles(models, question, memory=memory)))
     shape = (2, len(models), len(question.masks), len(question.nodes))
@@ -85,6 +83,14 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
             found[:, :, slice(*rows), slice(*columns)] = torch.from_numpy(own).to(found.device)
             done(1)
     return found
+
+
+def blocks_of(name: str, models: Sequence[Model], question: Question) -> tuple[list[Block], float]:
+    """The blocks of a question for a named engine, and the seconds that are predicted for all of them."""
+    engine = engines()[name]
+    seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
+    each = _SHORT if getattr(engine, "apart", False) else _SECONDS
+    return cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each), seconds
 
 
 def answer_block(name: str, models: Sequence[Model], question: Question, memory: int, block: Block) -> FloatArray:

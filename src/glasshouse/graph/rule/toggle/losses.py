@@ -20,6 +20,7 @@ from glasshouse.graph.rule.toggle.cost import question_seconds
 from glasshouse.graph.rule.toggle.plan import default_memory
 from glasshouse.graph.rule.toggle.registry import engines
 from glasshouse.graph.rule.toggles import Toggles
+from glasshouse.numerics import check_finite
 
 __all__ = ["engine_names", "toggle_answers", "toggle_losses", "toggle_seconds"]
 
@@ -85,9 +86,15 @@ def toggle_answers(
         (tensor([[[0.3133]]], dtype=torch.float64), tensor([[[0.3133]]], dtype=torch.float64))
     """
     if engine == "reference":
-        return reference_toggles(models, data, masks, nodes, hops=hops)
-    with open_memory():
-        return _toggle_answers(models, data, masks, nodes, engine=engine, hops=hops, memory=memory)
+        found = reference_toggles(models, data, masks, nodes, hops=hops)
+    else:
+        with open_memory():
+            found = _toggle_answers(models, data, masks, nodes, engine=engine, hops=hops, memory=memory)
+    if not bool(torch.isfinite(found.signal).all()):  # looked at where the answers lie
+        signal, names = found.signal.movedim(2, 1).cpu().numpy(), nodes.cpu().numpy().astype(str)
+        for number, one in enumerate(signal):
+            check_finite(one, names, place=f"models[{number}], asked about parts of the graph")
+    return found
 
 
 def _toggle_answers(

@@ -45,8 +45,10 @@ def draw_nets(
         hops: steps back.
         degrees: further steps: with 1 the outermost senders get all their messages, so that their degrees are right;
             with 2 they also send all their messages, if all edges go both ways.
-        counted: whether it is enough that these messages are as many as they should be: all then come from row 0, and
-            the nets are no longer disjoint.
+        counted: whether it is enough that these messages are as many as they should be: their senders are then not
+            drawn, and rows at the end stand in for them, which receive nothing and whose ``target`` is one more than
+            the number of targets. All nets use the same ones. The senders of one row have one stand-in each: a layer
+            may merge repeated edges, and one that replaces self-loops must not see any that are not there.
         own: sorted keys of the rows that a target must have for itself, since their values or degrees differ from those
             under the mask. Other senders get one row for all targets, whose ``target`` is the number of targets; None
             for disjoint nets. Only for one hop, and for layers that do not count what a sender sends.
@@ -80,13 +82,19 @@ def draw_nets(
         _, absent = lookup(removed, receiver)
         sender, receiver = sender[~absent], receiver[~absent]
     receiver, order = receiver.sort(stable=True)
-    number, pair = graph.copies.between(sender[order] % size % graph.size, receiver % size % graph.size)
-    sender, receiver = sender[order][pair], receiver[pair]  # duplicates stay
-    place, known = lookup(keys, sender)
+    sender = sender[order]
+    place, drawn = lookup(keys, sender)
+    others = (~drawn).cumsum(0)  # how many senders so far have no row
+    before = (others - (~drawn).long())[torch.searchsorted(receiver, receiver)]  # so many when this receiver began
+    place = torch.where(drawn, place, len(keys) + others - before - 1)
+    spare = int((others - before).max()) if counted and len(others) else 0
+    number, pair = graph.copies.between(sender % size % graph.size, receiver % size % graph.size)  # duplicates stay
+    received = torch.searchsorted(keys, receiver)
+    keys = torch.cat([keys, (len(targets) + 1) * size + torch.arange(spare, device=keys.device)])
     return Nets(
         target=keys // size,
         node=keys % size,
-        edges=torch.stack([torch.where(known, place, 0), torch.searchsorted(keys, receiver)]),
-        edge_target=receiver // size,
+        edges=torch.stack([place, received])[:, pair],
+        edge_target=(receiver // size)[pair],
         edge_number=number,
     )

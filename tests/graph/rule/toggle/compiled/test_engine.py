@@ -43,6 +43,16 @@ def test_a_dense_graph_with_a_hub_is_exact(architecture: str, words: bool) -> No
 
 
 @pytest.mark.parametrize("architecture", KERNELS)
+def test_a_path_whose_ends_lose_their_only_neighbour_is_exact(architecture: str) -> None:
+    data = simple_graph(size=5, edges=0, seed=3)
+    data.edge_index = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 4], [1, 2, 3, 4, 0, 1, 2, 3]])
+    masks = torch.tensor([[True] * 5, [True, True, False, True, True]])
+    models = random_models(architecture, layers=2, count=2, dtype=torch.float32)
+    fast = compiled_toggles(models, data, masks, torch.arange(5)).signal.numpy()
+    np.testing.assert_allclose(fast, exact(models, data, masks, torch.arange(5)).numpy(), atol=1e-4, rtol=1e-6)
+
+
+@pytest.mark.parametrize("architecture", KERNELS)
 def test_the_numbers_do_not_depend_on_threads_or_on_the_company_of_other_nodes(architecture: str) -> None:
     data = simple_graph(size=40, edges=80, seed=2, hub=True)
     masks = torch.rand(3, 40, generator=torch.Generator().manual_seed(0)) < 0.5
