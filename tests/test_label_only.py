@@ -16,9 +16,9 @@ from torch import nn
 
 from glasshouse import InputError, LabelOnly, Population, QueryOptions, SklearnTrainer, audit
 from glasshouse.arrays import BoolArray
+from glasshouse.asking import KeptAnswers
 from glasshouse.evidence import query
 from glasshouse.label_only import predicted_labels
-from glasshouse.queries import KeptAnswers
 from glasshouse.training import CropAndFlip
 
 RNG = np.random.default_rng(0)

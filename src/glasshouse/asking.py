@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
-from glasshouse.arrays import FloatArray, IntArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.model_outputs import refusing
 from glasshouse.population import Population, Records
@@ -18,9 +20,42 @@ from glasshouse.training.habits import habits_of, parts_of
 from glasshouse.training.inputs import called, first_tensor, moved, reader_for
 from glasshouse.training.relabelled import single_precision
 
-__all__ = ["LABELS_ADVICE", "asker", "module_asker"]
+__all__ = ["LABELS_ADVICE", "KeptAnswers", "asker", "module_asker"]
 
 LABELS_ADVICE = "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly())."
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswers:
+    """Takes the place of a model of which a pool kept only the answers.
+
+    Args:
+        population_logits: [N, C] float64, in the order of the population's records and classes; for a regression its
+            predictions, [N, 1] or [N, 2].
+        correct: [N] whether each record itself got its label, if labels alone were asked for; None otherwise.
+
+    Example:
+        >>> from glasshouse.queries import query
+        >>> population = Population(np.zeros((2, 1)), [0, 1])
+        >>> query(KeptAnswers(np.array([[1.0, 0.0], [1.0, 0.0]])), population).correct
+        array([ True, False])
+    """
+
+    population_logits: FloatArray
+    correct: BoolArray | None = None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """By name, as a file holds them."""
+        return {"logits": self.population_logits} | ({} if self.correct is None else {"correct": self.correct})
+
+    def check_question(self, *, labels_only: bool) -> None:
+        """Refuse these answers for another question than they were given to."""
+        if labels_only != (self.correct is not None):
+            kept, asked = ("probabilities", "labels alone") if labels_only else ("labels alone", "probabilities")
+            raise InputError(
+                f"pool: of this model only its answers were kept, when {kept} were asked for, and now {asked} are. "
+                f"Give the pool the same question, ShadowPool(…, how=…), and its models are trained again for it."
+            )
 
 
 def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:

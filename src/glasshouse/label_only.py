@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.asking import module_asker
+from glasshouse.asking import KeptAnswers, module_asker
 from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import ends_in_sigmoid, unwrapped
 from glasshouse.numerics import logits_from_probabilities, refuse_not_finite
 from glasshouse.population import Population, select
-from glasshouse.queries import Answers, KeptAnswers, QueryOptions
+from glasshouse.queries import Answers, QueryOptions
 from glasshouse.randomness import generator, seed_for
 from glasshouse.training.inputs import tensor_of
 from glasshouse.training.task import check_task

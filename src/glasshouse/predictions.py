@@ -9,12 +9,12 @@ import numpy as np
 from torch import nn
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.asking import module_asker
+from glasshouse.asking import KeptAnswers, module_asker
 from glasshouse.errors import InputError
 from glasshouse.model_outputs import array_of, unwrapped
 from glasshouse.numerics import check_finite
 from glasshouse.population import Population, select
-from glasshouse.queries import KeptAnswers, QueryOptions
+from glasshouse.queries import QueryOptions
 from glasshouse.training.habits import habits_of, parts_of
 from glasshouse.training.relabelled import single_precision
 from glasshouse.training.task import check_task

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.asking import LABELS_ADVICE, asker
+from glasshouse.asking import LABELS_ADVICE, KeptAnswers, asker
 from glasshouse.errors import InputError
 from glasshouse.losses import losses_from_logits
 from glasshouse.model_outputs import (
@@ -37,7 +37,7 @@ from glasshouse.numerics import (
 from glasshouse.population import Population, Records, row_batches, select
 from glasshouse.resolution import ShareFinder, Shares, StepFinder, shares_note, whole_shares
 
-__all__ = ["Answers", "KeptAnswers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
+__all__ = ["Answers", "QueryOptions", "accuracy", "check_model", "population_logits", "query"]
 
 Kind = Literal["logits", "probabilities"] | Shares
 Read = TypeVar("Read")
@@ -109,38 +109,6 @@ class QueryOptions:
             device=usual.device,
             keep_logits=usual.keep_logits,
         )
-
-
-@dataclass(frozen=True, eq=False)
-class KeptAnswers:
-    """Takes the place of a model of which a pool kept only the answers.
-
-    Args:
-        population_logits: [N, C] float64, in the order of the population's records and classes; for a regression its
-            predictions, [N, 1] or [N, 2].
-        correct: [N] whether each record itself got its label, if labels alone were asked for; None otherwise.
-
-    Example:
-        >>> population = Population(np.zeros((2, 1)), [0, 1])
-        >>> query(KeptAnswers(np.array([[1.0, 0.0], [1.0, 0.0]])), population).correct
-        array([ True, False])
-    """
-
-    population_logits: FloatArray
-    correct: BoolArray | None = None
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """By name, as a file holds them."""
-        return {"logits": self.population_logits} | ({} if self.correct is None else {"correct": self.correct})
-
-    def check_question(self, *, labels_only: bool) -> None:
-        """Refuse these answers for another question than they were given to."""
-        if labels_only != (self.correct is not None):
-            kept, asked = ("probabilities", "labels alone") if labels_only else ("labels alone", "probabilities")
-            raise InputError(
-                f"pool: of this model only its answers were kept, when {kept} were asked for, and now {asked} are. "
-                f"Give the pool the same question, ShadowPool(…, how=…), and its models are trained again for it."
-            )
 
 
 class Answers(NamedTuple):

@@ -14,8 +14,9 @@ from sklearn.linear_model import LogisticRegression
 
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
 from glasshouse.arrays import BoolArray
+from glasshouse.asking import KeptAnswers
 from glasshouse.pool import ShadowPool
-from glasshouse.queries import KeptAnswers, query
+from glasshouse.queries import query
 from glasshouse.training import Versioned, mlp
 
 RANDOM = np.random.default_rng(0)

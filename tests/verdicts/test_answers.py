@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from glasshouse import Evidence, InputError, LabelOnly, Population, audit, audit_evidence
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.asking import KeptAnswers
 from glasshouse.evidence import query
 from glasshouse.graph import Scene
 from glasshouse.graph import audit as graph_audit
 from glasshouse.graph.models.node_losses import node_logits
 from glasshouse.predictions import predict
-from glasshouse.queries import KeptAnswers
 from tests.verdicts.test_graph_outputs import returning
 from tests.verdicts.test_graphs import DATA, MEMBERS, inductive_script
 

@@ -16,10 +16,11 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
 from glasshouse.arrays import BoolArray
+from glasshouse.asking import KeptAnswers
 from glasshouse.errors import InputError
 from glasshouse.population import AnyPopulation
 from glasshouse.predictions import population_predictions, predict
-from glasshouse.queries import KeptAnswers, QueryOptions, query
+from glasshouse.queries import QueryOptions, query
 from glasshouse.reading import guarded
 
 __all__ = ["KINDS", "StoredModel", "kind_of", "restored", "stored"]
