@@ -139,6 +139,8 @@ def test_attacks_on_records_look_at_the_evidence_of_a_scene(setting: Any) -> Non
         np.testing.assert_array_equal(attack.score(scene), attack.score(evidence))
         np.testing.assert_array_equal(attack.tuned(scene).score(scene), attack.tuned(evidence).score(evidence))
         assert attack.queries(scene) == attack.queries(evidence)
+        settled = attack.tuned(evidence)
+        np.testing.assert_array_equal(settled.flag_scores(scene), settled.flag_scores(evidence))
         np.testing.assert_array_equal(attack.judge(scene).scores, attack.score(evidence))
     np.testing.assert_array_equal(RMIA().score(scene, known), RMIA().score(evidence, known.evidence))
     np.testing.assert_array_equal(BASE().score(evidence=scene), BASE().score(evidence))
@@ -149,7 +151,7 @@ def test_attacks_on_records_look_at_the_evidence_of_a_scene(setting: Any) -> Non
         np.testing.assert_array_equal(members, same)
 
 
-@pytest.mark.parametrize("call", ["score", "tuned", "judge", "queries"])
+@pytest.mark.parametrize("call", ["score", "flag_scores", "tuned", "judge", "queries"])
 def test_an_attack_refuses_in_one_line_what_it_cannot_look_at(call: str) -> None:
     evidence = trained_scene().evidence
     for name in ("g-base", "g-classifier", "g-stacked"):
