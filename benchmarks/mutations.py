@@ -246,8 +246,8 @@ MUTATIONS = (
              "tests/graph/training/test_trainer.py"),
     # reports
     Mutation("report: TPR in the column of FPR", "report/figures.py",
-             "RateFigure(rate.wanted, rate.fpr, rate.estimate,", "RateFigure(rate.wanted, rate.estimate, rate.fpr,", "tests/report/test_figures.py",
-             "tests/report/test_summarise.py"),
+             "RateFigure(rate.wanted, rate.fpr, rate.estimate,", "RateFigure(rate.wanted, rate.estimate, rate.fpr,",
+             "tests/report/test_figures.py", "tests/report/test_summarise.py"),
     Mutation("report: false alarms among all records", "report/figures.py", "who[~members].mean()", "who.mean()",
              "tests/report/test_figures.py"),
     Mutation("report: the low end twice", "report/exposure.py", "high=per * figure.tpr_interval.high",

@@ -106,8 +106,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "",
         f"`python benchmarks/quick_look_misses.py --runs {given.runs} --records {given.records}`. Made-up margins; how "
         "often the 90 % interval from none or one shadow model held what BASE finds on the same target with eight, was "
-        "too low, or was too high. *Below chance*: an interval that lies wholly below an AUC of 0.5 or a TPR of 1 %. The "
-        "intervals are meant for targets as they occur, and not for each of these.",
+        "too low, or was too high. *Below chance*: an interval that lies wholly below an AUC of 0.5 or a TPR of 1 %. "
+        "The intervals are meant for targets as they occur, and not for each of these.",
         "",
         "| case | models | AUC: held, too low, too high | TPR: held, too low, too high | below chance | withheld |",
         "| --- | --- | --- | --- | --- | --- |",
