@@ -81,7 +81,7 @@ def _pickles() -> None:
 
 
 def _clusters() -> Iterator[Case]:
-    test = "tests/test_compute.py::test_a_closed_port_is_one_line_at_once"
+    test = "tests/test_compute.py::test_a_closed_port_is_one_line_before_ray_is_asked_to_join"
     for name, address in (("ray:// and a closed port", "ray://127.0.0.1:1"), ("a closed port", "127.0.0.1:1")):
         yield Case(
             part="clusters",

