@@ -1,7 +1,7 @@
 """Write the hashed lock: what constraints.txt pins, with the SHA-256 of every file that may be installed for it.
 
-Run it with ``python -m docs.lock`` after a change of constraints.txt, in an environment with those versions; it asks the
-index (PyPI, or ``--index``) for each package whose version changed. The lock has a part for the core and one for each
+Run it with ``python -m docs.lock`` after a change of constraints.txt, in an environment with those versions. It asks
+the index (PyPI, or ``--index``) for each package whose version changed. The lock has a part for the core and one for each
 extra in ``requirements/``, so that nobody installs more than is asked for; ``requirements.lock`` names them all. Only
 wheels are listed, since the build of a source archive runs code, and only those for systems and versions of Python that
 we support. Left out: torch, whose CPU build comes from PyTorch's own index under another hash.
@@ -27,7 +27,7 @@ LOCK = ROOT / "requirements.lock"
 PARTS = ROOT / "requirements"
 HEAD = """\
 # What constraints.txt pins, with the SHA-256 of every wheel that may be installed for it (python -m docs.lock)
-# Wheels alone (the build of a source archive runs code), for Python 3.11 to 3.14 on Linux, macOS (Apple silicon) and Windows.
+# Wheels alone (the build of a source archive runs code), for Python 3.11 to 3.14 on Linux, macOS (arm64), Windows.
 # Everything, tools of the developers too; for less, name parts. core has what builds Glasshouse, and is always needed:
 #   pip install --no-deps --require-hashes --only-binary :all: -r requirements/core.lock -r requirements/graph.lock
 #   pip install --only-binary :all: -c constraints.txt torch==2.13.0

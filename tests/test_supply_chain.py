@@ -62,8 +62,8 @@ def test_make_the_image_and_the_action_install_nothing_that_has_no_hash_but_torc
     for file in ("Makefile", "Dockerfile", "action.yml"):
         text = (ROOT / file).read_text().replace("\\\n", " ")
         variables = dict(re.findall(r"^(\w+) := (.*)$", text, flags=re.MULTILINE))
-        for _ in variables:
-            text = re.sub(r"\$\((\w+)\)", lambda found: variables.get(found[1], found[0]), text)
+        for name, value in reversed(variables.items()):
+            text = text.replace(f"$({name})", value)
         calls = re.findall(r"^(?:\t|RUN | +).*?pip install (.*)$", text, flags=re.MULTILINE)
         assert len(calls) >= 3, file
         for call in calls:
