@@ -1,7 +1,7 @@
 """Write the hashed lock: what constraints.txt pins, with the SHA-256 of every file that may be installed for it.
 
 Run it with ``python -m docs.lock`` after a change of constraints.txt, in an environment with those versions. It asks
-the index (PyPI, or ``--index``) for each package whose version changed. The lock has a part for the core and one for each
+the index (PyPI, or ``--index``) for each package whose version changed. The lock has a part for the core and for each
 extra in ``requirements/``, so that nobody installs more than is asked for; ``requirements.lock`` names them all. Only
 wheels are listed, since the build of a source archive runs code, and only those for systems and versions of Python that
 we support. Left out: torch, whose CPU build comes from PyTorch's own index under another hash.

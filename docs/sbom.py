@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "licences.md"
 HEAD = """\
 # Licences of what is installed
 
-Glasshouse itself has the Apache License 2.0. Beside it are installed: what the *core* needs, always, and what the extras
+Glasshouse itself has the Apache License 2.0. Beside it are installed: what the *core* needs always, and what the extras
 need that you name. This page has every package that `constraints.txt` pins, and the licence that the package states in
 its own metadata; written by `python -m docs.sbom`. Wheels may hold further libraries under licences of their own (NumPy
 and SciPy hold OpenBLAS, torch holds many): their files are in the folder `*.dist-info` of the installed package.
