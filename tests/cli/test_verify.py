@@ -98,10 +98,19 @@ def test_a_page_that_the_run_does_not_list_is_foreign(whole: Path, tmp_path: Pat
     assert (code, "appendix.html: is not a file of the run" in told) == (3, True)
 
 
+def test_models_that_were_exchanged_are_noticed(whole: Path, tmp_path: Path) -> None:
+    shutil.copytree(whole / "pool", tmp_path / "pool")
+    for ending in (".json", ".safetensors"):
+        first, second = (tmp_path / "pool" / f"model-{index:05d}{ending}" for index in (0, 1))
+        kept = first.read_bytes()
+        first.write_bytes(second.read_bytes())
+        second.write_bytes(kept)
+    code, told = verified(tmp_path / "pool")
+    assert (code, told.count("is of another model than its name says")) == (3, 2)
+
+
 @pytest.mark.parametrize("what", ["a pipe", "an endless device", "a folder"])
-def test_what_is_no_plain_file_in_a_pool_is_named_and_not_read_for_ever(
-    what: str, whole: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_plain_file_in_a_pool_is_named_and_not_read_for_ever(what: str, whole: Path, tmp_path: Path) -> None:
     shutil.copytree(whole / "pool", tmp_path / "pool")
     path = tmp_path / "pool" / "model-00000.safetensors"
     path.unlink()

@@ -199,6 +199,8 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
                 faults.append(f"{manifest}: was damaged or edited; delete the model's files to train it again.")
             elif any(found.get(name) != shared.get(name) for name in ("data", "trainer_sha256", "seed", "fraction")):
                 faults.append(f"{manifest}: belongs to another pool; delete the model's files to train it again.")
+            elif not manifest.name.startswith(f"model-{str(found.get('index')).zfill(5)}"):
+                faults.append(f"{manifest}: is of another model than its name says; delete the files of both models.")
             elif file_size(content) < 0 or found.get("sha256") != digest(content):  # file_size refuses an endless pipe
                 faults.append(f"{content}: was damaged or edited; delete the model's files to train it again.")
         except (InputError, OSError) as error:
