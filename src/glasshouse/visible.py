@@ -10,7 +10,7 @@ __all__ = ["cell_text", "plain_cell", "visible"]
 # characters, which stand for bytes of a file name that are no UTF-8 and cannot be written out.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 # Also behind spaces and marks that are not seen, and in the wide and small forms of these characters, which some
-# programs accept. Where a comma is the decimal sign, programs split cells at semicolons, so that a formula may follow one too.
+# programs accept. Where a comma is the decimal sign, programs split cells at semicolons: a formula may follow one too.
 _START = "[\\s\u00ad\u180e\u200b-\u200d\u2060-\u2064\ufe00-\ufe0f\ufeff]*"
 _START += "[=+\\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
 _FORMULA = re.compile(f"'*{_START}.", re.DOTALL)

@@ -47,9 +47,7 @@ def run_faults(folder: Path | str) -> list[str]:
     try:
         run = _read(folder / "run.json")
         if _OWN not in run:  # a run can be read without it; but then nothing shows whether its list was changed
-            raise InputError(
-                f"{folder / 'run.json'}: has no checksum, so it was damaged or edited. {_AGAIN}"
-            )
+            raise InputError(f"{folder / 'run.json'}: has no checksum, so it was damaged or edited. {_AGAIN}")
         _check_files(folder, run.get("files"), pages=True)
         read_run(folder)
     except InputError as error:
