@@ -67,8 +67,7 @@ def licence(package: metadata.PackageMetadata, texts: list[str]) -> str:
         package: metadata of an installed package.
         texts: its licence files, asked where the metadata say nothing.
     """
-    stated = package.get("License-Expression")
-    own = (package.get("License") or "").strip()
+    stated, own = ((package.get_all(name) or [""])[0].strip() for name in ("License-Expression", "License"))
     classes = [line.split(" :: ")[-1] for line in package.get_all("Classifier", []) if line.startswith("License")]
     short = own if own and "\n" not in own and len(own) <= 40 and own not in ("UNKNOWN", "BSD") else ""
     heads = [text.strip().splitlines()[0].strip() for text in texts if text.strip()]
@@ -80,7 +79,7 @@ def packages() -> list[Package]:
     """Every pinned package, by name, as installed here."""
     pins = lock.pinned((ROOT / "constraints.txt").read_text(encoding="utf-8"))
     parts = lock.parts()
-    blocks = {}
+    blocks: dict[str, str] = {}
     for path in lock.PARTS.glob("*.lock"):
         blocks |= {name: text for name, (_, text) in lock.locked(path.read_text(encoding="utf-8")).items()}
     found = []

@@ -64,8 +64,8 @@ class Desk:
 
     def _answer(self, line: Connection[Any, Any]) -> None:
         with suppress(OSError, EOFError, AuthenticationError), line:  # a worker that was killed, or a stranger
-            deliver_challenge(line, self._secret)  # type: ignore[arg-type] # the line of either kind of system
-            answer_challenge(line, self._secret)  # type: ignore[arg-type]
+            deliver_challenge(line, self._secret)
+            answer_challenge(line, self._secret)
             asked = line.recv_bytes(64).decode()
             if asked == _NUMBER:
                 with self._lock:
