@@ -45,7 +45,7 @@ _WORDS = {  # what packages write, where it is no SPDX expression -> what it is
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
 _SPDX = re.compile(  # a name of SPDX, or what stands between such names
-    r"[A-Za-z]+-[0-9][A-Za-z0-9.-]*|0BSD|CNRI-Python|ISC|LLVM-exception|MIT|MIT-CMU|Zlib|[()]|AND|OR|WITH"
+    r"[A-Za-z0-9]+-[0-9][A-Za-z0-9.-]*|0BSD|CNRI-Python|ISC|LLVM-exception|MIT|MIT-CMU|Zlib|[()]|AND|OR|WITH"
 )
 
 

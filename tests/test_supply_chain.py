@@ -110,6 +110,9 @@ def test_the_page_of_licences_and_the_bill_of_materials_are_those_of_the_pins() 
     hashes = {one["content"] for one in numba["externalReferences"][0]["hashes"]}
     assert hashes == set(re.findall("sha256:([0-9a-f]{64})", part("graph")["numba"][1]))
     assert all(one["licenses"] for one in bill["components"])
+    for one in bill["components"]:  # what a package states as an SPDX expression stays one
+        stated = metadata.metadata(one["name"]).get_all("License-Expression")
+        assert not stated or one["licenses"] == [{"expression": stated[0]}], one["name"]
 
 
 def find_distribution(name: str) -> str:
