@@ -4,11 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= runs/default
 
-# the build backend is pinned too: pip builds in an environment of its own, which knows constraints only from here
-export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
-export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
+# Wheels of the lock alone, each by its hash. torch is the exception: its CPU build comes from PyTorch's own index (or a
+# local file) under another hash, so it is pinned by its version; what it needs is installed by then, from the lock.
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --no-deps --require-hashes --only-binary :all:
+TORCH := $(PIP) --only-binary :all: -c constraints.txt torch==2.13.0
+# the build backend is in the lock too: without isolation pip downloads nothing for the build
+HERE := $(PIP) --no-deps --no-build-isolation
 
-.PHONY: audit test types kernels-gat kernels-gcn-sage docs screenshots format benchmark clean
+.PHONY: audit test types kernels-gat kernels-gcn-sage docs screenshots format benchmark sbom clean
 
 audit: $(VENV)/.installed
 	@$(BIN)/glasshouse audit --out $(OUT) --overwrite
@@ -38,6 +42,10 @@ docs: $(VENV)/.installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict -d site
 	@echo "Manual: $(CURDIR)/site/index.html"
 
+# what a release is made of, for the release's page; CONTRIBUTING.md says how
+sbom: $(VENV)/.installed-dev
+	$(BIN)/python -m docs.sbom
+
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -50,11 +58,13 @@ $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Glasshouse needs Python 3.11 or newer; none was found. Install one, or say: make PYTHON=/path/to/python3"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[graph]'
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt requirements/core.lock requirements/graph.lock
+	$(LOCKED) -r requirements/core.lock -r requirements/graph.lock
+	$(TORCH)
+	$(HERE) -e .
 	@touch $@
 
-# in one call, so that the experiments' glasshouse is the one of this tree
-$(VENV)/.installed-dev: $(VENV)/.installed experiments/pyproject.toml
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]' -e ./experiments
+$(VENV)/.installed-dev: $(VENV)/.installed experiments/pyproject.toml requirements.lock $(wildcard requirements/*.lock)
+	$(LOCKED) -r requirements.lock
+	$(HERE) -e . -e ./experiments
 	@touch $@

@@ -10,6 +10,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from multiprocessing import AuthenticationError
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -21,6 +22,7 @@ import torch
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, gpu_share
 from glasshouse.compute.answering import check_answers
+from glasshouse.compute.desk import Address, Desk, ask_desk
 from glasshouse.compute.here import share_gpu
 from glasshouse.compute.local import end_with
 from glasshouse.graph.rule.toggle.plan import default_memory
@@ -235,3 +237,25 @@ def test_workers_on_one_gpu_share_its_memory(monkeypatch: pytest.MonkeyPatch) ->
     share_gpu(4)  # workers of a worker
     assert gpu_share() == 1 / 8
     assert default_memory(gpu) == 2**32
+
+
+def test_strangers_on_this_machine_get_no_parcel_and_keep_nobody_waiting() -> None:
+    """Another user of the machine can reach the port; who says nothing kept all workers waiting."""
+    desk = Desk()
+    desk.parcels["7"] = b"data"
+    host, port, _ = desk.address
+    assert host == "127.0.0.1"
+    silent = [socket.create_connection((host, port)) for _ in range(3)]
+    found: list[bytes] = []
+    worker = threading.Thread(target=lambda: found.append(ask_desk(desk.address, "7")), daemon=True)
+    worker.start()
+    worker.join(timeout=30)
+    assert found == [b"data"]
+    with pytest.raises(AuthenticationError):
+        ask_desk(Address((host, port, b"guessed")), "7")
+    rude = socket.create_connection((host, port))
+    rude.sendall(b"\xff" * 64)
+    assert ask_desk(desk.address, "7") == b"data"
+    for line in (*silent, rude):
+        line.close()
+    desk.close()

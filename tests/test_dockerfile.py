@@ -34,7 +34,7 @@ def test_every_line_is_an_instruction_that_docker_knows() -> None:
 
 
 def test_its_python_is_one_that_the_project_supports() -> None:
-    found = re.fullmatch(r"python:3\.(\d+)-slim", arguments("FROM")[0])
+    found = re.fullmatch(r"python:3\.(\d+)-slim@sha256:[0-9a-f]{64}", arguments("FROM")[0])
     least = re.fullmatch(r">=3\.(\d+)", PROJECT["requires-python"])
     assert found
     assert least
@@ -50,15 +50,17 @@ def test_what_it_copies_is_there_and_is_not_ignored() -> None:
             assert f"!{source}" in ignored, f"{source} is left out by .dockerignore"
 
 
-def test_it_installs_the_pinned_torch_before_the_package_and_extras_that_exist() -> None:
-    torch, package = installs()
+def test_it_installs_the_lock_the_pinned_torch_and_then_the_package_without_a_download() -> None:
+    locked, torch, package = installs()
     pinned = re.search(r"^torch==.*$", (ROOT / "constraints.txt").read_text(), flags=re.MULTILINE)
     assert pinned
     assert pinned[0] in torch
-    assert "constraints.txt" in package
-    extras = re.fullmatch(r"\.\[(.*)\]", package[-1])
-    assert extras
-    assert set(extras[1].split(",")) <= set(PROJECT["optional-dependencies"])
+    assert "--require-hashes" in locked
+    parts = {Path(word).stem for word in locked if word.startswith("requirements/")}
+    assert "core" in parts
+    assert parts - {"core"} <= set(PROJECT["optional-dependencies"])
+    assert package[-1] == "."
+    assert {"--no-deps", "--no-build-isolation"} <= set(package)
 
 
 def test_it_runs_our_command_as_a_user_without_rights() -> None:

@@ -1,62 +1,140 @@
-"""Everything that is installed is pinned, with hashes for those who want them."""
+"""Everything that is installed is pinned and comes by its hash; what it is and under which licence is written down."""
 
 from __future__ import annotations
 
+import email
 import importlib
+import json
 import re
-import tomllib
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
+import pytest
 import yaml
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 lock = importlib.import_module("docs.lock")  # by name, as docs is no package to mypy
 PINS: dict[str, str] = lock.pinned((ROOT / "constraints.txt").read_text(encoding="utf-8"))
 
 
-def needed(requirement: Requirement, seen: set[tuple[str, str]], extras: dict[str, list[str]]) -> Iterator[str]:
-    """The names of a requirement and of all that it needs, as far as it is installed here."""
-    name = canonicalize_name(requirement.name)
-    if name == "glasshouse":
-        for extra in requirement.extras:
-            for line in extras[extra]:
-                yield from needed(Requirement(line), seen, extras)
-        return
-    yield name
-    for extra in ("", *sorted(requirement.extras)):
-        if (name, extra) in seen:
-            continue
-        seen.add((name, extra))
-        try:
-            lines = metadata.requires(name) or []
-        except metadata.PackageNotFoundError:
-            continue
-        for one in map(Requirement, lines):
-            if one.marker is None or one.marker.evaluate({"extra": extra}):
-                yield from needed(one, seen, extras)
+sbom = importlib.import_module("docs.sbom")
+
+
+def part(name: str) -> dict[str, tuple[str, str]]:
+    """Version and lines of each package in a part of the lock."""
+    found: dict[str, tuple[str, str]] = lock.locked((ROOT / "requirements" / f"{name}.lock").read_text("utf-8"))
+    return found
 
 
 def test_everything_that_the_project_its_tools_and_its_build_install_is_pinned() -> None:
-    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = project["project"]["optional-dependencies"]
-    wanted_by_us = [*project["project"]["dependencies"], "glasshouse[dev]", *project["build-system"]["requires"]]
-    names = {name for line in wanted_by_us for name in needed(Requirement(line), set(), extras)}
+    names = set().union(*lock.parts().values())
     assert names - PINS.keys() - {"pip"} == set()
     assert PINS.keys() >= {"grpcio", "hatchling", "packaging", "pathspec", "pillow", "pluggy", "trove-classifiers"}
+    assert PINS.keys() - names == set(lock.LEFT_OUT), "nothing needs these any more"
 
 
 def test_the_lock_has_the_same_pins_each_with_its_hashes() -> None:
-    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    locked = dict(re.findall(r"^([a-z0-9-]+)==(\S+) \\$", text, flags=re.MULTILINE))
+    named = re.findall(r"^-r requirements/(\w+)\.lock$", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    assert {f"{name}.lock" for name in named} == {path.name for path in (ROOT / "requirements").iterdir()}
+    locked = {package: version for name in named for package, (version, _) in part(name).items()}
     pins = {name: version for name, version in PINS.items() if name not in lock.LEFT_OUT}
     assert locked == pins, "run python -m docs.lock"
-    for part in re.split(r"^[a-z0-9-]+==", text, flags=re.MULTILINE)[1:]:
-        assert re.fullmatch(r"\S+( \\\n    --hash=sha256:[0-9a-f]{64})+\n", part)
+    for name in named:
+        first, *rest = (ROOT / "requirements" / f"{name}.lock").read_text().splitlines(keepends=True)
+        assert first.startswith("#")
+        assert "".join(rest) == "".join(block for _, block in part(name).values()), "a line without a hash"
+
+
+def test_each_part_of_the_lock_has_what_its_extra_needs_on_any_system_and_no_more() -> None:
+    for name, names in lock.parts().items():
+        assert part(name).keys() == names, "run python -m docs.lock"
+    assert not part("graph").keys() & part("core").keys()
+    assert "colorama" in part("core"), "of Windows alone"
+    assert "xgboost-cpu" in part("boosting")
+    assert part("core").keys() >= {"hatchling", "editables", "sympy"}, "the build, and what torch needs"
+
+
+def test_make_the_image_and_the_action_install_nothing_that_has_no_hash_but_torch() -> None:
+    """Each call of pip takes the lock, or the pinned torch, or this source tree without a download."""
+    hashed = "--no-deps --require-hashes --only-binary :all:"
+    this_tree = "--no-deps --no-build-isolation"
+    torch = f"torch=={PINS['torch']}"
+    for file in ("Makefile", "Dockerfile", "action.yml"):
+        text = (ROOT / file).read_text().replace("\\\n", " ")
+        variables = dict(re.findall(r"^(\w+) := (.*)$", text, flags=re.MULTILINE))
+        for name, value in reversed(variables.items()):
+            text = text.replace(f"$({name})", value)
+        calls = re.findall(r"^(?:\t|RUN | +).*?pip install (.*)$", text, flags=re.MULTILINE)
+        assert len(calls) >= 3, file
+        for call in calls:
+            locked = hashed in call and re.search(r"-r requirements|parts\[@\]", call)
+            assert locked or this_tree in call or ("-c constraints.txt" in call and call.endswith(torch)), call
+
+
+def test_a_wheel_for_no_system_of_a_kind_is_left_out_there_and_nowhere_else() -> None:
+    block = part("boosting")["xgboost-cpu"][1]
+    assert block.startswith('xgboost-cpu==3.2.0 ; sys_platform != "darwin" \\\n')
+    assert lock.where(["a-1.0-cp311-cp311-manylinux_2_28_x86_64.whl", "a-1.0-py3-none-any.whl"]) == ""
+    assert lock.where(["a-1.0-py3-none-macosx_11_0_arm64.whl"]).count("sys_platform") == 2
+    markers = re.findall(r";.*", "".join(text for name in lock.parts() for _, text in part(name).values()))
+    assert len(set(markers)) == 1
+
+
+def test_actions_are_named_by_commit_and_the_base_image_by_digest() -> None:
+    action = (ROOT / "action.yml").read_text()
+    used = re.findall(r"uses: (\S+)(.*)", action)
+    assert len(used) == 2
+    for name, comment in used:
+        assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", name)
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), "which version it is"
+    image = re.findall(r"^FROM (\S+)$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    assert all(re.fullmatch(r"python:3\.\d+-slim@sha256:[0-9a-f]{64}", one) for one in image)
+    assert len(image) == 1
+
+
+def test_the_page_of_licences_and_the_bill_of_materials_are_those_of_the_pins() -> None:
+    page = (ROOT / "docs" / "licences.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
+    assert {name: version for name, version, *_ in rows[2:]} == PINS, "run python -m docs.sbom"
+    assert all(licence not in ("", "not stated") for _, _, licence, _ in rows[2:])
+    missing = [name for name in PINS if find_distribution(name) != PINS[name]]
+    if missing:
+        pytest.skip(f"not installed here as pinned: {', '.join(missing)}; make .venv/.installed-dev installs the lock")
+    packages = sbom.packages()
+    assert sbom.page(packages) == page, "run python -m docs.sbom"
+    bill = sbom.bill(packages, "0.1.0")
+    assert json.dumps(bill) == json.dumps(sbom.bill(sbom.packages(), "0.1.0")), "the same pins, the same bytes"
+    assert len({one["bom-ref"] for one in bill["components"]}) == len(PINS)
+    numba = next(one for one in bill["components"] if one["name"] == "numba")
+    assert numba["purl"] == f"pkg:pypi/numba@{PINS['numba']}"
+    hashes = {one["content"] for one in numba["externalReferences"][0]["hashes"]}
+    assert hashes == set(re.findall("sha256:([0-9a-f]{64})", part("graph")["numba"][1]))
+    assert all(one["licenses"] for one in bill["components"])
+    for one in bill["components"]:  # what a package states as an SPDX expression stays one
+        stated = metadata.metadata(one["name"]).get_all("License-Expression")
+        assert not stated or one["licenses"] == [{"expression": stated[0]}], one["name"]
+
+
+def find_distribution(name: str) -> str:
+    try:
+        return metadata.version(name).split("+")[0]
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts", "stated"),
+    [
+        ("License-Expression: BSD-3-Clause AND 0BSD\nLicense: BSD", [], "BSD-3-Clause AND 0BSD"),
+        ("License: Apache 2.0", [], "Apache-2.0"),
+        ("License: BSD\nClassifier: License :: OSI Approved :: BSD License", [], "BSD"),
+        ("License: UNKNOWN\nClassifier: License :: OSI Approved :: MIT License", [], "MIT"),
+        ("Name: a", ["\nMIT License\n\nCopyright"], "MIT"),
+        ("Name: a", [], "not stated"),
+    ],
+)
+def test_a_licence_is_what_the_package_says_of_itself(lines: str, texts: list[str], stated: str) -> None:
+    assert sbom.licence(email.message_from_string(lines), texts) == stated
 
 
 def test_only_wheels_for_systems_that_we_support_are_locked() -> None:
@@ -84,4 +162,4 @@ def test_hooks_are_tools_of_the_pinned_environment_and_renewals_are_watched() ->
         assert repository["repo"] == "local" or re.fullmatch("[0-9a-f]{40}", repository["rev"])
         assert all(hook["entry"].startswith(".venv/bin/") for hook in repository["hooks"] if "entry" in hook)
     watched = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text(encoding="utf-8"))["updates"]
-    assert {one["package-ecosystem"] for one in watched} == {"pip", "github-actions"}
+    assert {one["package-ecosystem"] for one in watched} == {"docker", "github-actions", "pip"}

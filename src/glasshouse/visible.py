@@ -8,9 +8,13 @@ __all__ = ["cell_text", "plain_cell", "visible"]
 
 # Control characters, which a terminal obeys; marks that turn the direction of text, or end a line; and halves of
 # characters, which stand for bytes of a file name that are no UTF-8 and cannot be written out.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-# also behind spaces and marks that are not seen, and in the wide forms of these characters, which some programs accept
-_FORMULA = re.compile("'*[\\s\ufeff\u200b-\u200d\u2060]*[=+\\-@\uff0b\uff0d\uff1d\uff20].", re.DOTALL)
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Also behind spaces and marks that are not seen, and in the wide and small forms of these characters, which some
+# programs accept. Where a comma is the decimal sign, programs split cells at semicolons: a formula may follow one too.
+_START = "[\\s\u00ad\u180e\u200b-\u200d\u2060-\u2064\ufe00-\ufe0f\ufeff]*"
+_START += "[=+\\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20]"
+_FORMULA = re.compile(f"'*{_START}.", re.DOTALL)
+_NEXT_CELL = re.compile(f";(?=['\"]*{_START})")
 _ESCAPE = "\\"
 _CODE = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|[nrt\\])")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -34,7 +38,7 @@ def cell_text(text: str) -> str:
     r"""A cell of a CSV file that programs only show; `plain_cell` gives the text back.
 
     What a spreadsheet would take for a formula gets a leading ``'``; numbers, such as an id ``-5``, are not changed. A
-    text with control characters is written with escapes, behind a leading backslash.
+    text with control characters, or with a formula behind a semicolon, has escapes behind a leading backslash.
 
     Example:
         >>> cell_text("=HYPERLINK(A1)"), cell_text("-5"), cell_text("anna")
@@ -42,8 +46,9 @@ def cell_text(text: str) -> str:
         >>> print(cell_text("anna\n=1"))
         \anna\n=1
     """
-    if _UNSEEN.search(text) or text.startswith(_ESCAPE):
-        return _ESCAPE + _UNSEEN.sub(_escaped, text.replace(_ESCAPE, 2 * _ESCAPE))
+    if _UNSEEN.search(text) or _NEXT_CELL.search(text) or text.startswith(_ESCAPE):
+        escaped = _UNSEEN.sub(_escaped, text.replace(_ESCAPE, 2 * _ESCAPE))
+        return _ESCAPE + _NEXT_CELL.sub(lambda _: r"\x3b", escaped)
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 

@@ -127,3 +127,48 @@ def test_too_little_memory_and_a_request_to_end_are_one_line(ends: Any) -> None:
     assert not (ends.place / "run").exists()
     assert not [name for name in os.listdir(ends.place) if name.startswith(".")]  # noqa: PTH208
     assert Path(ends.place / "e.npz").exists()
+
+
+WATCHED = r"""
+import json, os, sys
+seen, begun = [], []
+WORD = ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request", "pickle.find_class", "os.system",
+        "subprocess.Popen", "os.exec", "os.posix_spawn")
+sys.addaudithook(lambda event, told: seen.append([event, str(told)[:80]]) if begun and event in WORD else None)
+from glasshouse.cli import entry
+begun.append(True)  # what libraries do when they are imported does not depend on a file
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["glasshouse", *arguments]
+    try:
+        entry.main()
+    except SystemExit as error:
+        assert error.code in (0, 4), arguments
+import pickle, socket
+pickle.loads(pickle.dumps(socket.socket))  # the watch itself works
+sys.__stdout__.write(json.dumps(seen))
+"""
+
+
+def test_commands_that_read_files_unpickle_nothing_start_nothing_and_ask_nothing_of_the_network(
+    tmp_path: Path,
+) -> None:
+    random = np.random.default_rng(0)
+    members = np.tile([[True, False], [False, True]], (2, 20))
+    losses = Evidence(
+        target_loss=random.exponential(size=40), shadow_loss=random.exponential(size=(4, 40)), shadow_members=members
+    )
+    write_evidence(tmp_path / "e.npz", losses, members=members[0])
+    (tmp_path / "risk.yaml").write_text("limits: [{figure: auc, most: 1.0}]\n")
+    commands = [
+        ["score", "e.npz", "--out", "run", "--quiet"],
+        ["verify", "run"],
+        ["report", "run"],
+        ["appendix", "run"],
+        ["check", "run", "--policy", "risk.yaml"],
+    ]
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", WATCHED, json.dumps(commands)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout[done.stdout.rindex("[[") :])
+    assert [event for event, _ in seen] == ["pickle.find_class"], seen  # of the line that tries the watch

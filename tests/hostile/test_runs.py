@@ -101,6 +101,9 @@ def test_folders_and_overlong_names_where_files_should_be_are_one_line(copy: Pat
     (copy / "run.json").write_text(json.dumps(told | {"files": told["files"] | {"x" * 5000: {"sha256": "0"}}}))
     with pytest.raises(InputError, match="it lists 'xxx.*5000 characters"):
         read_run(copy)
+    (copy / "run.json").write_text(json.dumps(told | {"files": told["files"] | {"𝄞" * 100: {"sha256": "0"}}}))
+    with pytest.raises(InputError, match="cannot be read: File name too long"):
+        read_run(copy)
     (copy / "run.json").unlink()
     (copy / "run.json").mkdir()
     with pytest.raises(InputError, match="run.json: is a folder"):

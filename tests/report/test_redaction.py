@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import stat
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from glasshouse.cli import app
 from glasshouse.evidence import write_evidence
 from glasshouse.report import Surroundings, compare, read_run, read_run_with_records
 from glasshouse.report.redaction import Redactor, key_beside, read_or_make_key
+from glasshouse.store import sharing
 from tests.strategies import gaussian_evidence
 
 COUNT = 400
@@ -133,6 +136,22 @@ def test_a_text_keeps_its_small_numbers() -> None:
         f"{KEY.hash('John Smith')} and {KEY.hash('x-1')}."
     )
     assert KEY.text(told, ids) == expected
+
+
+def test_a_key_is_the_owners_alone_and_never_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sharing():
+        made = read_or_make_key(tmp_path / "keys" / "run.key")
+    path = tmp_path / "keys" / "run.key"
+    assert path.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setattr(Path, "exists", lambda self: False)  # as if another process makes it in this moment
+    with pytest.raises(InputError, match="run.key: cannot be written: File exists"):
+        read_or_make_key(path)
+    monkeypatch.undo()
+    assert read_or_make_key(path) == made
+    assert [one.name for one in path.parent.iterdir()] == ["run.key"]
+    monkeypatch.setattr(os, "link", Mock(side_effect=PermissionError(1, "no hard links")))
+    read_or_make_key(tmp_path / "other.key")
+    assert (tmp_path / "other.key").stat().st_mode & 0o777 == 0o600
 
 
 def test_wrong_keys_are_refused(plain: AuditResult, tmp_path: Path) -> None:

@@ -64,6 +64,15 @@ def test_a_page_is_not_written_through_a_link_or_where_nothing_can_be_written(tm
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.txt", "page.html"]
 
 
+def test_a_device_or_a_pipe_is_not_replaced_by_a_page(tmp_path: Path) -> None:
+    """`--junit /dev/null`, run as root, put a file in the place of the device for every program."""
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", Path(os.devnull)):
+        with pytest.raises(InputError, match="is not a plain file"):
+            check_page(place)
+    assert not Path(os.devnull).is_file()
+
+
 def test_findings_for_a_build_server_are_written_over_earlier_ones(tmp_path: Path) -> None:
     (tmp_path / "check.xml").write_text('<testsuite name="run"><testcase classname="glasshouse.policy" name="a" />')
     check_page(tmp_path / "check.xml")

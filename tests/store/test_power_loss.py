@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from glasshouse.report.redaction import read_or_make_key
 from glasshouse.store import new_folder, write_file
 
 Names = dict[str, int]  # what each path of the disk names: the number of a file
@@ -40,6 +41,11 @@ class Disk:
             return moved | known | {new: number}
 
         self.waiting.append((str(Path(after).parent), happen))
+        self.power_may_fail()
+
+    def linked(self, before: Any, after: Any) -> None:
+        new, number = str(after), Path(before).stat().st_ino
+        self.waiting.append((str(Path(after).parent), lambda names: names | {new: number}))
         self.power_may_fail()
 
     def removed(self, path: Any) -> None:
@@ -72,12 +78,16 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     made = Disk(tmp_path)
-    real: dict[str, Any] = {name: getattr(os, name) for name in ("rename", "replace", "unlink", "fsync")}
+    real: dict[str, Any] = {name: getattr(os, name) for name in ("link", "rename", "replace", "unlink", "fsync")}
 
     def rename(before: Any, after: Any, **options: Any) -> None:
         if Path(before).is_relative_to(tmp_path):
             made.renamed(before, after)
         real["replace"](before, after, **options)
+
+    def link(before: Any, after: Any, **options: Any) -> None:
+        made.linked(before, after)
+        real["link"](before, after, **options)
 
     def fsync(handle: int) -> None:
         real["fsync"](handle)
@@ -88,7 +98,8 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
         if not options.get("dir_fd") and Path(path).is_relative_to(tmp_path):
             made.removed(path)
 
-    for name, call in {"rename": rename, "replace": rename, "fsync": fsync, "unlink": unlink}.items():
+    calls = {"link": link, "rename": rename, "replace": rename, "fsync": fsync, "unlink": unlink}
+    for name, call in calls.items():
         monkeypatch.setattr(os, name, call)
     monkeypatch.setattr("glasshouse.store.folders.exchange", lambda one, other: False)  # in two steps: the harder way
     return made
@@ -119,6 +130,17 @@ def test_a_run_is_on_the_disk_with_all_its_files(disk: Disk) -> None:
     for crash in disk.crashes:
         if run in crash:
             assert (crash.get(f"{run}/metrics.json"), crash.get(f"{run}/run.json")) == (b"figures", b"files")
+
+
+def test_the_key_of_a_redacted_run_is_on_the_disk_before_the_run(disk: Disk) -> None:
+    """Without its key, nobody can ever look up a record of the run."""
+    place = disk.root / "run.key"
+    made = read_or_make_key(place)
+    write_file(disk.root / "run.json", b"hashes")
+    assert made == read_or_make_key(place)
+    whole = place.read_bytes()
+    assert all(crash.get(str(place)) == whole for crash in disk.crashes if str(disk.root / "run.json") in crash)
+    assert {crash[str(place)] for crash in disk.crashes if str(place) in crash} == {whole}
 
 
 def test_the_model_of_a_disk_notices_a_lost_sync(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import os
 import threading
 from contextlib import suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from typing import Any
 
 __all__ = ["Address", "Desk", "ask_desk"]
@@ -35,7 +35,7 @@ class Desk:
         self.parcels: dict[str, bytes] = {}
         self.numbers = 0  # given out so far
         self._secret = os.urandom(32)
-        self._listener = Listener(("127.0.0.1", 0), authkey=self._secret, backlog=128)
+        self._listener = Listener(("127.0.0.1", 0), backlog=128)  # the secret is asked for in a thread for each caller
         self._open = True
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -58,12 +58,14 @@ class Desk:
 
     def _serve(self) -> None:
         while self._open:
-            with suppress(OSError, EOFError, AuthenticationError):  # a worker that was killed, or a stranger
+            with suppress(OSError, EOFError):
                 line = self._listener.accept()
                 threading.Thread(target=self._answer, args=(line,), daemon=True).start()
 
     def _answer(self, line: Connection[Any, Any]) -> None:
-        with suppress(OSError, EOFError), line:
+        with suppress(OSError, EOFError, AuthenticationError), line:  # a worker that was killed, or a stranger
+            deliver_challenge(line, self._secret)
+            answer_challenge(line, self._secret)
             asked = line.recv_bytes(64).decode()
             if asked == _NUMBER:
                 with self._lock:

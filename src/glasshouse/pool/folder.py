@@ -12,13 +12,14 @@ from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.pool.description import differences, digest_of
 from glasshouse.pool.model_files import KINDS, StoredModel
-from glasshouse.reading import read_content, read_json
+from glasshouse.reading import file_size, read_content, read_json
 from glasshouse.store import clean_leftovers, digest, write_file
 
 __all__ = ["Identity", "PoolFolder", "members_as_ids", "pool_faults"]
 
 _FORMAT = 2  # format 1 described a trainer by one line of text only
 
+_OWN = "pool_sha256"  # of pool.json itself, without this entry
 _SHOWN = 8  # differences that a message lists
 
 
@@ -77,7 +78,8 @@ class PoolFolder:
             raise InputError(f"{self.path}: has models but no pool.json; it is not a pool, or damaged. Choose another.")
         else:
             told = {"trainer": identity.trainer, "trainer_parts": identity.parts}
-            write_file(description, _json({"format": _FORMAT, **identity.as_json(), **told}))
+            full = {"format": _FORMAT, **identity.as_json(), **told}
+            write_file(description, _json(full | {_OWN: digest_of(full)}))
 
     def has(self, index: int) -> bool:
         """Whether a model is there and complete: its manifest can be read and its file has the right checksum."""
@@ -184,7 +186,9 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
         shared = read_json(path / "pool.json", missing="does not exist.")
     except InputError as error:
         return 0, list(error.faults)
-    faults, known = [], {"pool.json", ".claims"}
+    faults, known = [], {"pool.json"} | ({".claims"} if (path / ".claims").is_file() else set())
+    if shared.pop(_OWN, None) != digest_of(shared):  # none: pools of earlier versions have none
+        faults.append(f"{path / 'pool.json'}: was damaged or edited, or has no checksum; choose another folder.")
     manifests = sorted(path.glob("model-*.json"))
     for manifest in manifests:
         content = manifest.with_suffix(".safetensors")
@@ -195,7 +199,9 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
                 faults.append(f"{manifest}: was damaged or edited; delete the model's files to train it again.")
             elif any(found.get(name) != shared.get(name) for name in ("data", "trainer_sha256", "seed", "fraction")):
                 faults.append(f"{manifest}: belongs to another pool; delete the model's files to train it again.")
-            elif found.get("sha256") != digest(content):
+            elif not manifest.name.startswith(f"model-{str(found.get('index')).zfill(5)}"):
+                faults.append(f"{manifest}: is of another model than its name says; delete the files of both models.")
+            elif file_size(content) < 0 or found.get("sha256") != digest(content):  # file_size refuses an endless pipe
                 faults.append(f"{content}: was damaged or edited; delete the model's files to train it again.")
         except (InputError, OSError) as error:
             told = error.faults if isinstance(error, InputError) else [f"{content}: cannot be read: {error.strerror}."]

@@ -46,11 +46,14 @@ def run_faults(folder: Path | str) -> list[str]:
     folder = found_run(folder)
     try:
         run = _read(folder / "run.json")
+        if _OWN not in run:  # a run can be read without it; but then nothing shows whether its list was changed
+            raise InputError(f"{folder / 'run.json'}: has no checksum, so it was damaged or edited. {_AGAIN}")
         _check_files(folder, run.get("files"), pages=True)
         read_run(folder)
     except InputError as error:
         return list(error.faults)
-    strange = strange_file(folder)
+    pages = [folder / name for name in MADE_AGAIN if name != "run.json" and name not in run["files"]]
+    strange = strange_file(folder) or next((f"{page}: is not a file of the run" for page in pages if page.exists()), "")
     return [f"{strange}."] if strange else []
 
 
@@ -161,9 +164,11 @@ def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
             faults.append(
                 f"{folder / 'run.json'}: is damaged: it lists {shortened(name)}, which is not a file of a run."
             )
-        elif not path.is_file():
-            faults.append(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
-        elif not isinstance(known, dict) or known.get("sha256") != digest(path):
-            faults.append(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
+            continue
+        with guarded(shortened(str(path), most=200, quoted=False), what="a file of a run", advice=_AGAIN):
+            if not path.is_file():
+                faults.append(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
+            elif not isinstance(known, dict) or known.get("sha256") != digest(path):
+                faults.append(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
     if faults:
         raise InputError(*faults)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from glasshouse.arrays import TextArray
 from glasshouse.errors import InputError
-from glasshouse.store import resolved
+from glasshouse.store import resolved, write_file
 
 __all__ = ["Redactor", "key_beside", "read_or_make_key"]
 
@@ -117,10 +116,8 @@ def read_or_make_key(path: Path | str) -> Redactor:
             if not _KEY.fullmatch(text):
                 raise InputError(f"{path}: is not a key of Glasshouse (64 hexadecimal digits). Give another file.")
             return Redactor(bytes.fromhex(text))
-        path.parent.mkdir(parents=True, exist_ok=True)
         key = secrets.token_bytes(32)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-            file.write(key.hex() + "\n")
+        write_file(path, key.hex() + "\n", once=True)  # on the disk before any run that nobody can read without it
         return Redactor(key)
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a key of Glasshouse (64 hexadecimal digits). Give another file.") from error

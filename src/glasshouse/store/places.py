@@ -58,6 +58,8 @@ def check_page(path: Path | str) -> None:
             raise InputError(f"{path}: is a link, which is not followed. Give the file itself.")
         if path.is_dir():
             raise InputError(f"{path}: is a folder; give a file for the page, such as {path / 'report.html'}.")
+        if path.exists() and not path.is_file():  # a device such as /dev/null would be replaced by a file
+            raise InputError(f"{path}: is not a plain file. Give a file for the page.")
         if path.exists() and path.stat().st_size and not _marked(path):
             raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
         clean_leftovers(path.parent)

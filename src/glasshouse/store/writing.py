@@ -16,10 +16,15 @@ __all__ = ["NOTHING_LEFT", "said_clearly", "write_file"]
 NOTHING_LEFT = "Nothing was left behind."
 
 
-def write_file(path: Path | str, content: bytes | str) -> Path:
+def write_file(path: Path | str, content: bytes | str, *, once: bool = False) -> Path:
     """Write a file so that a reader finds the old content or the new one, never a part.
 
     Only the owner can read it, unless asked otherwise (`sharing`). A link in its place is replaced, not followed.
+
+    Args:
+        path: of the file; folders above it are made.
+        content: text is written as UTF-8.
+        once: for keys: a file that is there already is not replaced but refused, and nothing is ever shared.
 
     Example:
         >>> import tempfile
@@ -37,10 +42,25 @@ def write_file(path: Path | str, content: bytes | str) -> Path:
             while left:
                 left = left[os.write(handle, left) :]
             os.fsync(handle)
-            unfinished.chmod(file_mode())
-            unfinished.replace(path)
+            if once:
+                _put_new(unfinished, path)
+            else:
+                unfinished.chmod(file_mode())
+                unfinished.replace(path)
             sync_folder(path.parent)
     return path
+
+
+def _put_new(unfinished: Path, path: Path) -> None:
+    """Give a file its name if the name is free, in one step; on a disk without hard links in two."""
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(path):
+            raise
+        unfinished.replace(path)
 
 
 @contextlib.contextmanager
