@@ -2,11 +2,12 @@
 
 from glasshouse.compute.chosen import chosen_compute
 from glasshouse.compute.here import Compute, ThisProcess, available_cores, gpu_share
-from glasshouse.compute.local import LocalProcesses
+from glasshouse.compute.local import SAFE_PATH, LocalProcesses
 from glasshouse.compute.ray_cluster import RayCluster
 from glasshouse.compute.spreading import is_worth_spreading, spread, spread_in_order, spreading_over
 
 __all__ = [
+    "SAFE_PATH",
     "Compute",
     "LocalProcesses",
     "RayCluster",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing.resource_tracker
 import os
 import threading
 import time
@@ -17,10 +18,13 @@ from glasshouse.compute.here import TRIES, Compute, available_cores, share_gpu, 
 from glasshouse.compute.parcels import Parcels, open_parcel, receive_from
 from glasshouse.errors import InputError
 
-__all__ = ["LocalProcesses", "end_with"]
+__all__ = ["SAFE_PATH", "LocalProcesses", "end_with"]
 
 _LOOK = 1.0  # seconds between two looks at the parent
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+SAFE_PATH = {
+    "PYTHONSAFEPATH": "1"
+}  # for Python processes that are started: they import nothing from the working folder
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -126,9 +130,10 @@ class _Crew:
         if self._executor is None:
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
+            _start_trackers()
             self.desk.numbers = 0
             start = (self.desk.address, os.getpid(), self.threads, self.workers, _gpus())
-            self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start)
+            self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start, env=SAFE_PATH)
         return self._executor
 
     def _end(self) -> None:
@@ -144,6 +149,23 @@ def _crew(workers: int, *, threads: int, apart: bool = True) -> Iterator[_Crew]:
         yield crew
     finally:
         crew.close()
+
+
+def _start_trackers() -> None:
+    """Start the processes that remove what workers leave; they are given the environment of this process."""
+    from joblib.externals.loky.backend import resource_tracker
+
+    given = {name: os.environ.get(name) for name in SAFE_PATH}
+    os.environ.update(SAFE_PATH)
+    try:
+        multiprocessing.resource_tracker.ensure_running()
+        resource_tracker.ensure_running()
+    finally:
+        for name, value in given.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _gpus() -> list[str]:
