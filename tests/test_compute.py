@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -20,7 +21,7 @@ import pytest
 import torch
 
 from glasshouse import InputError, Population, TorchTrainer
-from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, gpu_share
+from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, gpu_share, local
 from glasshouse.compute.answering import check_answers
 from glasshouse.compute.desk import Address, Desk, ask_desk
 from glasshouse.compute.here import share_gpu
@@ -112,7 +113,7 @@ def counted(task: int) -> tuple[int, int]:
     """The process that runs a task, and how many workers its parent has."""
     listed = ["ps", "-ww", "-o", "args=", "--ppid", str(os.getppid())]
     found = subprocess.run(listed, capture_output=True, text=True, check=False)  # noqa: S603
-    return os.getpid(), found.stdout.count("LokyProcess")
+    return os.getpid(), found.stdout.count("LokyProcess") if sys.flags.safe_path else -1
 
 
 def test_one_task_has_one_worker_and_not_this_process() -> None:
@@ -120,8 +121,19 @@ def test_one_task_has_one_worker_and_not_this_process() -> None:
     [(position, (process, count))] = list(LocalProcesses(workers=9).run(counted, (), [7]))
     assert position == 0
     assert process != os.getpid()
-    assert count == before + 1
+    assert count == before + 1, "or it imports from the working folder"
     assert workers() == before, "a worker is left"
+
+
+def test_processes_that_are_started_import_nothing_from_the_working_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are told by themselves; what else loky starts is given the environment, which is then as before."""
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    found: list[str | None] = []
+    for place in ("multiprocessing.resource_tracker", "joblib.externals.loky.backend.resource_tracker"):
+        monkeypatch.setattr(f"{place}.ensure_running", lambda: found.append(os.environ.get("PYTHONSAFEPATH")))
+    local._start_trackers()
+    assert found == ["1", "1"]
+    assert "PYTHONSAFEPATH" not in os.environ
 
 
 def test_a_worker_ends_when_the_process_that_started_it_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,12 +31,22 @@ __all__ = [
 
 _ZERO_MARKS = np.log([float(np.finfo(kind).eps) for kind in (np.float64, np.float32, np.float16)])
 _NAMED = 5  # records that a refusal names
+_ABOUT_MODELS = (
+    "Check the model and its inputs there. Where it is the logarithm of a probability of 0, give the probabilities "
+    "themselves."
+)
 _SMALLEST_MARGIN = -1e100  # a loss of 1e300 is finite, but its square is not
 _LARGEST_MARGIN = -float(np.log(np.finfo(np.float64).tiny))  # 708.4: a loss any smaller has no digits left
 
 
 def check_finite(
-    values: NDArray[Any], ids: TextArray, *, place: str, labels: IntArray | None = None, models: bool = False
+    values: NDArray[Any],
+    ids: TextArray,
+    *,
+    place: str,
+    labels: IntArray | None = None,
+    models: bool = False,
+    advice: str = _ABOUT_MODELS,
 ) -> None:
     """The gate for every answer of every kind of model, function and file: NaN and infinity are refused.
 
@@ -50,6 +60,7 @@ def check_finite(
             class that is not the record's own, if it is not so for all others: a class that a model rules out. A true
             class with a probability of exactly 0 or 1 has no finite loss or margin, and is refused.
         models: whether the values are those of several shadow models.
+        advice: what to do about it; by default, about answers of a model.
 
     Example:
         >>> check_finite(np.array([0.1, np.nan, 0.2]), np.array(["ann", "bob", "eve"]), place="target_loss")
@@ -59,7 +70,7 @@ def check_finite(
     for k, one in enumerate(values) if models else [(None, values)]:
         wrong = not_finite(one, labels)
         if wrong.any():
-            refuse_not_finite(wrong, ids, place=place if k is None else f"{place}: shadow model {k}")
+            refuse_not_finite(wrong, ids, place=place if k is None else f"{place}: shadow model {k}", advice=advice)
 
 
 def not_finite(values: NDArray[Any], labels: IntArray | None = None) -> BoolArray:
@@ -79,13 +90,12 @@ def not_finite(values: NDArray[Any], labels: IntArray | None = None) -> BoolArra
     return np.asarray(~(fine | np.isneginf(flat)).all(axis=1) | ~own | (fine.sum(axis=1) == own))
 
 
-def refuse_not_finite(wrong: BoolArray, ids: TextArray, *, place: str) -> None:
+def refuse_not_finite(wrong: BoolArray, ids: TextArray, *, place: str, advice: str = _ABOUT_MODELS) -> None:
     """Refuse the records [N] of a mask, with how many they are and the first ids."""
     shown = [repr(str(name)) for name in ids[wrong][: _NAMED + 1]]
     shown[_NAMED:] = ["…"] * (len(shown) > _NAMED)
     raise InputError(
-        f"{place}: NaN or infinite for {int(wrong.sum())} of {len(wrong)} records: {', '.join(shown)}. Check the model "
-        f"and its inputs there. Where it is the logarithm of a probability of 0, give the probabilities themselves."
+        f"{place}: NaN or infinite for {int(wrong.sum())} of {len(wrong)} records: {', '.join(shown)}. {advice}"
     )
 
 

@@ -9,6 +9,7 @@ from PIL import Image
 
 from glasshouse import InputError
 from glasshouse.datasets import Dataset, cifar10, cifar100
+from glasshouse.reading import memory_limit
 from tests.datasets.made_up_images import images, write_binary, write_sheet
 
 FINE = (np.arange(50_000) * 7 % 10).astype(np.uint8)
@@ -89,7 +90,13 @@ def test_damaged_files_say_which_and_what_to_do(home: Path, sheet: bytes) -> Non
     with pytest.raises(InputError, match=r"train_1.webp: has 64 x 32 pixels instead of 3200 x 3200"):
         cifar10(first=10)
     (folder / "train_1.webp").write_bytes(sheet)
-    with pytest.raises(InputError, match=r"labels.npz: train: cannot be read"):
+    with pytest.raises(InputError, match=r"labels.npz: there is no such file"):
+        cifar10(first=10)
+    np.savez(folder / "labels.npz", test=FINE)
+    with pytest.raises(InputError, match=r"labels.npz: train: is missing"):
+        cifar10(first=10)
+    np.savez_compressed(folder / "labels.npz", train=np.zeros(2**21, dtype=np.uint8), other=FINE)
+    with memory_limit("1MiB"), pytest.raises(InputError, match=r"labels.npz: its members unpack to 2.0 MiB"):
         cifar10(first=10)
     np.savez(folder / "labels.npz", train=FINE[:-1])
     with pytest.raises(InputError, match=r"labels.npz: train: uint8 of shape \(49999,\) instead of uint8"):

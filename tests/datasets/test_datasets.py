@@ -53,6 +53,30 @@ def test_adult_is_read_from_files_of_its_form(tmp_path: Path, monkeypatch: pytes
     assert population.x[:, 0] == pytest.approx(np.array([-1, 1, 0]) * np.sqrt(1.5))
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"\xff\xfe", "adult.data: is damaged, or is not UCI's adult.data .UnicodeDecodeError"),
+        (b"," * 14 + b"x" * 200_000 + b"\n", "adult.data: is damaged, or is not UCI's adult.data .Error: field larger"),
+        (
+            b"nan" + b",1" * 13 + b",a\n1" + b",1" * 13 + b",b\n",
+            "NaN or infinite for 2 of 2 records: '0', '1'. Place UCI",
+        ),
+        (b"", "adult: holds no records"),
+        (b"".join(b"%da" % i + b",1" * 13 + b",a\n" for i in range(20_000)), "a feature for each text takes 3.* GiB"),
+    ],
+)
+def test_adult_files_of_another_form_are_refused_in_one_line(
+    content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult" / "adult.data").write_bytes(content)
+    (tmp_path / "adult" / "adult.test").write_text("")
+    monkeypatch.setenv("GLASSHOUSE_DATA", str(tmp_path))
+    with pytest.raises(InputError, match=message):
+        adult()
+
+
 def test_the_real_adult_has_the_known_counts(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLASSHOUSE_DATA", str(real_data))
     population = adult().population

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,13 +87,25 @@ def test_a_schedule_and_an_augmentation_are_used_in_training_alone() -> None:
     assert len(calls) == 4
 
 
-def test_a_compiled_module_learns_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiled_module_learns_the_same_and_its_code_is_kept_in_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Traced but not translated, which would take a C++ compiler and half a minute."""
-    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend="eager"))
+    traced, places = torch.compile, []
+
+    def compiled(module: nn.Module) -> Any:
+        places.append(os.environ.get("TORCHINDUCTOR_CACHE_DIR"))  # by itself, torch would use a folder in /tmp
+        return traced(module, backend="eager")
+
+    monkeypatch.setattr(torch, "compile", compiled)
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    monkeypatch.setenv("TRITON_CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     plain = TorchTrainer(module=mlp(5, 3, hidden=(8,)), epochs=2, batch_size=30)
     first, second = (weights(trainer(POPULATION, MEMBERS, 0)) for trainer in (plain, replace(plain, compiled=True)))
     for one, other in zip(first, second, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert places == [str(tmp_path / "glasshouse" / "inductor")]
 
 
 class Dressed(nn.Module):

@@ -24,7 +24,7 @@ from glasshouse.config import (
     with_shadows,
 )
 from glasshouse.errors import InputError
-from glasshouse.store import check_free, resolved
+from glasshouse.store import check_free, keep_code_private, resolved
 
 __all__ = ["audit"]
 
@@ -93,6 +93,7 @@ def audit(
         compute.check()
     if config.is_graph:
         importlib.import_module("glasshouse.graph.audit")  # now, so that loading does not count as computing
+    keep_code_private()  # before a factory of the user's own has anything compiled
     computing = time.perf_counter()
     with interruptible(out):
         try:

@@ -17,6 +17,7 @@ from glasshouse.cli import appendix, audit, check, compare, doctor, lists, looku
 from glasshouse.cli.app import app
 from glasshouse.cli.printing import say
 from glasshouse.cli.steps import Terminated
+from glasshouse.compute import safe_path
 from glasshouse.errors import InputError, LeftOutError
 from glasshouse.progress import work_so_far
 from glasshouse.reading.memory import lacks_memory
@@ -32,7 +33,8 @@ def main() -> NoReturn:
     _open_outputs()
     signal.signal(signal.SIGTERM, _terminate)
     try:
-        app(standalone_mode=True)
+        with safe_path():  # a library may start processes too, such as scikit-learn with n_jobs
+            app(standalone_mode=True)
     except InputError as error:
         say(*error.faults, err=True)
         count = len(error.faults)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import multiprocessing.resource_tracker
 import os
 import threading
 import time
@@ -17,10 +18,11 @@ from glasshouse.compute.here import TRIES, Compute, available_cores, share_gpu, 
 from glasshouse.compute.parcels import Parcels, open_parcel, receive_from
 from glasshouse.errors import InputError
 
-__all__ = ["LocalProcesses", "end_with"]
+__all__ = ["LocalProcesses", "end_with", "safe_path"]
 
 _LOOK = 1.0  # seconds between two looks at the parent
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -126,9 +128,11 @@ class _Crew:
         if self._executor is None:
             from joblib.externals.loky.process_executor import ProcessPoolExecutor
 
+            _start_trackers()
             self.desk.numbers = 0
             start = (self.desk.address, os.getpid(), self.threads, self.workers, _gpus())
-            self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start)
+            alone = {_SAFE_PATH: "1"}
+            self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start, env=alone)
         return self._executor
 
     def _end(self) -> None:
@@ -144,6 +148,34 @@ def _crew(workers: int, *, threads: int, apart: bool = True) -> Iterator[_Crew]:
         yield crew
     finally:
         crew.close()
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Within the block, Python processes that anything starts import nothing from the working folder.
+
+    Example:
+        >>> with safe_path():
+        ...     os.environ["PYTHONSAFEPATH"]
+        '1'
+    """
+    given = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_SAFE_PATH)
+        if given is not None:
+            os.environ[_SAFE_PATH] = given
+
+
+def _start_trackers() -> None:
+    """Start the processes that remove what workers leave; they are given the environment of this process."""
+    from joblib.externals.loky.backend import resource_tracker
+
+    with safe_path():
+        multiprocessing.resource_tracker.ensure_running()
+        resource_tracker.ensure_running()
 
 
 def _gpus() -> list[str]:

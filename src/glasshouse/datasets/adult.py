@@ -9,10 +9,14 @@ import numpy as np
 from glasshouse.arrays import FloatArray
 from glasshouse.datasets.dataset import Dataset, data_root
 from glasshouse.errors import InputError
+from glasshouse.numerics import check_finite
 from glasshouse.population import Population
 from glasshouse.randomness import generator
+from glasshouse.reading import check_memory, guarded, read_content
 
 __all__ = ["adult"]
+
+_TIMES = 12  # how much larger the cells are than the file
 
 
 def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
@@ -30,13 +34,18 @@ def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
         path = folder / name
         if not path.is_file():
             raise InputError(f"{path}: there is no such file. Place UCI's {name} there, or set GLASSHOUSE_DATA.")
-        with path.open(newline="") as file:
-            rows += [row for row in csv.reader(file, skipinitialspace=True) if len(row) == 15]
+        with guarded(path, what=f"UCI's {name}"):
+            lines = read_content(path, times=_TIMES).decode().splitlines()
+            rows += [row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15]
+    if not rows:
+        raise InputError(f"{folder}: holds no records. Place UCI's files there again.")
     if records is not None:
         chosen = generator(seed, "adult").permutation(len(rows))[:records]
         rows = [rows[index] for index in np.sort(chosen).tolist()]
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     features = np.concatenate([_encoded(column) for column in columns[:14]], axis=1)
+    advice = "Place UCI's files again."
+    check_finite(features, np.arange(len(features)).astype(str), place=str(folder), advice=advice)
     labels = np.char.rstrip(columns[14], ".")
     about = f"UCI Adult (census income), {len(labels)} records."
     return Dataset(name="adult", about=about, population=Population(features, labels))
@@ -47,5 +56,7 @@ def _encoded(column: np.ndarray) -> FloatArray:
     try:
         values = column.astype(np.float64)
     except ValueError:
-        return np.asarray(column[:, None] == np.unique(column)[None, :], dtype=np.float64)
+        found = np.unique(column)
+        check_memory(9 * len(column) * len(found), place="adult", what="a column with a feature for each text takes")
+        return np.asarray(column[:, None] == found[None, :], dtype=np.float64)
     return np.asarray((values - values.mean()) / (values.std() or 1.0))[:, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.errors import InputError, needs_extra
+from glasshouse.reading import read_npz
 
 __all__ = ["ImageFiles", "binary_files", "sheet_files"]
 
@@ -74,13 +74,7 @@ class _SheetFiles(ImageFiles):
 
     def read(self, part: int, count: int) -> tuple[Bytes, Bytes]:
         path = self.place(part)
-        sheet = _pixels(path)
-        side = _ACROSS * _SIDE
-        if sheet.shape != (side, side, 3):
-            raise InputError(
-                f"{path}: has {sheet.shape[1]} x {sheet.shape[0]} pixels instead of {side} x {side} ({_ACROSS} x "
-                f"{_ACROSS} images of {_SIDE} x {_SIDE}). Place the sheet again."
-            )
+        sheet = _pixels(path, _ACROSS * _SIDE)
         # rows of images, rows of pixels, columns of images, columns of pixels, colours
         tiles = sheet.reshape(_ACROSS, _SIDE, _ACROSS, _SIDE, 3).transpose(0, 2, 4, 1, 3)
         return tiles.reshape(-1, 3, _SIDE, _SIDE), self._labels(count)[part * count : (part + 1) * count]
@@ -89,13 +83,9 @@ class _SheetFiles(ImageFiles):
         return f"{self.labels_path}: train"
 
     def _labels(self, count: int) -> Bytes:
-        try:
-            with np.load(self.labels_path, allow_pickle=False) as archive:
-                labels = np.asarray(archive["train"])
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise InputError(
-                f"{self.labels_path}: train: cannot be read ({error}). It holds the images' classes: place it again."
-            ) from error
+        labels = read_npz(self.labels_path, only=["train"]).get("train")
+        if labels is None:
+            raise InputError(f"{self.labels_path}: train: is missing. It holds the images' classes: place it again.")
         expected = (count * len(self.paths),)
         if labels.shape != expected or labels.dtype != np.uint8:
             raise InputError(
@@ -124,13 +114,19 @@ def sheet_files(folder: Path, *, parts: int) -> ImageFiles | None:
     return _SheetFiles(paths) if any(path.is_file() for path in paths) else None
 
 
-def _pixels(path: Path) -> Bytes:
+def _pixels(path: Path, side: int) -> Bytes:
+    """[side, side, 3]; an image of another size is refused by its header, before it is unpacked."""
     with needs_extra("Reading image sheets", package="Pillow", extra="images"):
         from PIL import Image, UnidentifiedImageError, features
     if not features.check("webp"):
         raise InputError(f"{path}: this Pillow cannot read WebP. Install one that can, or place the binary version.")
     try:
         with Image.open(path) as image:
+            if image.size != (side, side):
+                raise InputError(
+                    f"{path}: has {image.width} x {image.height} pixels instead of {side} x {side} ({_ACROSS} x "
+                    f"{_ACROSS} images of {_SIDE} x {_SIDE}). Place the sheet again."
+                )
             return np.asarray(image.convert("RGB"))
     except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise InputError(f"{path}: is not an image that can be read ({error}). Place the sheet again.") from error

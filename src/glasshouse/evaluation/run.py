@@ -24,6 +24,7 @@ from glasshouse.evaluation.subpools import steadiness
 from glasshouse.evaluation.thresholds import Policy, Scored, thresholds_from
 from glasshouse.evaluation.trials import Trials
 from glasshouse.evaluation.tried import tried_targets
+from glasshouse.numerics import not_finite
 from glasshouse.progress import note_work, showing
 
 __all__ = ["run_attack"]
@@ -94,8 +95,8 @@ def run_attack(
         judgement = attack.judge(seen)
     seconds = time.perf_counter() - started
     scores, note = judgement.scores, judgement.warning
-    if not np.isfinite(scores).all():
-        record = str(view.ids[~np.isfinite(scores)][0])
+    if (wrong := not_finite(scores)).any():
+        record = str(view.ids[wrong][0])
         raise InputError(f"{attack.name}: record {record!r} got a score that is not finite; please report this.")
     simulated: Scored | None = None
     if fprs or members is not None:

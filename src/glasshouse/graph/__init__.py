@@ -1,9 +1,10 @@
 """Audits of graph neural networks: G-BASE, its samplers, and the rule computed a thousand times faster."""
 
 from glasshouse.errors import needs_extra as _needs_extra
+from glasshouse.store import import_numba as _import_numba
 
 with _needs_extra("glasshouse.graph", package="numba", extra="graph"):
-    import numba as _numba  # noqa: F401
+    _import_numba()
 with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
     import torch_geometric as _torch_geometric  # noqa: F401
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from glasshouse.arrays import BoolArray, TextArray
 from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.errors import InputError
+from glasshouse.numerics import not_finite
 from glasshouse.population.doors import opened
 from glasshouse.population.features import count_records, joined, plain_parts
 from glasshouse.population.ids import as_ids, first_of, joined_ids
@@ -83,8 +84,8 @@ class Population:
             raise InputError("population: there are no records.")
         if count_records(x) != len(given):
             raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
-        if given.dtype.kind == "f" and not np.isfinite(given).all():
-            raise InputError(f"population: the label of record {first_of(~np.isfinite(given))} is not a number.")
+        if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
+            raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
         object.__setattr__(self, "regression", bool(regression))

@@ -1,6 +1,6 @@
 """Doors to files that may come from strangers: one per kind, each judges sizes first and gives one clear line."""
 
-from glasshouse.reading.arrays import check_sparse, read_npz
+from glasshouse.reading.arrays import check_array, check_sparse, read_npz
 from glasshouse.reading.doors import file_size, guarded, read_content
 from glasshouse.reading.json_files import read_json
 from glasshouse.reading.memory import as_bytes, check_memory, current_limit, memory_limit, memory_of, process_limit
@@ -10,6 +10,7 @@ from glasshouse.reading.zips import judge_zip
 
 __all__ = [
     "as_bytes",
+    "check_array",
     "check_memory",
     "check_sparse",
     "current_limit",

@@ -18,7 +18,7 @@ from glasshouse.reading.mapping import LARGE, map_member
 from glasshouse.reading.memory import check_memory
 from glasshouse.reading.zips import open_zip
 
-__all__ = ["check_sparse", "read_npz"]
+__all__ = ["check_array", "check_sparse", "read_npz"]
 
 _WHAT = "a .npz file that numpy.savez wrote"
 _KINDS = {
@@ -60,14 +60,39 @@ def read_npz(
     place = str(path)
     check_memory(file_size(path), place=place, what="its members take")
     with guarded(path, what=_WHAT), path.open("rb") as file:
-        if file.read(6) == npy.MAGIC_PREFIX:
+        opening = file.read(6)
+        if opening == npy.MAGIC_PREFIX:
             raise InputError(f"{path}: is one array and not an archive of named arrays. Write it with numpy.savez.")
         with open_zip(file, place=place) as archive:
+            if not opening.startswith(b"PK"):  # libraries that go by the first bytes would read something else
+                raise InputError(f"{path}: something stands before the archive. Write it with numpy.savez.")
             return _arrays(archive, path, known=known, only=only, mapped=mapped)
 
 
-def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> None:
-    """Refuse an archive whose sparse matrix leads outside of itself: scipy's compiled code follows it without looking.
+def check_array(path: Path) -> tuple[int, ...]:
+    """The shape of a ``.npy`` file of numbers, by its header: it fits the file's size, and the limit on memory.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.save(Path(folder) / "x.npy", np.zeros((2, 3)))
+        ...     check_array(Path(folder) / "x.npy")
+        (2, 3)
+    """
+    size = file_size(path)
+    with guarded(path, what="a .npy file that numpy.save wrote"), path.open("rb") as file:
+        shape, _, kind = _header(file)
+        start = file.tell()
+    fault = _fault(shape, kind) or ("holds text; save numbers" if kind.kind == "U" else "")
+    if fault:
+        raise InputError(f"{path}: {fault}.")
+    _check_size(size, start, shape, kind, place=str(path))
+    check_memory(size, place=str(path), what="it takes")
+    return shape
+
+
+def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> tuple[int, int]:
+    """The shape of a sparse matrix that does not lead outside of itself: scipy's code follows it without looking.
 
     Args:
         path: of a ``.npz`` file with ``indptr``, ``indices``, ``data`` and ``shape`` of a matrix by rows.
@@ -102,6 +127,7 @@ def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> None:
         raise InputError(f"{path}: {parts['indices']}: lead outside of the matrix, which has {columns} columns.")
     if dense:
         check_memory(8 * rows * columns, place=str(path), what=f"{parts['data']} written out takes")
+    return rows, columns
 
 
 def _arrays(
@@ -133,7 +159,7 @@ def _arrays(
             if fault := _fault(shape, kind):
                 faults.append(f"{place}: {name}: {fault}.")
                 continue
-            _check_size(member, file.tell(), shape, kind, place=f"{place}: {name}")
+            _check_size(member.file_size, file.tell(), shape, kind, place=f"{place}: {name}")
             # an empty array has no size, but what is as long as its other sides may be made later
             room = math.prod(max(1, side) for side in shape)
             needed += room * (kind.itemsize + (_OF_TEXT if kind.kind == "U" else 0))
@@ -164,10 +190,8 @@ def _fault(shape: tuple[int, ...], kind: np.dtype[Any]) -> str:
     return ""
 
 
-def _check_size(
-    member: zipfile.ZipInfo, header: int, shape: tuple[int, ...], kind: np.dtype[Any], *, place: str
-) -> None:
-    if any(side < 0 for side in shape) or header + math.prod(shape) * kind.itemsize != member.file_size:
+def _check_size(size: int, header: int, shape: tuple[int, ...], kind: np.dtype[Any], *, place: str) -> None:
+    if any(side < 0 for side in shape) or header + math.prod(shape) * kind.itemsize != size:
         raise InputError(f"{place}: is damaged: its size does not fit its shape {shortened(shape)}.")
 
 

@@ -1,5 +1,6 @@
 """Files and folders that are complete or absent, and that only their owner reads unless asked otherwise."""
 
+from glasshouse.store.caches import import_numba, keep_code_private, private_folder
 from glasshouse.store.folders import new_folder
 from glasshouse.store.leftovers import clean_leftovers
 from glasshouse.store.listing import strange_file
@@ -18,8 +19,11 @@ __all__ = [
     "digest",
     "file_mode",
     "found_run",
+    "import_numba",
+    "keep_code_private",
     "make_folders",
     "new_folder",
+    "private_folder",
     "resolved",
     "sharing",
     "strange_file",

@@ -13,6 +13,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.population import Population, as_members, select
 from glasshouse.randomness import seed_for
+from glasshouse.store import keep_code_private
 from glasshouse.training.batched import train_batched
 from glasshouse.training.batches import batch_count, batches
 from glasshouse.training.early_stopping import EarlyStopping, Stopper
@@ -131,6 +132,8 @@ class TorchTrainer:
                 stopper = Stopper(self.early_stopping, population, members, seed, device, inputs, read)
             shuffling = torch.Generator().manual_seed(seed_for(seed, "batches"))
             augmenting = torch.Generator(device).manual_seed(seed_for(seed, "augmentation"))
+            if self.compiled:
+                keep_code_private()
             forward = torch.compile(model) if self.compiled else model
             with fitting_threads(model, first_tensor(x), self.batch_size):
                 for _ in range(self.epochs):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,7 @@ def test_missing_files_are_named_with_their_place_and_nothing_is_downloaded(
 
 
 def test_flickr_is_read_once_its_features_are_there(tmp_path: Path) -> None:
-    raw = tmp_path / "flickr" / "raw"
-    raw.mkdir(parents=True)
-    np.savez(raw / "adj_full.npz", data=np.ones(4), indices=[1, 0, 2, 1], indptr=[0, 1, 3, 4], shape=(3, 3))
-    np.save(raw / "feats.npy", np.eye(3))
-    (raw / "class_map.json").write_text('{"0": 0, "1": 1, "2": 0}')
-    (raw / "role.json").write_text('{"tr": [0], "va": [1], "te": [2]}')
+    flickr(tmp_path / "flickr" / "raw")
     graph = load_graph("flickr", root=tmp_path)
     check_standard(graph)
     assert graph.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
@@ -282,6 +278,10 @@ def amazon(**change: Any) -> dict[str, Any]:
         ({"attr_data": np.ones(2)}, "attr_data: has 2 entries for 3 columns"),
         ({"adj_indices": np.ones(4)}, "adj_indices: is not a list of whole numbers"),
         ({"adj_shape": [3]}, "adj_shape, adj_data: are not those of a matrix"),
+        ({"adj_shape": [3, 9]}, "adj_shape: is 3 x 9 for 3 nodes; edges need 3 x 3"),
+        ({"adj_indptr": [0, 1, 3, 4, 4], "adj_shape": [4, 4]}, "adj_shape: is 4 x 4 for 3 nodes"),
+        ({"labels": [0, 1]}, "labels: are not one whole number for each of 3 nodes"),
+        ({"labels": np.array([0, 1, 0], dtype=object)}, "labels: holds pickled objects"),
     ],
 )
 def test_a_sparse_matrix_that_leads_outside_of_itself_is_refused_before_a_library_follows_it(
@@ -296,8 +296,92 @@ def test_a_sparse_matrix_that_leads_outside_of_itself_is_refused_before_a_librar
         load_graph("amazon-photo", root=tmp_path)
 
 
+def flickr(raw: Path, **change: str) -> None:
+    """GraphSAINT's four files of three nodes, some of them with another content."""
+    raw.mkdir(parents=True, exist_ok=True)
+    np.savez(raw / "adj_full.npz", data=np.ones(4), indices=[1, 0, 2, 1], indptr=[0, 1, 3, 4], shape=(3, 3))
+    np.save(raw / "feats.npy", np.eye(3))
+    (raw / "class_map.json").write_text(change.get("classes", '{"0": 0, "1": 1, "2": 0}'))
+    (raw / "role.json").write_text(change.get("roles", '{"tr": [0], "va": [1], "te": [2]}'))
+
+
 def test_flickrs_matrix_is_checked_too(tmp_path: Path) -> None:
     (tmp_path / "flickr" / "raw").mkdir(parents=True)
     np.savez(tmp_path / "flickr" / "raw" / "adj_full.npz", indptr=[0, 1], indices=[10**9], data=[1.0], shape=[1, 1])
     with pytest.raises(InputError, match="indices: lead outside of the matrix"):
         load_graph("flickr", root=tmp_path)
+
+
+def npy(shape: str, *, kind: str = "<f4", size: int = 0) -> bytes:
+    """The file of an array by what its header says, with so many bytes after it."""
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + bytes(size)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (npy("(3, 1000000000000)", size=12), r"feats.npy: is damaged: its size does not fit its shape"),
+        (npy("(-3, -1)", size=12), r"feats.npy: is damaged: its size does not fit its shape"),
+        (npy("(2, 1)", size=8), r"feats.npy: has shape \(2, 1\) for 3 nodes"),
+        (npy("(3, 1)", kind="|O", size=24), "feats.npy: holds pickled objects"),
+        (b"PK\x03\x04 an archive", r"feats.npy: is damaged, or is not a \.npy file"),
+    ],
+)
+def test_flickrs_features_are_judged_by_their_header(content: bytes, message: str, tmp_path: Path) -> None:
+    flickr(tmp_path / "flickr" / "raw")
+    (tmp_path / "flickr" / "raw" / "feats.npy").write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        load_graph("flickr", root=tmp_path)
+
+
+def test_flickrs_features_beyond_the_limit_on_memory_are_not_read(tmp_path: Path) -> None:
+    """The file takes no room on the disk."""
+    flickr(tmp_path / "flickr" / "raw")
+    with (tmp_path / "flickr" / "raw" / "feats.npy").open("wb") as file:
+        file.write(npy("(3, 1000000000)"))
+        file.truncate(file.tell() + 12 * 10**9)
+    with pytest.raises(InputError, match=r"feats.npy: it takes .* GiB"):
+        load_graph("flickr", root=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"classes": '{"0": 0, "1": 1, "-1": 0}'}, r"class_map.json: names nodes outside 0 to 2"),
+        ({"classes": '{"0": 0, "1": 1, "3": 0}'}, r"class_map.json: names nodes outside 0 to 2"),
+        ({"classes": '{"0": 0, "1": 1, "2": [[[]]]}'}, r"class_map.json: some classes are not whole numbers"),
+        ({"roles": '{"tr": [0], "va": [-3], "te": [2]}'}, r"role.json: va: names nodes outside 0 to 2"),
+        ({"roles": '{"tr": [0], "va": 1, "te": [2]}'}, r"role.json: va: names nodes outside 0 to 2"),
+        ({"roles": "[" * 100_000}, r"role.json: is nested too deeply"),
+    ],
+)
+def test_flickrs_lists_of_nodes_stay_within_the_graph(change: dict[str, str], message: str, tmp_path: Path) -> None:
+    flickr(tmp_path / "flickr" / "raw", **change)
+    with pytest.raises(InputError, match=message):
+        load_graph("flickr", root=tmp_path)
+
+
+class Poison:
+    """An object whose pickle makes a file when it is read."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (str(self.mark), "w")
+
+
+@pytest.mark.parametrize("how", ["an array of objects", "a pickle before the archive"])
+def test_githubs_file_runs_no_code(how: str, tmp_path: Path) -> None:
+    """PyTorch Geometric reads it with pickle allowed, and goes by its first bytes."""
+    mark = tmp_path / "ran"
+    file = tmp_path / "github" / "raw" / "github.npz"
+    file.parent.mkdir(parents=True)
+    target = np.array([Poison(mark), 1, 0]) if how.startswith("an array") else np.array([0, 1, 0])
+    np.savez(file, edges=EDGES.T, features=np.eye(3), target=target)
+    if how.startswith("a pickle"):
+        file.write_bytes(pickle.dumps(Poison(mark)) + file.read_bytes())
+    with pytest.raises(InputError, match="pickled objects|something stands before the archive"):
+        load_graph("github", root=tmp_path)
+    assert not mark.exists()

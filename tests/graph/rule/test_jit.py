@@ -119,6 +119,16 @@ def test_folders_of_old_sources_go_when_they_were_not_used_for_long(sources: Pat
     assert sorted(place.name for place in root.iterdir()) == sorted(["b" * 64, "notes", folder.name])
 
 
+def test_code_of_other_settings_of_numba_is_kept_apart(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that one process compiled with settings of its own must not be what the next one runs."""
+    plain = jit.kernel_folder()
+    reloader: Any = jit._config._env_reloader
+    monkeypatch.setattr(reloader, "old_environ", {"NUMBA_CACHE_DIR": "elsewhere"})
+    assert jit.kernel_folder() == plain
+    monkeypatch.setattr(reloader, "old_environ", {"NUMBA_OPT": "0"})
+    assert jit.kernel_folder() not in (plain, None)
+
+
 def test_every_file_that_defines_kernels_is_in_the_digest() -> None:
     defining = {
         file.parent for file in Path(glasshouse.__file__).parent.rglob("*.py") if "rule.jit import" in file.read_text()

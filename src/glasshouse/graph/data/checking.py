@@ -12,6 +12,7 @@ from torch import Tensor
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.graph.models.tensor_memory import remembered
+from glasshouse.numerics import not_finite
 
 __all__ = ["check_edges", "check_graph", "graph_faults"]
 
@@ -97,7 +98,7 @@ def _feature_faults(x: Tensor, nodes: ArrayLike | None, place: str) -> list[str]
     # each model's members and for each query.
     if remembered(x, "finite sum", lambda: bool(torch.isfinite(x.float().sum()))):
         return []
-    bad = ~torch.isfinite(x.float()).all(dim=1).cpu().numpy()
+    bad = not_finite(x.detach().float().cpu().numpy())
     if nodes is not None and np.shape(nodes) == bad.shape:
         bad &= np.asarray(nodes, dtype=np.bool_)
     if bad.any():
@@ -137,7 +138,7 @@ def _value_faults(name: str, value: Any, edges: int) -> list[str]:
         wanted = f"[{edges}]" if name == "edge_weight" else f"[{edges}] or [{edges}, d]"
         return [f"has shape {tuple(value.shape)} for {edges} edges; give one entry per edge, {wanted}."]
     bad = ~torch.isfinite(value.float()).flatten(1).all(dim=1) if value.ndim > 1 else ~torch.isfinite(value.float())
-    if bool(bad.any()):
+    if bool(bad.any()):  # looked at where the values lie, which may be a GPU
         return [f"edge {int(bad.long().argmax())} has a NaN or infinite value; fill it in first."]
     return []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import warnings
@@ -18,12 +19,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.datasets import data_root
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.errors import InputError, raise_faults, shortened
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
 from glasshouse.population import as_ids
-from glasshouse.reading import check_sparse, guarded, read_npz, read_safetensors
+from glasshouse.reading import check_array, check_sparse, guarded, read_json, read_npz, read_safetensors
 from glasshouse.registry import did_you_mean
 from glasshouse.visible import visible
 
@@ -33,10 +34,9 @@ _NEEDED = ("x", "edge_index", "y")
 _NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
 ANY_CLASS = "torch_geometric:"
 GRAPH_FILES = (".npz", ".safetensors")
-# sparse matrices in files that are read without pickle, by class: what stands before their names, and whether they are
-# written out
-_SPARSE = {"Amazon": {"adj_": False, "attr_": True}, "Flickr": {"": False}}
-_PICKLED = ("Planetoid", "GitHub")  # classes that read their files with pickle, which can run code in them
+_FLICKR = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_PICKLED = ("Planetoid",)  # classes that read their files with pickle, which can run code in them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def unpickles(name: str) -> bool:
     """Whether reading a graph by this name can run code in its files: PyTorch Geometric's class reads them with pickle.
 
     Example:
-        >>> unpickles("cora"), unpickles("torch_geometric:Coauthor:CS"), unpickles("flickr"), unpickles("mine.npz")
+        >>> unpickles("cora"), unpickles("torch_geometric:Coauthor:CS"), unpickles("github"), unpickles("mine.npz")
         (True, True, False, False)
     """
     return name.startswith(ANY_CLASS) or (name in _SOURCES and _SOURCES[name].cls in _PICKLED)
@@ -156,9 +156,8 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
         hint = did_you_mean(source.cls, pyg_datasets.__all__)
         raise InputError(f'"{source.cls}" is not a data set of torch_geometric.{hint}')
     place = root / source.folder
-    for file in sorted((place / (source.subset or "")).rglob("*.npz")) if source.cls in _SPARSE else ():
-        for name, dense in _SPARSE[source.cls].items():
-            check_sparse(file, name=name, dense=dense)
+    if source.cls in _CHECKS:
+        _CHECKS[source.cls](place / (source.subset or "") / "raw")
     with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about old file formats; the user cannot change them
         _point_at(place, Path(scratch))
@@ -177,6 +176,55 @@ def _from_pyg(name: str, source: _Source, root: Path) -> Any:
         if len(found) != 1:
             raise InputError(f"{name}: holds {len(found)} graphs; an audit takes the nodes of one.")
         return found[0]
+
+
+def _check_amazon(raw: Path) -> None:
+    """Refuse what PyTorch Geometric and scipy would follow without looking; a missing file is named by others."""
+    for file in raw.glob("*.npz"):
+        nodes, _ = check_sparse(file, name="attr_", dense=True)
+        _check_square(file, "adj_shape", check_sparse(file, name="adj_"), nodes)
+        labels = read_npz(file, only=["labels"]).get("labels")
+        if labels is None or labels.shape != (nodes,) or labels.dtype.kind not in "iu":
+            raise InputError(f"{file}: labels: are not one whole number for each of {nodes} nodes.")
+
+
+def _check_flickr(raw: Path) -> None:
+    """As above, for GraphSAINT's four files."""
+    edges, features, classes, roles = (raw / name for name in _FLICKR)
+    if not edges.is_file():
+        return
+    nodes, columns = check_sparse(edges)
+    _check_square(edges, "shape", (nodes, columns), nodes)
+    if features.is_file() and (len(shape := check_array(features)) != 2 or shape[0] != nodes):
+        raise InputError(f"{features}: has shape {shape} for {nodes} nodes; place GraphSAINT's file again.")
+    if classes.is_file():
+        found = read_json(classes)
+        _check_nodes(classes, "", [int(key) if _WHOLE.fullmatch(key) else None for key in found], nodes)
+        if not all(type(label) is int and 0 <= label < max(2, nodes) for label in found.values()):
+            raise InputError(f"{classes}: some classes are not whole numbers; place GraphSAINT's file again.")
+    if roles.is_file():
+        for role, listed in read_json(roles).items():
+            _check_nodes(roles, f"{role}: ", listed, nodes)
+
+
+def _check_square(file: Path, name: str, shape: tuple[int, int], nodes: int) -> None:
+    if shape != (nodes, nodes):
+        raise InputError(f"{file}: {name}: is {shape[0]} x {shape[1]} for {nodes} nodes; edges need {nodes} x {nodes}.")
+
+
+def _check_nodes(file: Path, role: str, listed: Any, nodes: int) -> None:
+    whole = isinstance(listed, list) and all(type(node) is int and 0 <= node < nodes for node in listed)
+    if not whole:
+        raise InputError(f"{file}: {shortened(role, quoted=False)}names nodes outside 0 to {nodes - 1}.")
+
+
+def _check_github(raw: Path) -> None:
+    """Refuse pickled objects, which PyTorch Geometric would load from this file, and arrays that do not fit."""
+    for file in raw.glob("*.npz"):
+        read_npz(file)
+
+
+_CHECKS: dict[str, Callable[[Path], None]] = {"Amazon": _check_amazon, "Flickr": _check_flickr, "GitHub": _check_github}
 
 
 def _point_at(source: Path, target: Path) -> None:

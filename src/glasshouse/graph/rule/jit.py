@@ -1,10 +1,10 @@
 """Compiled kernels: the one place where numba is hidden from the type checker.
 
 Machine code is kept in a private folder of the user, ``~/.cache/glasshouse/kernels`` (or under ``XDG_CACHE_HOME``). The
-name of the folder in it holds a digest of every source file that a kernel may inline, and of the versions of numba,
-llvmlite, Python and Glasshouse: other sources are other code. Neither ``NUMBA_CACHE_DIR`` nor a ``.numba_config.yaml``
-in the working folder has a say in it. numba keeps its lists as pickles, so the folder must belong to the user alone;
-where there is no such folder, nothing is kept, and each process compiles for itself.
+name of the folder in it holds a digest of every source file that a kernel may inline, of the versions of numba,
+llvmlite, Python and Glasshouse, and of numba's settings: other sources are other code. ``NUMBA_CACHE_DIR`` has no say.
+numba keeps its lists as pickles, so the folder must belong to the user alone (`glasshouse.store.private_folder`); where
+there is no such folder, nothing is kept, and each process compiles for itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import functools
 import hashlib
 import importlib.metadata
 import inspect
-import os
 import re
 import shutil
 import stat
@@ -27,8 +26,10 @@ from typing import Any, ParamSpec, TypeVar
 import llvmlite
 import numba
 from numba import types
-from numba.core import caching
+from numba.core import caching, config
 from numba.extending import overload
+
+from glasshouse.store import private_folder
 
 __all__ = ["choose_by_type", "inner_kernel", "kernel", "kernel_folder"]
 
@@ -37,6 +38,7 @@ R = TypeVar("R")
 
 _njit: Any = numba.njit  # its type stubs have only some of its options
 _caching: Any = caching
+_config: Any = config
 
 _GRAPH = Path(__file__).parents[1]
 _SOURCES = (
@@ -105,50 +107,42 @@ def kernel_folder(beside: Path | None = None) -> Path | None:
         beside: a folder whose source files count too: that of a kernel that is not ours.
     """
     folders = _SOURCES if beside is None or beside in _SOURCES else (*_SOURCES, beside)
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        base = base if base.is_absolute() else Path.home() / ".cache"  # a relative one would mean the working folder
-        root = base / "glasshouse" / "kernels"
-        folder = root / _digest(folders)
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        private = [_is_private(place) for place in (root.parent, root, folder)]
-    except (OSError, RuntimeError):  # no home, no rights, or sources that are not files
+        digest = _digest(folders)
+    except OSError:  # sources that are not files
         return None
-    return folder if all(private) else None
+    root = private_folder("kernels")
+    if root is None:
+        return None
+    if not (root / digest).exists():
+        _remove_outdated(root)
+    return private_folder("kernels", digest)
 
 
 def _digest(folders: tuple[Path, ...]) -> str:
     """Of the files of some folders and of this one, and of what compiles them."""
     files = (Path(__file__), *(file for folder in folders for file in sorted(folder.glob("*.py"))))
-    return _digest_files(tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+    stamped = tuple((file, file.stat().st_mtime_ns, file.stat().st_size) for file in files)
+    return _digest_files(stamped, tuple(sorted(_settings().items())))
+
+
+def _settings() -> dict[str, str]:
+    """Settings of numba that are not its defaults, such as ``NUMBA_OPT``, wherever they are from: they change code."""
+    given = _config._env_reloader.old_environ
+    return {name: str(value) for name, value in given.items() if name != "NUMBA_CACHE_DIR"}
 
 
 @functools.cache
-def _digest_files(files: tuple[tuple[Path, int, int], ...]) -> str:
-    """Of files as they are at these times, which are asked about once for each kernel."""
+def _digest_files(files: tuple[tuple[Path, int, int], ...], settings: tuple[tuple[str, str], ...]) -> str:
+    """Of files as they are at these times, which are asked about once for each kernel, and of numba's settings."""
     try:
         ours = importlib.metadata.version("glasshouse")
     except importlib.metadata.PackageNotFoundError:  # run from a checkout
         ours = ""
-    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, sys.version, ours)).encode())
+    digest = hashlib.sha256(repr((numba.__version__, llvmlite.__version__, sys.version, ours, settings)).encode())
     for file, _, size in files:
         digest.update(f"{file.name} {size} ".encode() + file.read_bytes())
     return digest.hexdigest()
-
-
-@functools.cache
-def _is_private(folder: Path) -> bool:
-    """Whether a folder, made if it is missing, is a real one in which only this user can write or read."""
-    if not folder.exists():
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if _NAME.fullmatch(folder.name):
-            _remove_outdated(folder.parent)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != getattr(os, "getuid", lambda: found.st_uid)():
-        return False
-    folder.chmod(0o700)
-    os.utime(folder)  # it is in use
-    return os.access(folder, os.W_OK)
 
 
 def _remove_outdated(root: Path) -> None:

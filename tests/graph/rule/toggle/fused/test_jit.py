@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
 import pytest
 import torch
 
@@ -17,6 +23,19 @@ def test_a_kernel_without_programs_is_not_compiled() -> None:
         raise AssertionError
 
     broken.launch(0)
+
+
+def test_triton_is_imported_once_its_code_has_a_private_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
+    monkeypatch.setenv("TRITON_CACHE_DIR", "")
+    stand_in: Any = ModuleType("triton")  # which reads its settings when it compiles
+    stand_in.language = None
+    stand_in.jit = lambda function: {(3,): lambda *_, **__: places.append(os.environ["TRITON_CACHE_DIR"])}
+    monkeypatch.setitem(sys.modules, "triton", stand_in)
+    places: list[str] = []
+    kernel(lambda: None).launch(3)
+    assert places == [str(tmp_path / "glasshouse" / "triton")]
 
 
 @pytest.mark.parametrize("width", [1, 2, 7, 128, 129, 576])

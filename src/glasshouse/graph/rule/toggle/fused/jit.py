@@ -9,6 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
+from glasshouse.store import keep_code_private
+
 __all__ = ["Kernel", "blocks_of", "kernel", "usable"]
 
 
@@ -40,6 +42,7 @@ class Kernel:
         if programs == 0:
             return
         if self._compiled is None:
+            keep_code_private()
             import triton
 
             self._function.__globals__["tl"] = triton.language  # the name that kernels use
