@@ -16,7 +16,7 @@ __all__ = ["app"]
 class _Commands(TyperGroup):
     """All commands: stopping any of them is one line."""
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         with interruptible():
             return super().invoke(ctx)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ class CrossFit:
             at = folds == fold
             if at.any():
                 chosen = rows[at]
-                each = in_threads(lambda one, chosen=chosen: one.log_odds(chosen), together, jobs=self.jobs)
+                each = in_threads(operator.methodcaller("log_odds", chosen), together, jobs=self.jobs)
                 found[at] = np.mean(each, axis=0)
         return found
 
