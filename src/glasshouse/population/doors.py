@@ -110,7 +110,8 @@ def _split(
             taken.append(given)
     for name in leave_out:
         names.check(name, "leave_out")
-    kept = [name for name in names.names if name not in taken]
+    others = set(taken)
+    kept = [name for name in names.names if name not in others]
     if not kept:
         raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
     labels, own = (column(given) if isinstance(given, str | int) else given for given in (y, ids))
