@@ -201,7 +201,9 @@ def data_parquet(rng: np.random.Generator, folder: Path, *, scale: float) -> Bom
 
     columns = drawn(rng, 1, 3e3 * scale + 1)
     records = max(40, drawn(rng, 100, 1e7 * scale) // columns)
-    one = pyarrow.array(["x" * drawn(rng, 1, 1e5)] * records) if rng.integers(2) else pyarrow.array([0.5] * records)
+    text = pyarrow.array(["x" * drawn(rng, 1, 1e5)])
+    kinds = (pyarrow.DictionaryArray.from_arrays(np.zeros(records, "i4"), text), pyarrow.array(np.full(records, 0.5)))
+    one = kinds[rng.integers(2)]
     held = {f"c{place}": one for place in range(columns)} | {"label": pyarrow.array(np.arange(records) % 2)}
     pyarrow.parquet.write_table(pyarrow.table(held), folder / "d.parquet", compression="zstd")
     about = f"{records} records, {columns} columns of {one.type}"
@@ -372,9 +374,11 @@ def emptied(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def measure(files: int, *, seed: int, memory: str, limit: int, scale: float) -> list[tuple[Bomb, Ended, int, list[str]]]:
+Row = tuple[Bomb, Ended, int, list[str]]
+
+
+def measure(files: int, *, seed: int, memory: str, limit: int, scale: float) -> Iterator[Row]:
     """Each file's command, how it ended, the most that it may take, and what is wrong."""
-    rows = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "files"
         baselines: dict[str, int] = {}
@@ -389,17 +393,14 @@ def measure(files: int, *, seed: int, memory: str, limit: int, scale: float) -> 
                 made = in_child_made(make, rng, folder, scale)
                 ended = in_child(made.arguments, memory=memory)
             most = baselines[make.__name__] + 2 * limit
-            rows.append((made, ended, most, faults(ended, most=most)))
-            print(number, made.kind, made.about, ended, rows[-1][3], flush=True)
+            yield made, ended, most, faults(ended, most=most)
         for known in (zeros, packed_zeros):
             with emptied(folder):
                 made = known(folder)
                 for given, allowed in ((memory, limit), (None, 2**30)):
                     ended = in_child(made.arguments, memory=given)
                     most = baselines["evidence_npz"] + 2 * allowed
-                    rows.append((made, ended, most, faults(ended, most=most)))
-                    print(made.kind, given, ended, rows[-1][3], flush=True)
-    return rows
+                    yield made, ended, most, faults(ended, most=most)
 
 
 def in_child_made(make: Callable[..., Bomb], rng: np.random.Generator, folder: Path, scale: float) -> Bomb:
@@ -412,6 +413,8 @@ def in_child_made(make: Callable[..., Bomb], rng: np.random.Generator, folder: P
             made = make(rng, folder, scale=scale)
             os.write(writing, json.dumps([made.kind, made.about, made.arguments, made.size]).encode())
             code = 0
+        except Exception as error:
+            print(make, repr(error), file=sys.stderr, flush=True)
         finally:
             os._exit(code)
     os.close(writing)
@@ -419,12 +422,12 @@ def in_child_made(make: Callable[..., Bomb], rng: np.random.Generator, folder: P
     with os.fdopen(reading) as file:
         told = file.read()
     if status:
-        raise SystemExit(f"{make.__name__} could not be written")
+        raise SystemExit(f"{make} could not write its file")
     kind, about, arguments, size = json.loads(told)
     return Bomb(kind, about, tuple(arguments), size)
 
 
-def page(rows: list[tuple[Bomb, Ended, int, list[str]]], *, memory: str, seed: int) -> str:
+def page(rows: list[Row], *, memory: str, seed: int) -> str:
     """The page of results."""
     done = sum(ended.code == 0 for _, ended, _, _ in rows)
     wrong = sum(bool(found) for *_, found in rows)
@@ -436,7 +439,7 @@ def page(rows: list[tuple[Bomb, Ended, int, list[str]]], *, memory: str, seed: i
         f"through its command in a process of its own. *Most*: the peak of the same command on the smallest file of "
         f"its kind, and twice the limit ({memory}; the rows of zeros at the end also with the default, 1 GiB).",
         "",
-        f"{len(rows)} commands: {done} finished, {len(rows) - done} refused in one line for each fault, {wrong} faults.",
+        f"{len(rows)} commands: {done} finished, {len(rows) - done} refused, {wrong} faults.",
         "",
         "| file | bytes | ended | peak, in MB | most | processor, in s | fault |",
         "| --- | ---: | --- | ---: | ---: | ---: | --- |",
@@ -458,5 +461,8 @@ if __name__ == "__main__":
     from glasshouse.reading import as_bytes
 
     size = as_bytes(options.memory)
-    measured = measure(options.files, seed=options.seed, memory=options.memory, limit=size, scale=size / 2**30 * 2)
-    options.out.write_text(page(measured, memory=options.memory, seed=options.seed))
+    kept: list[Row] = []
+    for row in measure(options.files, seed=options.seed, memory=options.memory, limit=size, scale=size / 2**30 * 2):
+        kept.append(row)
+        print(len(kept), *row, flush=True)
+        options.out.write_text(page(kept, memory=options.memory, seed=options.seed))

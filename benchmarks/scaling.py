@@ -14,6 +14,7 @@ import platform
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +38,10 @@ shadows: 4
 def _evidence(folder: Path, *, records: int, models: int, classes: int = 0, attacks: tuple[str, ...] = ()) -> Bomb:
     random = np.random.default_rng(0)
     kind, shape = ("logits", (records, classes)) if classes else ("loss", (records,))
-    shown = {f"target_{kind}": random.exponential(size=shape), f"shadow_{kind}": random.exponential(size=(models, *shape))}
+    shown = {
+        f"target_{kind}": random.exponential(size=shape),
+        f"shadow_{kind}": random.exponential(size=(models, *shape)),
+    }
     known = {"labels": np.arange(records) % classes} if classes else {}
     members = random.permuted(halves(models // 2, records), axis=1)
     members = np.concatenate([members, ~members])
@@ -90,13 +94,13 @@ class Dimension:
 DIMENSIONS = (
     Dimension("records", 200_000, lambda folder, n: _evidence(folder, records=n, models=8)),
     Dimension("models", 128, lambda folder, n: _evidence(folder, records=2000, models=n, attacks=("base", "lira"))),
-    Dimension("classes", 1000, lambda folder, n: _evidence(folder, records=500, models=4, classes=n, attacks=("base",))),
+    Dimension(
+        "classes", 1000, lambda folder, n: _evidence(folder, records=500, models=4, classes=n, attacks=("base",))
+    ),
     Dimension("columns", 10_000, lambda folder, n: _table(folder, records=40, columns=n)),
     Dimension("length of ids", 60, lambda folder, n: _ids(folder, length=n)),
     Dimension("edges", 200_000, lambda folder, n: _edges(folder, edges=n)),
-    Dimension(
-        "attacks", 16, lambda folder, n: _evidence(folder, records=10_000, models=8, attacks=("base",) * n)
-    ),
+    Dimension("attacks", 16, lambda folder, n: _evidence(folder, records=10_000, models=8, attacks=("base",) * n)),
     Dimension("columns of groups", 40, lambda folder, n: _table(folder, records=2000, columns=2, groups=n, values=4)),
     Dimension("groups of a column", 50, lambda folder, n: _table(folder, records=4000, columns=2, groups=1, values=n)),
 )
@@ -128,17 +132,23 @@ def measured(one: Dimension, *, turns: int) -> Grown:
     seconds, peaks = [], []
     with tempfile.TemporaryDirectory() as place:
         for times in (1, 2, 4):
-            tried = []
+            tried, size = [], times * one.least
             for _ in range(turns):
                 with emptied(Path(place) / "files") as folder:
-                    made = in_child_made(lambda _, inside, **__: one.make(inside, times * one.least), None, folder, 1)
+                    make = partial(_made, one, size)
+                    made = in_child_made(make, np.random.default_rng(0), folder, 1.0)
                     ended = in_child(made.arguments, memory="8GiB")
                 if ended.code:
-                    raise SystemExit(f"{one.name}, {times * one.least}: {ended}")
+                    raise SystemExit(f"{one.name}, {size}: {ended}")
                 tried.append(ended)
             seconds.append(min(ended.seconds for ended in tried))
             peaks.append(float(min(ended.peak for ended in tried)))
     return Grown(one.name, one.least, tuple(seconds), tuple(peaks))
+
+
+def _made(one: Dimension, size: int, rng: np.random.Generator, folder: Path, *, scale: float) -> Bomb:
+    """The input of a size, with the arguments of the bombs' generators."""
+    return one.make(folder, size)
 
 
 def page(rows: list[Grown], turns: int) -> str:

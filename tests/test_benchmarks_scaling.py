@@ -51,7 +51,8 @@ def test_columns_of_a_table_are_not_compared_with_each_other(monkeypatch: pytest
 
 
 def test_columns_of_a_data_frame_are_not_compared_with_each_other() -> None:
-    frame = pandas.DataFrame({name: [1, 2] if place % 2 else ["a", "b"] for place, name in enumerate(names())})
+    frame = pandas.DataFrame({place: [1, 2] if place % 2 else ["a", "b"] for place in range(COLUMNS)})
+    frame.columns = pandas.Index(names(), dtype=object)
     Counted.comparisons = 0
     assert len(plain_parts(frame)) == 1 + COLUMNS // 2
     assert Counted.comparisons < MOST
@@ -66,7 +67,8 @@ def test_columns_of_two_parts_are_not_compared_with_each_other() -> None:
 
 
 def test_left_out_columns_are_not_compared_with_all_others() -> None:
-    frame = pandas.DataFrame({name: [1, 2] for name in names()} | {"label": [0, 1]})
+    frame = pandas.DataFrame({place: [0, 1] for place in range(COLUMNS + 1)})
+    frame.columns = pandas.Index([*names(), "label"], dtype=object)
     some = [f"c{one}" for one in range(0, COLUMNS, 2)]
     Counted.comparisons = 0
     assert Population(frame, "label", leave_out=some).x.shape == (2, COLUMNS // 2)
