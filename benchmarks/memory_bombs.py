@@ -105,7 +105,7 @@ def evidence_npz(rng: np.random.Generator, folder: Path, *, scale: float) -> Bom
     """Losses of many models or records, or logits of many classes."""
     models, records = 2 * drawn(rng, 1, 300), drawn(rng, 40, 2e6 * scale)
     models = max(2, min(models, 2 * int(4e7 * scale / records)))
-    if classes := rng.integers(3) == 0 and drawn(rng, 2, 2000):
+    if classes := drawn(rng, 2, 2000) if rng.integers(3) == 0 else 0:
         records = max(40, records // classes)
         models = max(2, min(models, 2 * int(4e7 * scale / records / classes)))
         shown = {"target_logits": content(rng, (records, classes))}
