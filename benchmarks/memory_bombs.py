@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ def content(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 def halves(models: int, records: int) -> np.ndarray:
     """[K, N] members, so that each record has models with and without it."""
-    return (np.arange(models)[:, None] + np.arange(records)) % 2 == 0
+    return np.asarray((np.arange(models)[:, None] + np.arange(records)) % 2 == 0)
 
 
 def evidence_npz(rng: np.random.Generator, folder: Path, *, scale: float) -> Bomb:
@@ -108,12 +109,12 @@ def evidence_npz(rng: np.random.Generator, folder: Path, *, scale: float) -> Bom
     if classes := drawn(rng, 2, 2000) if rng.integers(3) == 0 else 0:
         records = max(40, records // classes)
         models = max(2, min(models, 2 * int(4e7 * scale / records / classes)))
-        shown = {"target_logits": content(rng, (records, classes))}
+        shown: dict[str, Any] = {"target_logits": content(rng, (records, classes))}
         shown["shadow_logits"] = content(rng, (models, records, classes))
         shown["labels"] = np.arange(records) % classes
     else:
         shown = {"target_loss": content(rng, (records,)), "shadow_loss": content(rng, (models, records))}
-    known = {"members": halves(1, records)[0]} if rng.integers(2) else {}
+    known: dict[str, Any] = {"members": halves(1, records)[0]} if rng.integers(2) else {}
     save = np.savez if rng.integers(4) == 0 else np.savez_compressed
     save(folder / "e.npz", **shown, **known, shadow_members=halves(models, records))
     return scored("evidence, npz", rng, folder / "e.npz", f"{models} models, {records} records, {classes} classes")
@@ -283,7 +284,7 @@ KINDS: tuple[Callable[..., Bomb], ...] = (
 def zeros(folder: Path) -> Bomb:
     """48 MB of zeros, which took 2.2 GB: losses of a million records, not packed."""
     records = 1_000_000
-    shown = {"target_loss": np.zeros(records), "shadow_loss": np.zeros((4, records))}
+    shown: dict[str, Any] = {"target_loss": np.zeros(records), "shadow_loss": np.zeros((4, records))}
     np.savez(folder / "e.npz", **shown, shadow_members=halves(4, records), members=halves(1, records)[0])
     path = folder / "e.npz"
     return Bomb("48 MB of zeros", "4 models, 1000000 records", ("score", str(path), "-q"), path.stat().st_size)
@@ -292,7 +293,7 @@ def zeros(folder: Path) -> Bomb:
 def packed_zeros(folder: Path) -> Bomb:
     """0.9 MB of zeros, which took 23 GB: a hundred models of a million records."""
     records = 1_000_000
-    shown = {"target_loss": np.zeros(records), "shadow_loss": np.zeros((100, records))}
+    shown: dict[str, Any] = {"target_loss": np.zeros(records), "shadow_loss": np.zeros((100, records))}
     np.savez_compressed(folder / "e.npz", **shown, shadow_members=halves(100, records))
     path = folder / "e.npz"
     return Bomb("0.9 MB of zeros", "100 models, 1000000 records", ("score", str(path), "-q"), path.stat().st_size)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from memory_bombs import Bomb, emptied, halves, in_child, in_child_made
@@ -38,11 +39,11 @@ shadows: 4
 def _evidence(folder: Path, *, records: int, models: int, classes: int = 0, attacks: tuple[str, ...] = ()) -> Bomb:
     random = np.random.default_rng(0)
     kind, shape = ("logits", (records, classes)) if classes else ("loss", (records,))
-    shown = {
+    shown: dict[str, Any] = {
         f"target_{kind}": random.exponential(size=shape),
         f"shadow_{kind}": random.exponential(size=(models, *shape)),
     }
-    known = {"labels": np.arange(records) % classes} if classes else {}
+    known: dict[str, Any] = {"labels": np.arange(records) % classes} if classes else {}
     members = random.permuted(halves(models // 2, records), axis=1)
     members = np.concatenate([members, ~members])
     np.savez(folder / "e.npz", **shown, **known, shadow_members=members, members=members[0])
@@ -159,6 +160,9 @@ def page(rows: list[Grown], turns: int) -> str:
         f"`python benchmarks/scaling.py`, Python {platform.python_version()}, {os.cpu_count()} cores that others used "
         f"too; the least of {turns} turns. Growth: (f(4n) - f(2n)) / (f(2n) - f(n)), 2 for linear work, 2.2 for n log "
         f"n, 4 for quadratic work, and – where less than {LEAST_SECONDS} s or {LEAST_BYTES / 1e6:.0f} MB is added.",
+        "",
+        "Models: each of the K simulated targets is judged by the other K - 1 models, so the method itself needs K² "
+        "sums per record. Ids have at most 256 characters.",
         "",
         "| dimension | n | processor, in s: n, 2n, 4n | growth | peak, in MB: n, 2n, 4n | growth |",
         "| --- | ---: | --- | ---: | --- | ---: |",
