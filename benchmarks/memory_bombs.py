@@ -253,18 +253,27 @@ def pool_folder(rng: np.random.Generator, folder: Path, *, scale: float) -> Bomb
     shared = (str(folder / "audit.yaml"), "-q", "--pool", str(folder / "pool"))
     if (first := in_child(("audit", *shared, "--out", str(folder / "first")), memory=None)).code:
         raise SystemExit(first.said)
-    path, size = folder / "pool" / "model-00000.safetensors", drawn(rng, 100, 2e9 * scale)
-    header = json.dumps({"loss": {"dtype": "F64", "shape": [size // 8], "data_offsets": [0, size // 8 * 8]}}).encode()
+    path, times = folder / "pool" / "model-00000.safetensors", drawn(rng, 2, 2e9 * scale / 1000)
+    kept = path.read_bytes()
+    start = 8 + int.from_bytes(kept[:8], "little")
+    header, values = json.loads(kept[8:start]), kept[start:]
+    name = max(header.keys() - {"__metadata__"}, key=lambda one: header[one]["data_offsets"][1])  # the last one
+    first, last = header[name]["data_offsets"]
+    last = first + times * (last - first)
+    header[name] |= {"shape": [times * header[name]["shape"][0], *header[name]["shape"][1:]]}
+    header[name]["data_offsets"] = [first, last]
+    described = json.dumps(header).encode()
+    described += b" " * (-len(described) % 8)
     with path.open("wb") as file:
-        file.write(len(header).to_bytes(8, "little") + header)
-        file.truncate(8 + len(header) + size // 8 * 8)
+        file.write(len(described).to_bytes(8, "little") + described + values)
+        file.truncate(8 + len(described) + last)
     told = json.loads((folder / "pool" / "model-00000.json").read_text())
     told.pop("manifest_sha256", None)
     with path.open("rb") as file:
         told["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
     told["manifest_sha256"] = digest_of(told)
     (folder / "pool" / "model-00000.json").write_text(json.dumps(told))
-    about = f"a model of {size} bytes of zeros, sparse"
+    about = f"a model's {name} {times} times as long, zeros, sparse"
     return Bomb("pool", about, ("audit", *shared, "--out", str(folder / "run")), path.stat().st_size)
 
 
@@ -358,8 +367,8 @@ def faults(ended: Ended, *, most: int) -> list[str]:
     found = []
     if ended.code not in (0, 2):
         found.append(f"exit code {ended.code}")
-    if "Traceback" in ended.said:
-        found.append("a traceback")
+    if "Traceback" in ended.said or any(line.startswith(" ") for line in ended.said.splitlines()):
+        found.append("more than one line for a fault")
     if ended.peak > most:
         found.append(f"peak {ended.peak / 1e6:.0f} MB, at most {most / 1e6:.0f}")
     return found
