@@ -3,6 +3,8 @@
 Run: python benchmarks/fuzz.py [--trials 100000] [--seed 0] [--kind "audit file"]. Writes fuzz.md beside itself; runs
 with other seeds are added to what it holds (--add). The tests run a few thousand trials of the same code.
 
+The trials run in forked children, some hundred in each: a process that dies is seen, and so is the peak of its memory.
+
 A trial writes a whole file, harms it by a seeded mutation, makes checksums around it fit again where a stranger could,
 and reads it as a command would. What counts as a failure: any exception but `InputError`, over 20 processor seconds,
 over 1 GiB, and an accepted file whose content cannot be right (`fuzz_kinds.py` says what is checked for each kind).
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import resource
 import shutil
 import signal
@@ -33,7 +36,8 @@ from glasshouse import InputError
 
 MOST_SECONDS = 20
 MOST_BYTES = 2**30
-FAILURES = ("escaped", "too slow", "too large", "nonsense accepted")
+IN_ONE_CHILD = 400  # trials
+FAILURES = ("escaped", "too slow", "too large", "nonsense accepted", "process died")
 OUTCOMES = ("refused", "unchanged", "another input", *FAILURES)
 
 
@@ -41,15 +45,14 @@ _ABOUT = (
     "`python benchmarks/fuzz.py`. Each trial harms one whole file by a seeded mutation, of its bytes or of what they "
     "mean (members of an archive, values of a JSON tree, words of a text), makes checksums around it fit again, and "
     "reads it as a command would. *Unchanged*: the file gave what the whole one gives. *Another input*: what it gave "
-    "is different and possible, such as another digit in a table. The last four columns are failures: an exception "
-    "other than `InputError`, more than 20 s, more than 1 GiB, and content that cannot be right."
+    "is different and possible, such as another digit in a table. The last five columns are failures: an exception "
+    "other than `InputError`, more than 20 s, more than 1 GiB, content that cannot be right, and a process that ended. "
+    "Peak: the most that a child took in all, as the system says, its libraries included."
 )
 
 _FOUND = (
-    "What the first runs found, and what was mended since: harmed trees of a stored estimator crashed the process; one "
-    "estimator without an attribute failed only when it was asked; archives whose list of members was cut gave the "
-    "members that were left. The counts below are of runs (seeds 3 to 5, 9, 12 and 13, not all complete) after that, "
-    "the kinds concerned run again."
+    "What the first runs found, and what was mended since: harmed trees of a stored estimator crashed the process (no "
+    "estimator is stored any more); archives whose list of members was cut gave the members that were left."
 )
 
 
@@ -142,23 +145,53 @@ class Fuzzer:
         return "another input", ""
 
 
-def _where(error: Exception) -> str:
-    return "\n" + "".join(traceback.format_tb(error.__traceback__)[-3:])
-
-
-def fuzz(name: str, *, trials: int, seed: int = 0) -> tuple[Counter[str], float, list[str]]:
+def fuzz(name: str, *, trials: int, seed: int = 0, first: int = 0) -> tuple[Counter[str], float, list[str]]:
     """Counts of outcomes of a kind, the longest trial in seconds of the processor, and a line for each failure."""
     counts: Counter[str] = Counter()
     failures = []
     with tempfile.TemporaryDirectory() as place:
         fuzzer = Fuzzer(KINDS[name], Path(place))
-        for trial in range(trials):
+        for trial in range(first, first + trials):
             one = seed * 1_000_000 + trial
             ended, told = fuzzer.outcome(one)
             counts[ended] += 1
             if ended in FAILURES:
                 failures.append(f"{name}, seed {one}: {ended}: {told}")
         return counts, fuzzer.seconds, failures
+
+
+def in_a_child(name: str, *, trials: int, seed: int, first: int) -> tuple[Counter[str], float, list[str], int]:
+    """The same in a forked child, and its peak in bytes; a child that dies is one failure, and its trials are lost."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            os.close(reading)
+            with os.fdopen(writing, "w") as file:
+                json.dump(fuzz(name, trials=trials, seed=seed, first=first), file)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        told = file.read()
+    _, status, used = os.wait4(child, 0)
+    if status:
+        line = f"{name}, seeds {seed * 1_000_000 + first} and the next {trials}: the process ended with {status}"
+        return Counter({"process died": 1}), 0.0, [line], used.ru_maxrss * 1024
+    counts, seconds, failures = json.loads(told)
+    return Counter(counts), seconds, failures, used.ru_maxrss * 1024
+
+
+def in_children(name: str, *, trials: int, seed: int = 0) -> tuple[Counter[str], float, list[str], int]:
+    """Trials of a kind in as many children as needed: counts, longest seconds, failures, and the highest peak."""
+    counts, seconds, failures, peak = Counter[str](), 0.0, list[str](), 0
+    for first in range(0, trials, IN_ONE_CHILD):
+        some = in_a_child(name, trials=min(IN_ONE_CHILD, trials - first), seed=seed, first=first)
+        counts, failures = counts + some[0], failures + some[2]
+        seconds, peak = max(seconds, some[1]), max(peak, some[3])
+    return counts, seconds, failures, peak
 
 
 def page(kept: dict[str, Any]) -> str:
@@ -174,11 +207,11 @@ def page(kept: dict[str, Any]) -> str:
         f"{sum(total.values())} trials: {total['refused']} refused by a line, {total['unchanged']} unchanged, "
         f"{total['another input']} another input, {sum(total[one] for one in FAILURES)} failures.",
         "",
-        "| file | trials | longest, in s | " + " | ".join(OUTCOMES) + " |",
-        "| --- |" + " ---: |" * (2 + len(OUTCOMES)),
+        "| file | trials | longest, in s | peak, in MB | " + " | ".join(OUTCOMES) + " |",
+        "| --- |" + " ---: |" * (3 + len(OUTCOMES)),
     ]
     for name, one in kept.items():
-        cells = [str(sum(one["counts"].values())), f"{one['seconds']:.1f}"]
+        cells = [str(sum(one["counts"].values())), f"{one['seconds']:.1f}", f"{one['peak'] / 1e6:.0f}"]
         lines.append(f"| {name} | " + " | ".join(cells + [str(one["counts"].get(each, 0)) for each in OUTCOMES]) + " |")
     return "\n".join([*lines, "", f"<!-- {json.dumps(kept)} -->", ""])
 
@@ -197,13 +230,14 @@ def main() -> None:
         kept = json.loads(options.out.read_text().rsplit("<!-- ", 1)[1].rsplit(" -->", 1)[0])
     chosen = options.kind or list(KINDS)
     for name in chosen:
-        counts, seconds, failures = fuzz(name, trials=options.trials // len(chosen), seed=options.seed)
-        before = kept.get(name, {"counts": {}, "seconds": 0.0})
+        counts, seconds, failures, peak = in_children(name, trials=-(-options.trials // len(chosen)), seed=options.seed)
+        before = kept.get(name, {"counts": {}, "seconds": 0.0, "peak": 0})
         kept[name] = {
             "counts": dict(Counter(before["counts"]) + counts),
             "seconds": round(max(seconds, before["seconds"]), 1),
+            "peak": max(peak, before["peak"]),
         }
-        print(name, dict(counts), f"{seconds:.2f} s", flush=True)
+        print(name, dict(counts), f"{seconds:.2f} s, {peak / 1e6:.0f} MB", flush=True)
         for line in failures:
             print("  " + line, flush=True)
         options.out.write_text(page({one: kept[one] for one in KINDS if one in kept}))

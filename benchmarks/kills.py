@@ -1,4 +1,4 @@
-"""Kills at random moments, and what they leave. Run: python benchmarks/kills.py; writes kills.md.
+"""Kills at random moments, and what they leave. Run: python benchmarks/kills.py [--case NAME …]; writes kills.md.
 
 Each command runs in a child of this process, which has imported everything, and is killed (SIGKILL) at a random moment
 of its work or of a part of it. Then the place must hold the earlier run or the new one, complete; the same command,
@@ -19,7 +19,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,18 @@ class Case:
 
 CASES = (
     Case(name="training", arguments=("audit", "audit.yaml", "--out", "a"), results=("a", "pool"), fresh=True),
+    Case(
+        name="training and scoring, 1 worker",
+        arguments=("audit", "audit.yaml", "--out", "one", "--pool", "pool-1", "--workers", "1"),
+        results=("one", "pool-1"),
+        fresh=True,
+    ),
+    Case(
+        name="training and scoring, 2 workers",
+        arguments=("audit", "audit.yaml", "--out", "two", "--pool", "pool-2", "--workers", "2"),
+        results=("two", "pool-2"),
+        fresh=True,
+    ),
     Case(name="scoring", arguments=("score", "e.npz", "--out", "s", "--overwrite"), results=("s",)),
     Case(name="saving", arguments=("score", "e.npz", "--out", "n"), results=("n",), fresh=True, after=".n."),
     Case(
@@ -269,13 +281,14 @@ def report(counts: dict[str, Count], seconds: float) -> str:
     )
 
 
-def measure(kills: int, *, seed: int = 0) -> dict[str, Count]:
-    """Counts by case, with about this many kills in all."""
+def measure(kills: int, *, seed: int = 0, names: Sequence[str] = ()) -> dict[str, Count]:
+    """Counts by case, of those named or of all, with about this many kills in all."""
     chance = random.Random(seed)
-    each = -(-kills // len(CASES))
+    cases = [case for case in CASES if not names or case.name in names]
+    each = -(-kills // len(cases))
     with working_folder():
         counts = {}
-        for case in CASES:
+        for case in cases:
             counts[case.name] = kill_often(case, kills=each, chance=chance)
             print(case.name, counts[case.name], flush=True)
         return counts
@@ -285,8 +298,10 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=105)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", action="append", default=[], choices=[case.name for case in CASES])
     options = parser.parse_args()
     began = time.monotonic()
-    page = report(measure(options.kills, seed=options.seed), time.monotonic() - began)
-    Path(__file__).with_suffix(".md").write_text(page.rstrip() + "\n")
+    page = report(measure(options.kills, seed=options.seed, names=options.case), time.monotonic() - began)
+    if not options.case:
+        Path(__file__).with_suffix(".md").write_text(page.rstrip() + "\n")
     print(page)

@@ -363,11 +363,12 @@ def _drawn(known: Known, evidence: Evidence, members: BoolArray, context: Contex
     try:
         return how_drawn(known, evidence, members, seed=context.seed or 0), context
     except Exception as error:  # the shadow models are trained and the attacks have run: nothing of it must be lost
-        _LOG.exception("The test whether members were drawn at random failed.")
-        note = (
-            f"Whether members were drawn at random could not be tested ({type(error).__name__}: {error}); ε assumes "
-            f"that they were."
-        )
+        if lacks_memory(error):
+            why = "there is not enough memory for it; raise the limit, as by --memory 8GiB"
+        else:
+            _LOG.exception("The test whether members were drawn at random failed.")
+            why = f"{type(error).__name__}: {error}"
+        note = f"Whether members were drawn at random could not be tested ({why}); ε assumes that they were."
         return None, dataclasses.replace(context, notes=(*context.notes, note))
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
-from glasshouse import Population, SklearnTrainer, audit, audit_evidence
+from glasshouse import Evidence, Population, SklearnTrainer, audit, audit_evidence
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks.choices import chosen_attacks
 from glasshouse.audit_steps import audit_view
@@ -113,6 +113,19 @@ def test_features_that_cannot_be_read_leave_the_figures_and_a_note() -> None:
     assert result.drawn is None
     assert any("could not be tested (IndexError" in note for note in result.context.notes)
     assert result.outcomes["loss"].metrics is not None
+
+
+def test_too_little_memory_for_the_test_is_a_note_and_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def short(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 50.2 MiB")
+
+    monkeypatch.setattr("glasshouse.audit_steps.how_drawn", short)
+    evidence = Evidence(target_loss=np.linspace(0, 1, 40))
+    result = audit_evidence(evidence, members=np.arange(40) % 2 == 0, attacks=["loss"])
+    assert any("could not be tested (there is not enough memory for it" in note for note in result.context.notes)
+    assert caplog.records == []
 
 
 def test_a_snowball_gives_no_epsilon() -> None:

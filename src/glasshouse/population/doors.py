@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,13 +81,15 @@ class _Names(NamedTuple):
     names: list[str]
     data: Any
 
-    def check(self, name: Any, what: str) -> None:
-        if name not in self.names:
-            few = [str(one) for one in self.names[:2000] if len(str(one)) <= 100]
-            near = difflib.get_close_matches(str(name)[:100], few, n=1)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
-            shown = ", ".join(str(one) for one in self.names[:20]) + (", …" if len(self.names) > 20 else "")
-            raise InputError(f"population: {what}: there is no column {name!r}.{meant} Columns: {shown}.")
+    def check(self, given: Sequence[Any], what: str) -> None:
+        known = set(self.names)
+        for name in given:
+            if not isinstance(name, Hashable) or name not in known:
+                few = [str(one) for one in self.names[:2000] if len(str(one)) <= 100]
+                near = difflib.get_close_matches(str(name)[:100], few, n=1)
+                meant = f" Did you mean {near[0]!r}?" if near else ""
+                shown = ", ".join(str(one) for one in self.names[:20]) + (", …" if len(self.names) > 20 else "")
+                raise InputError(f"population: {what}: there is no column {name!r}.{meant} Columns: {shown}.")
 
 
 def _split(
@@ -106,11 +108,11 @@ def _split(
     taken: list[Any] = list(leave_out)
     for what, given in (("labels", y), ("ids", ids)):
         if isinstance(given, str | int):
-            names.check(given, what)
+            names.check([given], what)
             taken.append(given)
-    for name in leave_out:
-        names.check(name, "leave_out")
-    kept = [name for name in names.names if name not in taken]
+    names.check(leave_out, "leave_out")
+    others = set(taken)
+    kept = [name for name in names.names if name not in others]
     if not kept:
         raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
     labels, own = (column(given) if isinstance(given, str | int) else given for given in (y, ids))

@@ -122,7 +122,8 @@ def plain_parts(x: Any) -> list[Any]:
         return [x]
     numbers = [name for name in x.columns if _numeric(x[name])]
     parts = [table_of_numbers(x, numbers)] if numbers else []
-    return parts + [_texts(x[name]) for name in x.columns if name not in numbers]
+    known = set(numbers)
+    return parts + [_texts(x[name]) for name in x.columns if name not in known]
 
 
 def table_of_numbers(frame: Any, names: Any) -> NDArray[Any]:
@@ -172,14 +173,15 @@ def _same_columns(first: Any, second: Any) -> Any:
     """The second with the columns of the first in the same order; what does not fit is refused."""
     if type(first) is not type(second):
         raise _unlike(first, second)
-    names, others = (list(one) if isinstance(one, Mapping) else list(one.columns) for one in (first, second))
+    # in the order of the columns, without a look at all of them for each
+    names, others = (dict.fromkeys(one if isinstance(one, Mapping) else one.columns) for one in (first, second))
     for name in names:
         if name not in others:
             raise InputError(f"from_parts: holdout has no column {name!r}, which train has.")
     for name in others:
         if name not in names:
             raise InputError(f"from_parts: train has no column {name!r}, which holdout has.")
-    return second if isinstance(second, Mapping) else second[names]
+    return second if isinstance(second, Mapping) else second[list(names)]
 
 
 def _joined_pandas(first: Any, second: Any) -> Any:

@@ -37,7 +37,8 @@ def guarded(place: Path | str, *, what: str, advice: str = "") -> Iterator[None]
         raise
     except MemoryError as error:
         raise InputError(
-            f"{place}: needs more memory than there is. Use a smaller file, or a machine with more memory."
+            f"{place}: needs more memory than there is, or than the limit allows. If the file is right, raise the "
+            f"limit, such as --memory 8GiB, or use a smaller file."
         ) from error
     except RecursionError as error:
         raise InputError(f"{place}: is nested too deeply to be {what}.{after}") from error

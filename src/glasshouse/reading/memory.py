@@ -54,11 +54,13 @@ def process_limit() -> Iterator[None]:
     No estimate of what reading and scoring need could be right for every file. Where the process takes so much already,
     it may take the limit once more. Only where the system can do it (Linux).
     """
-    taken = _taken()
-    if taken is None:
+    if _taken() is None:
         yield
         return
     import resource
+
+    _start_libraries()
+    taken = _taken() or 0
 
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = max(2 * current_limit(), taken + current_limit())
@@ -68,6 +70,33 @@ def process_limit() -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
+
+
+def _start_libraries() -> None:
+    """Let numerical libraries take now what they cannot do without: their threads, and the buffers of OpenBLAS.
+
+    They take it when they first work. Where the limit then forbids it, OpenMP ends the process, and OpenBLAS ends it,
+    asks again for ever, or waits for threads that never came. Buffers are taken for every thread that may work at once;
+    pages that nobody writes to cost nothing.
+    """
+    import ctypes
+
+    import joblib
+    import scipy.linalg  # noqa: F401 (these load the libraries)
+    import sklearn.utils.parallel  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    nothing = ctypes.cast(ctypes.CDLL(None).getpid, ctypes.c_void_p)  # what the threads do when they have started
+    for found in ThreadpoolController().lib_controllers:
+        library, threads = ctypes.CDLL(found.filepath), int(found.num_threads)
+        found.set_num_threads(threads)  # OpenBLAS starts its threads, if this process was forked and has none
+        if hasattr(library, "GOMP_parallel"):
+            library.GOMP_parallel(nothing, None, ctypes.c_uint(threads), ctypes.c_uint(0))
+        if hasattr(library, "blas_memory_alloc"):
+            library.blas_memory_alloc.restype = ctypes.c_void_p
+            taken = [library.blas_memory_alloc(0) for _ in range(threads + joblib.cpu_count())]
+            for one in taken:
+                library.blas_memory_free(ctypes.c_void_p(one))
 
 
 def lacks_memory(error: BaseException | None) -> bool:

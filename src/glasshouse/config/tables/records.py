@@ -71,17 +71,19 @@ def read_records(section: TableSection, folder: Path) -> Records:
         raise InputError(
             f"data.leave_out: {section.label!r} is the label, which is never a feature. Leave it out here."
         )
-    features = [name for name in rows.columns if name not in (*special, *section.leave_out)]
-    read = {name: cells for name, cells in rows.columns.items() if name in (*features, *section.groups)}
-    numeric = {name: cells for name, cells in rows.columns.items() if name not in section.categories}
+    # no list is searched for each column: a table may have a million of them
+    others, groups, texts = {*special, *section.leave_out}, set(section.groups), set(section.categories)
+    features = dict.fromkeys(name for name in rows.columns if name not in others)
+    read = {name: cells for name, cells in rows.columns.items() if name in features or name in groups}
+    numeric = {name: cells for name, cells in rows.columns.items() if name in features or name == section.label}
     decimal = section.decimal or file_decimal(
-        {name: cells for name, cells in numeric.items() if name in (*features, section.label)},
+        {name: cells for name, cells in numeric.items() if name not in texts},
         separator=rows.separator,
         place=rows.place,
     )
     most = section.max_categories
     columns = {
-        name: read_column(name, cells, decimal=decimal, most=most, as_text=name in section.categories, place=rows.place)
+        name: read_column(name, cells, decimal=decimal, most=most, as_text=name in texts, place=rows.place)
         for name, cells in read.items()
     }
     encoded = encode([columns[name] for name in features], most=most, standardise=section.standardise, place=rows.place)

@@ -1,0 +1,82 @@
+"""A small version of benchmarks/scaling.py: work grows with the columns of a table, not with their square."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas
+import pytest
+
+from glasshouse import Population
+from glasshouse.config.tables import records
+from glasshouse.config.tables.section import TableSection
+from glasshouse.config.tables.text import Rows
+from glasshouse.population.features import plain_parts
+from tests.test_benchmarks import benchmark
+
+scaling = benchmark("scaling") if sys.platform.startswith("linux") else None
+
+
+class Counted(str):
+    """A column's name that counts how often it is compared with another one."""
+
+    comparisons = 0
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Counted.comparisons += 1
+        return str.__eq__(self, other)
+
+
+COLUMNS = 400
+MOST = 20 * COLUMNS  # comparisons; with a look at all names for each name there are 80 000 and more
+
+
+def names() -> list[str]:
+    Counted.comparisons = 0
+    return [Counted(f"c{one}") for one in range(COLUMNS)]
+
+
+def test_columns_of_a_table_are_not_compared_with_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    cells: dict[str, list[str]] = {name: ["1", "2", "4", "3"] for name in names()} | {"label": ["0", "1", "0", "1"]}
+    rows = Rows(columns=cells, counts=(4,), paths=(tmp_path / "t.csv",), separator=",")
+    monkeypatch.setattr(records, "read_rows", lambda section, folder: rows)
+    some = tuple(f"c{one}" for one in range(0, COLUMNS, 2))
+    section = TableSection(name="file", path="t.csv", groups=some, categories=some)
+    found = records.read_records(section, tmp_path)
+    assert found.population.x.shape == (4, COLUMNS // 2 + 4 * COLUMNS // 2)
+    assert Counted.comparisons < MOST
+
+
+def test_columns_of_a_data_frame_are_not_compared_with_each_other() -> None:
+    frame = pandas.DataFrame({place: [1, 2] if place % 2 else ["a", "b"] for place in range(COLUMNS)})
+    frame.columns = pandas.Index(names(), dtype=object)
+    Counted.comparisons = 0
+    assert len(plain_parts(frame)) == 1 + COLUMNS // 2
+    assert Counted.comparisons < MOST
+
+
+def test_columns_of_two_parts_are_not_compared_with_each_other() -> None:
+    parts = [Population({name: [1.0, 2.0] for name in names()}, [0, 1]) for _ in range(2)]
+    Counted.comparisons = 0
+    whole, _ = Population.from_parts(*parts)
+    assert len(whole.x) == COLUMNS
+    assert Counted.comparisons < MOST
+
+
+def test_left_out_columns_are_not_compared_with_all_others() -> None:
+    frame = pandas.DataFrame({place: [0, 1] for place in range(COLUMNS + 1)})
+    frame.columns = pandas.Index([*names(), "label"], dtype=object)
+    some = [f"c{one}" for one in range(0, COLUMNS, 2)]
+    Counted.comparisons = 0
+    assert Population(frame, "label", leave_out=some).x.shape == (2, COLUMNS // 2)
+    assert Counted.comparisons < MOST
+
+
+def test_growth_tells_linear_work_from_quadratic_work() -> None:
+    assert scaling is not None
+    assert scaling.growth((11.0, 12.0, 14.0), 0.1) == pytest.approx(2.0)
+    assert scaling.growth((11.0, 14.0, 26.0), 0.1) == pytest.approx(4.0)
+    assert scaling.growth((11.0, 11.0, 11.05), 0.1) == 0.0
