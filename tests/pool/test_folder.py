@@ -92,6 +92,25 @@ def test_a_flipped_byte_is_found_and_that_model_alone_is_trained_again(tmp_path:
     assert (tmp_path / "model-00000.safetensors").stat().st_mtime_ns == times
 
 
+def test_a_model_that_memory_does_not_suffice_for_is_not_trained_again_over_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool(tmp_path).train()
+    whole, read = contents(tmp_path), Path.read_bytes
+
+    def short(path: Path) -> bytes:
+        if path.name == "model-00001.safetensors":
+            raise MemoryError
+        return read(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", short)
+        patched.setattr(TorchTrainer, "__call__", lambda *_: pytest.fail("a model was trained again"))
+        with pytest.raises(InputError, match="model-00001.safetensors: needs more memory than there is"):
+            pool(tmp_path).train()
+    assert contents(tmp_path) == whole
+
+
 @pytest.mark.parametrize(
     ("changed", "named"),
     [

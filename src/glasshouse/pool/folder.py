@@ -13,6 +13,7 @@ from glasshouse.errors import InputError
 from glasshouse.pool.description import differences, digest_of
 from glasshouse.pool.model_files import KINDS, StoredModel
 from glasshouse.reading import file_size, read_content, read_json
+from glasshouse.reading.memory import lacks_memory
 from glasshouse.store import clean_leftovers, digest, write_file
 
 __all__ = ["Identity", "PoolFolder", "members_as_ids", "pool_faults"]
@@ -85,7 +86,9 @@ class PoolFolder:
         """Whether a model is there and complete: its manifest can be read and its file has the right checksum."""
         try:
             self.read(index)
-        except InputError:
+        except InputError as error:
+            if lacks_memory(error):  # it may be whole: it is not trained again over it
+                raise
             return False
         return True
 
