@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence
+from glasshouse.cli import main
 from glasshouse.evidence.files import write_evidence
 
 # one process that has imported everything forks a child for each way to end
@@ -172,3 +174,14 @@ def test_commands_that_read_files_unpickle_nothing_start_nothing_and_ask_nothing
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout[done.stdout.rindex("[[") :])
     assert [event for event, _ in seen] == ["pickle.find_class"], seen  # of the line that tries the watch
+
+
+def test_a_program_that_calls_a_command_keeps_its_own_handler_of_the_request_to_end(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(sys, "argv", ["glasshouse", "score", "no-such.npz"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert "no-such.npz" in capsys.readouterr().err

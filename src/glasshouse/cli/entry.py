@@ -31,7 +31,7 @@ COMMANDS = (new, audit, score, report, compare, check, appendix, lookup, verify,
 def main() -> NoReturn:
     """Entry point: input faults are one line each on standard error, and exit code 2."""
     _open_outputs()
-    signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         with safe_path():  # a library may start processes too, such as scikit-learn with n_jobs
             app(standalone_mode=True)
@@ -53,6 +53,8 @@ def main() -> NoReturn:
         told = "There is not enough memory. If the input is right, raise the limit, such as --memory 8GiB."
         say(" ".join([told, *work_so_far()]), err=True)
         raise SystemExit(2) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)  # of a program that called this, such as a test
     raise SystemExit(0)
 
 
