@@ -15,10 +15,11 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.graph.data.datasets import load_graph
-from glasshouse.graph.models.gnn import GNN, build_gnn
-from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
-from glasshouse.graph.sampling.chains.whole_losses import forward_losses
+from glasshouse.graph.data.load import load_graph
+from glasshouse.graph.models.networks import GNN, build_gnn
+from glasshouse.graph.sampling.chain_state import forward_losses
+from glasshouse.graph.sampling.gibbs import gibbs_masks
+from glasshouse.graph.sampling.metropolis import metropolis_masks
 
 
 def models_for(data: Data, architecture: str, hidden: int, count: int = 9) -> list[GNN]:

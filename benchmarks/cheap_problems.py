@@ -96,7 +96,7 @@ def _images() -> Population:
 
 def _graph(name: str) -> Population:
     """The features of a graph's nodes as records; its edges are not used."""
-    from glasshouse.graph.data.datasets import load_graph
+    from glasshouse.graph.data.load import load_graph
 
     graph = load_graph(name)
     return _flat(Population(graph.x.numpy(), graph.y.numpy()), 2000)

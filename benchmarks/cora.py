@@ -17,7 +17,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
 from glasshouse.evaluation import auc, run_attack, tpr_at_fpr
 from glasshouse.graph import GBASE, GClassifier, GNNTrainer, Scene, load_graph
-from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.setting import node_accuracy
 from glasshouse.graph.training.trainer import adam
 from glasshouse.population import complementary_halves, random_subsets
 from glasshouse.progress import track

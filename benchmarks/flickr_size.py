@@ -27,9 +27,9 @@ from torch_geometric.data import Data
 
 from glasshouse import InputError
 from glasshouse.attacks import Attack, attack_names, create
+from glasshouse.compute import available_cores
 from glasshouse.evaluation import auc, run_attack
 from glasshouse.graph import GBASE, Scene
-from glasshouse.graph.rule.toggle.compiled.workers import available_cores
 from glasshouse.pool import ShadowPool
 from glasshouse.population import random_subsets
 from glasshouse_experiments.settings import SETTINGS

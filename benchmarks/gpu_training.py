@@ -17,7 +17,7 @@ import torch
 from glasshouse import Population, TorchTrainer
 from glasshouse.evidence import accuracy, query
 from glasshouse.graph import GNNTrainer, citation_graph
-from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.setting import node_accuracy
 from glasshouse.graph.training.trainer import adam
 from glasshouse.training import CropAndFlip, WideResNet
 

@@ -32,8 +32,7 @@ from made_graphs import wide_graph
 
 from glasshouse.graph import citation_graph, load_graph
 from glasshouse.graph.attacks.stacking.features import GraphContext
-from glasshouse.graph.attacks.stacking.row_sums import RowSums
-from glasshouse.graph.attacks.stacking.similarity import Similarity
+from glasshouse.graph.attacks.stacking.similar_nodes import RowSums, Similarity
 
 GRAPHS = ("cora", "citeseer", "pubmed", "amazon-photo", "wide")
 _LARGEST = 25_000  # nodes; beyond, the formula that is written out would need many gigabytes

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.graph.sampling import chain_samplers
+from glasshouse.graph.sampling import samplers
 from glasshouse.registry import Registry
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared
@@ -129,7 +129,7 @@ def main() -> None:
                     seeds = range(1 if name == "chains" else options.seeds)
                     folder = Path(place) / f"{name}-{steps}"
                     if steps:
-                        chain_samplers._BURN_IN, chain_samplers._AFTER = steps, max(1, steps // 10)
+                        samplers._BURN_IN, samplers._AFTER = steps, max(1, steps // 10)
                     found, told = [], []
                     for cells in measured(question, dataset, seeds=seeds, targets=options.targets, folder=folder):
                         found.append(cells)

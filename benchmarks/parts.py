@@ -23,7 +23,7 @@ import json, sys, threading, time
 from pathlib import Path
 import numpy as np, torch
 from glasshouse.graph import GNNTrainer, Neighbors, RandomNodes, citation_graph
-from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.setting import node_accuracy
 batches, epochs, nodes = eval(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 torch.set_num_threads(1)
 data = citation_graph(nodes=nodes, classes=10, words=128, topic_words=30, mean_degree=10)

@@ -30,13 +30,13 @@ from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, PYG, ZOO, Differences
 from users_module import Mine
 
 from glasshouse.graph import citation_graph, toggle_losses
-from glasshouse.graph.data.datasets import load_graph
-from glasshouse.graph.models.asking import manners_of, meet
-from glasshouse.graph.models.gnn import GNN, build_gnn
+from glasshouse.graph.data.load import load_graph
+from glasshouse.graph.models.networks import GNN, build_gnn
+from glasshouse.graph.models.profile import manners_of, meet
+from glasshouse.graph.rule.incremental.any_layer import Unknown
+from glasshouse.graph.rule.incremental.program import MessageOperation, lower
 from glasshouse.graph.rule.question import ask
-from glasshouse.graph.rule.toggle import engine_names
-from glasshouse.graph.rule.toggle.layers.unknown import Unknown
-from glasshouse.graph.rule.toggle.lowering import MessageOperation, lower
+from glasshouse.graph.rule.toggling import engine_names
 
 
 def small_graph(seed: int, nodes: int = 60) -> Data:

@@ -24,7 +24,7 @@ from torch_geometric.data import Data
 from glasshouse.evaluation import delong, tpr_intervals
 from glasshouse.evaluation.roc import roc
 from glasshouse.evaluation.whole import Sampled, estimate_whole
-from glasshouse.graph.data.node_sample import sample_nodes
+from glasshouse.graph.data.audited_nodes import sample_nodes
 
 RATES = (0.05, 0.01)
 

@@ -21,7 +21,7 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.graph import GNNTrainer
-from glasshouse.graph.data.datasets import load_graph
+from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.training.setting import Setting, fit_ratios, looks_transductive
 from glasshouse.graph.training.trainer import adam
 

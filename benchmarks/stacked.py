@@ -35,10 +35,10 @@ from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predi
 from glasshouse.evaluation import auc, tpr_at_fpr
 from glasshouse.evidence import Mode
 from glasshouse.graph import GNNTrainer, GStacked, Scene, load_graph
-from glasshouse.graph.attacks import stacked
-from glasshouse.graph.attacks.stacking import answers, learned, pool_signals
+from glasshouse.graph.attacks import g_stacked
+from glasshouse.graph.attacks.stacking import answers, learn, pool_signals
 from glasshouse.graph.attacks.stacking.features import GraphContext
-from glasshouse.graph.attacks.stacking.kin import Kin
+from glasshouse.graph.attacks.stacking.similar_nodes import Kin
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.population import complementary_halves, random_subsets
 from glasshouse.randomness import generator, seed_for
@@ -90,10 +90,10 @@ def learn_before(
     folds: NDArray[np.intp],
     seed: int,
     jobs: int,
-) -> learned.Learned:
+) -> learn.Learned:
     """`learn` as it was: every learner in every round, and one fit on everything for the true target."""
     learners = {name: learners[name] for name in ("linear", "boosted")}  # there were no networks
-    known = learned.Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
+    known = learn.Learned(parameters=parameters, pool=pool, samples=samples, seed=seed)
     members = pool.members[pool.plan.targets]
     for number in range(1 + len(samples)):
         rows, own = known.simulated(), seed_for(seed, "round", number)
@@ -134,8 +134,8 @@ def _coins(chances: FloatArray, *, samples: int, random: np.random.Generator) ->
 @contextmanager
 def _as_before() -> Iterator[None]:
     with (
-        patch.object(stacked, "learn", learn_before),
-        patch.object(learned, "draw_training_sets", _coins),
+        patch.object(g_stacked, "learn", learn_before),
+        patch.object(learn, "draw_training_sets", _coins),
         patch.object(pool_signals, "draw_training_sets", _coins),
     ):
         yield
@@ -160,7 +160,7 @@ def stopwatch() -> Iterator[dict[str, float]]:
     """Seconds of wall time spent on each step inside the block."""
     _SPENT.clear()
     with (
-        patch(f"{learned.__name__}.cross_fit", _timed("learning", cross_fit)),
+        patch(f"{learn.__name__}.cross_fit", _timed("learning", cross_fit)),
         patch(f"{pool_signals.__name__}.sampled_answers", _timed("asking", answers.sampled_answers)),
         patch(f"{pool_signals.__name__}.plain_answers", _timed("asking", answers.plain_answers)),
         patch.object(GraphContext, "of", _timed("kin", GraphContext.of)),

@@ -21,9 +21,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from users_module import Mine
 
-from glasshouse.graph.data.datasets import load_graph
-from glasshouse.graph.models.gnn import GNN, build_gnn
-from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.data.load import load_graph
+from glasshouse.graph.models.networks import GNN, build_gnn
+from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse_experiments.ego_nets import ego_losses
 
 

@@ -21,10 +21,10 @@ settings.load_profile("glasshouse")
 # three of them; to trace these too would make them a third slower.
 UNTRACED = (
     "tests/evaluation/test_thresholds.py",
-    "tests/graph/rule/toggle/compiled/test_engine.py::test_kernels_equal_the_rule_as_written",
-    "tests/graph/rule/toggle/test_real_graphs.py",
-    "tests/graph/sampling/chains/test_groups.py::test_gibbs_over_several_shapes_takes",
-    "tests/graph/sampling/chains/test_groups.py::test_metropolis_over_several_shapes_takes",
+    "tests/graph/rule/two_layers/test_engine.py::test_kernels_equal_the_rule_as_written",
+    "tests/graph/rule/test_real_graphs.py",
+    "tests/graph/sampling/test_groups.py::test_gibbs_over_several_shapes_takes",
+    "tests/graph/sampling/test_groups.py::test_metropolis_over_several_shapes_takes",
     "tests/test_benchmarks.py::test_cora",
     "tests/test_benchmarks.py::test_intervals",
     "tests/test_benchmarks.py::test_models_trained_together",

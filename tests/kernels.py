@@ -16,8 +16,9 @@ import torch
 from numba.core import caching
 from torch import nn
 
-from glasshouse.graph.rule.toggle.compiled import compiled_toggles
-from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
+from glasshouse.graph.rule.two_layers.engine import compiled_toggles
+from glasshouse.graph.sampling.gibbs import gibbs_masks
+from glasshouse.graph.sampling.metropolis import metropolis_masks
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph
 

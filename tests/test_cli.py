@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from glasshouse import InputError, write_evidence
 from glasshouse.cli import app, main
 from glasshouse.config import AuditFile, data_names
-from glasshouse.graph.data.datasets import graph_names, load_graph
+from glasshouse.graph.data.load import graph_names, load_graph
 from tests.strategies import gaussian_evidence
 
 SMALL = """

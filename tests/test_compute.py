@@ -26,7 +26,7 @@ from glasshouse.compute.answering import check_answers
 from glasshouse.compute.desk import Address, Desk, ask_desk
 from glasshouse.compute.here import share_gpu
 from glasshouse.compute.local import end_with
-from glasshouse.graph.rule.toggle.plan import default_memory
+from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.pool import ShadowPool
 from glasshouse.population import complementary_halves
 from glasshouse.queries import query

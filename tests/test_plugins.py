@@ -34,16 +34,15 @@ from glasshouse.graph import (
     register_sampler,
     toggle_losses,
 )
-from glasshouse.graph.models.layer_types import LAYER_TYPES
+from glasshouse.graph.models.layer_type import LAYER_TYPES
 from glasshouse.graph.models.networks import NETWORKS
-from glasshouse.graph.rule.toggle.layers.summed import Summed
-from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.sampling.sampler import SAMPLERS
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased
-from glasshouse.graph.training.batched.training import batching_obstacle
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.rule.incremental.operations import batched_maps, batched_vectors
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.rule.incremental.sum import Summed
+from glasshouse.graph.sampling.samplers import SAMPLERS
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, biased
+from glasshouse.graph.training.many.train import batching_obstacle
 from glasshouse.pool.description import describe
 
 TRAINER = GNNTrainer(hidden=8, epochs=20, device="cpu")
@@ -144,8 +143,8 @@ def test_a_sampler_is_one_function(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "files"),
     [
-        ("g-regressed", {"attacks/registry.py", "graph/attacks/regressed.py"}),
-        ("g-stacked", {"attacks/registry.py", "graph/attacks/stacked.py", "graph/audit.py"}),
+        ("g-regressed", {"attacks/registry.py", "graph/attacks/g_regressed.py"}),
+        ("g-stacked", {"attacks/registry.py", "graph/attacks/g_stacked.py", "graph/audit.py"}),
         ("sage-mean", {"graph/models/networks.py"}),
         ("bavaria", {"attacks/bavaria.py"}),
     ],

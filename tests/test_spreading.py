@@ -21,10 +21,10 @@ from glasshouse.compute import Compute, RayCluster, ThisProcess, is_worth_spread
 from glasshouse.compute.parcels import NotSentError, Parcels, open_parcel, receive_from
 from glasshouse.compute.ray_cluster import _Connected
 from glasshouse.graph import GNNTrainer, Scene, audit, citation_graph
-from glasshouse.graph.attacks.gbase import GBASE
-from glasshouse.graph.models.gnn import build_gnn
-from glasshouse.graph.rule.toggle import toggle_answers
-from glasshouse.graph.sampling.chains import gibbs_masks
+from glasshouse.graph.attacks.g_base import GBASE
+from glasshouse.graph.models.networks import build_gnn
+from glasshouse.graph.rule.toggling import toggle_answers
+from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.population import complementary_halves
 
 DATA = citation_graph(nodes=120, classes=3)
@@ -81,7 +81,7 @@ def test_toggles_in_blocks_are_the_same_bytes_wherever_they_are_answered(
     masks, nodes = torch.rand(3, 120, generator=torch.manual_seed(1)) < 0.5, torch.arange(0, 120, 2)
     whole = toggle_answers(MODELS, DATA, masks, nodes, engine=engine)
     for length in ("_SECONDS", "_SHORT"):
-        monkeypatch.setattr(f"glasshouse.graph.rule.toggle.blocks.{length}", seconds)
+        monkeypatch.setattr(f"glasshouse.graph.rule.engines.{length}", seconds)
     here = toggle_answers(MODELS, DATA, masks, nodes, engine=engine)
     place = Recorded()
     with spreading_over(place):
@@ -118,7 +118,7 @@ def test_no_worker_waits_for_a_first_simulated_target_if_the_time_of_all_is_fore
     expected: float, sent: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("glasshouse.compute.spreading._START", 1e-9)
-    monkeypatch.setattr("glasshouse.graph.attacks.gbase.toggle_seconds", lambda *_, **__: expected / 4)
+    monkeypatch.setattr("glasshouse.graph.attacks.g_base.toggle_seconds", lambda *_, **__: expected / 4)
     attack, place = create("g-base", samples=2), Recorded()
     with spreading_over(place):
         found = list(attack.simulated_scores(scene()))

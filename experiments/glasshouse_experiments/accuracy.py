@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.setting import node_accuracy
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import experiment

@@ -19,7 +19,7 @@ from glasshouse.attacks import Attack
 from glasshouse.compute import LocalProcesses
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GNNTrainer, Scene, load_graph
-from glasshouse.graph.attacks.gbase import with_truth
+from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.folder import PoolFolder
 from glasshouse.pool.shadow_pool import described

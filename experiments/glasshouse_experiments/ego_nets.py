@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, SGConv
 from torch_geometric.utils import k_hop_subgraph
 
-from glasshouse.graph.models.asking import manners_of, meet, quiet
-from glasshouse.graph.models.model import Model, model_device
+from glasshouse.graph.models.networks import Model, model_device
+from glasshouse.graph.models.profile import manners_of, meet, quiet
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.reference import toggle_of
 

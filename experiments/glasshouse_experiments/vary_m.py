@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from glasshouse.arrays import BoolArray
 from glasshouse.graph import GBASE, Scene
-from glasshouse.graph.sampling.sampler import SAMPLERS as KNOWN
-from glasshouse.graph.sampling.sampler import SamplingRequest, draw
+from glasshouse.graph.sampling.samplers import SAMPLERS as KNOWN
+from glasshouse.graph.sampling.samplers import SamplingRequest, draw
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import experiment

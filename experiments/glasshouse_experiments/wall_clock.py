@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from glasshouse.compute import available_cores
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GBASE, Scene
-from glasshouse.graph.rule.toggle.compiled.workers import available_cores
 from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared

@@ -2,7 +2,7 @@
 
 The loss is softplus of the negative margin: the log-sum-exp of the other logits minus the logit of the true class.
 Attacks use this loss, so it keeps the digits of a confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the
-usual log-softmax gives 0. The kernels in ``graph/rule/toggle/compiled/losses.py`` compute the same in float32.
+usual log-softmax gives 0. The kernels in ``graph/rule/two_layers/rows.py`` compute the same in float32.
 """
 
 from __future__ import annotations

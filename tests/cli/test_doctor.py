@@ -50,7 +50,7 @@ def test_a_tree_that_is_not_installed_and_kernels_that_cannot_be_kept_are_faults
         raise importlib.metadata.PackageNotFoundError("glasshouse")
 
     monkeypatch.setattr(checkup, "extras", unknown)
-    monkeypatch.setattr("glasshouse.graph.rule.jit.kernel_folder", lambda: None)  # the user has none
+    monkeypatch.setattr("glasshouse.graph.rule.two_layers.kernels.kernel_folder", lambda: None)  # the user has none
     lines = CliRunner().invoke(app, ["doctor"]).output.splitlines()
     assert any(line.startswith("fault   extras: not known") for line in lines)
     assert any(line.startswith("fault   compiled kernels:") and "XDG_CACHE_HOME" in line for line in lines)

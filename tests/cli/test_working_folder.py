@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from numba.core import caching
 
-from glasshouse.graph.rule import jit
+from glasshouse.graph.rule.two_layers import kernels
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which files are opened")
 
@@ -74,7 +74,7 @@ for line in sys.stdin:
         except SystemExit as error:
             if "graph" in line:  # numba is imported: now a kernel of ours, and a function of somebody else
                 import numpy
-                from glasshouse.graph.sampling.chains.posterior import log_ratio
+                from glasshouse.graph.sampling.chain_state import log_ratio
                 sys.path.insert(0, "../library")
                 from mine import double
                 os.write(saying, f"{log_ratio(numpy.array([1.0, 2.0]))} {double(2)}".encode())
@@ -129,7 +129,7 @@ def poisoned_kernels(folder: Path, mark: Path) -> None:
     mine.parent.mkdir()
     mine.write_text("import numba\n@numba.njit(cache=True)\ndef double(x):\n    return 2 * x\n")
     locator: Any = caching._CacheLocator  # numba has no types
-    ours = [file for source in jit._SOURCES for file in source.glob("*.py")]
+    ours = [file for source in kernels._SOURCES for file in source.glob("*.py")]
     for file in (mine, *ours):
         place = folder / "kernels" / locator.get_suitable_cache_subpath(str(file))
         place.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from glasshouse.attacks.stacking.learners import Boosted
 from glasshouse.attacks.stacking.network import Network
 from glasshouse.compute import ThisProcess
 from glasshouse.graph import GStacked, citation_graph
-from glasshouse.graph.attacks import stacked
+from glasshouse.graph.attacks import g_stacked
 from glasshouse.graph.attacks.stacking import pool_signals
 from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
 from glasshouse_experiments.bench import Bench
@@ -98,7 +98,7 @@ def test_on_a_large_graph_attacks_learn_once_about_the_nodes_of_all_targets(
         asked.append(ask_pool(*given, **named).asked)
         return ask_pool(*given, **named)
 
-    monkeypatch.setattr(stacked, "ask_pool", counted)
+    monkeypatch.setattr(g_stacked, "ask_pool", counted)
     attacks = {("online", "8", "", "g-stacked"): learner, ("offline", "4", "", "G-BASE"): sampled}
     found = list(bench.judged(attacks))
     assert [set(one) for one in found] == [set(attacks)] * 2

@@ -38,8 +38,8 @@ GRAPH = ["accuracy", "table-1", "thresholds", "estimated-threshold", "rmia-beta"
 def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preset of two targets and few epochs on a small made-up graph, and short chains."""
     monkeypatch.setattr("glasshouse_experiments.bench.load_graph", lambda _: citation_graph(nodes=NODES))
-    monkeypatch.setattr("glasshouse.graph.sampling.chain_samplers._BURN_IN", 100)
-    monkeypatch.setattr("glasshouse.graph.sampling.chain_samplers._AFTER", 10)
+    monkeypatch.setattr("glasshouse.graph.sampling.samplers._BURN_IN", 100)
+    monkeypatch.setattr("glasshouse.graph.sampling.samplers._AFTER", 10)
     changed = copy.deepcopy(settings.PRESETS)
     changed.add("tiny", TINY)
     monkeypatch.setattr("glasshouse_experiments.jobs.PRESETS", changed)
@@ -113,7 +113,7 @@ SMALL: dict[str, Any] = {"samples": (2,), "boosted": Boosted(rounds=5, fits=1)}
 
 def test_our_own_sampler_stands_beside_the_papers(pools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = lambda request: GStacked(mode=request.mode, seed=request.seed, folds=2, **SMALL)  # noqa: E731
-    monkeypatch.setattr("glasshouse.graph.attacks.stacked_sampler._attack", small)
+    monkeypatch.setattr("glasshouse.graph.attacks.g_stacked._attack", small)
     table = reproduce(
         "beyond-samplers", preset="tiny", datasets=["synthetic"], out=tmp_path, pools=pools, progress=False
     )

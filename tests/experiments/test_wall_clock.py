@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from glasshouse.graph import GBASE, Scene, citation_graph
-from glasshouse.graph.models.gnn import build_gnn
-from glasshouse.graph.sampling.sampler import SAMPLERS, SamplingRequest, draw
+from glasshouse.graph.models.networks import build_gnn
+from glasshouse.graph.sampling.samplers import SAMPLERS, SamplingRequest, draw
 from glasshouse_experiments import wall_clock
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.clock_page import BUSY, LOOP, OURS, clock_page, timings

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.gnn import GNN, build_gnn
-from glasshouse.graph.models.networks import NETWORKS
+from glasshouse.graph.models.networks import GNN, NETWORKS, build_gnn
 
 FEATURES, CLASSES = 5, 3
 

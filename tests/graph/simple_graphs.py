@@ -11,10 +11,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
-from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.rule.question import Hops
+from glasshouse.graph.models.networks import GNN
+from glasshouse.graph.rule.question import Hops, Toggles
 from glasshouse.graph.rule.reference import reference_toggles
-from glasshouse.graph.rule.toggles import Toggles
 from tests.graph.random_graphs import CLASSES, FEATURES, Case
 
 KERNELS = ("gat", "gcn", "sage")

@@ -18,7 +18,7 @@ from glasshouse.config import AuditFile, with_minutes
 from glasshouse.errors import InputError
 from glasshouse.graph import GBASE, GNNTrainer, GStacked, audit, budget, citation_graph
 from glasshouse.graph.budget import QuestionCost, measure_questions, plan_budget
-from glasshouse.graph.rule.toggle.plan import default_memory
+from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.training.trainer import adam
 from glasshouse.reading import memory_limit
 from tests.graph.scenes import trained_scene

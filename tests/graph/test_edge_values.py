@@ -15,11 +15,12 @@ from torch_geometric.utils import subgraph
 from glasshouse.errors import InputError
 from glasshouse.graph import Scene, build_gnn, toggle_losses
 from glasshouse.graph.attacks.stacking.answers import sampled_answers
-from glasshouse.graph.models.asking import manners_of, meet
-from glasshouse.graph.sampling.chains import gibbs_masks, metropolis_masks
-from glasshouse.graph.sampling.chains.whole_losses import forward_losses
+from glasshouse.graph.models.profile import manners_of, meet
+from glasshouse.graph.sampling.chain_state import forward_losses
+from glasshouse.graph.sampling.gibbs import gibbs_masks
+from glasshouse.graph.sampling.metropolis import metropolis_masks
 from glasshouse.losses import tensor_losses
-from tests.graph.sampling.chains.plain_chains import plain_gibbs, plain_metropolis
+from tests.graph.sampling.plain_chains import plain_gibbs, plain_metropolis
 from tests.graph.test_zoo import engines_in_company, made
 from tests.graph.weighted_zoo import CLASSES, FEATURES, KINDS, WEIGHTED_ZOO, Animal
 

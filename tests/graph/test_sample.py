@@ -14,7 +14,7 @@ from glasshouse.cli import app
 from glasshouse.config import AuditFile, read_audit_file, with_nodes
 from glasshouse.errors import InputError
 from glasshouse.graph import GNNTrainer, audit, citation_graph, scene, toggle_losses
-from glasshouse.graph.data.node_sample import sample_nodes
+from glasshouse.graph.data.audited_nodes import sample_nodes
 from glasshouse.graph.training.trainer import adam
 from glasshouse.report.folder import read_run
 from glasshouse.result import AuditResult

@@ -18,7 +18,7 @@ from glasshouse.asking import KeptAnswers
 from glasshouse.evidence import query
 from glasshouse.graph import Scene
 from glasshouse.graph import audit as graph_audit
-from glasshouse.graph.models.node_losses import node_logits
+from glasshouse.graph.models.queries import node_logits
 from glasshouse.predictions import predict
 from tests.verdicts.test_graph_outputs import returning
 from tests.verdicts.test_graphs import DATA, MEMBERS, inductive_script

@@ -20,7 +20,7 @@ from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.drawn import joined_members
 from glasshouse.graph import GNNTrainer, citation_graph, load_graph
 from glasshouse.graph import audit as audit_graph
-from glasshouse.graph.data.splits import snowball_subset
+from glasshouse.graph.data.attacker_view import snowball_subset
 from glasshouse.report import Context, read_run, render_html
 from glasshouse.report.terminal import print_summary
 from glasshouse.result import AuditResult

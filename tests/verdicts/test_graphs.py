@@ -150,8 +150,8 @@ def test_the_engine_is_held_against_the_rule_and_the_report_says_how_near_it_is(
 
 
 def test_an_engine_that_differs_from_the_rule_stops_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    from glasshouse.graph.rule.engines import answer_block
     from glasshouse.graph.rule.self_check import check_engine
-    from glasshouse.graph.rule.toggle.blocks import answer_block
 
     models = [build_gnn("gcn", features=60, hidden=4, classes=3) for _ in range(3)]
     nodes = np.arange(int(DATA.num_nodes))

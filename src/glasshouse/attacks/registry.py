@@ -15,10 +15,10 @@ _ATTACKS: Registry[type[Attack[Any]]] = Registry("an attack")
 
 # attacks on graphs are imported when the first of them is needed: their libraries take seconds to import
 _ON_GRAPHS = {
-    "g-base": "glasshouse.graph.attacks.gbase",
-    "g-regressed": "glasshouse.graph.attacks.regressed",
-    "g-stacked": "glasshouse.graph.attacks.stacked",
-    "g-classifier": "glasshouse.graph.attacks.classifier",
+    "g-base": "glasshouse.graph.attacks.g_base",
+    "g-regressed": "glasshouse.graph.attacks.g_regressed",
+    "g-stacked": "glasshouse.graph.attacks.g_stacked",
+    "g-classifier": "glasshouse.graph.attacks.g_classifier",
 }
 for _name, _module in _ON_GRAPHS.items():
     _ATTACKS.add_lazy(_name, module=_module)

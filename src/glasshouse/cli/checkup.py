@@ -139,7 +139,7 @@ def _kernels() -> Iterator[Fact]:
         yield Fact(subject=subject, status="absent", found="not needed without the extra graph.")
         return
     try:
-        from glasshouse.graph.rule.jit import kernel_folder
+        from glasshouse.graph.rule.two_layers.kernels import kernel_folder
 
         folder, cause = kernel_folder(), "the user has no private folder that can be written"
     except Exception as error:

@@ -36,7 +36,7 @@ def datasets() -> None:
     if not _graph_installed():
         typer.echo(_NO_GRAPH)
         return
-    from glasshouse.graph.data.datasets import graph_names
+    from glasshouse.graph.data.load import graph_names
 
     typer.echo("\n".join(f"  {name}" for name in graph_names()))
     typer.echo("  torch_geometric:CLASS or torch_geometric:CLASS:NAME, or your own my_graph.npz")

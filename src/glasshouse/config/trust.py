@@ -52,7 +52,7 @@ def _origin(factory: str, folder: Path) -> str:
 def _pickles(name: str) -> str:
     """Why reading a named graph may run code; empty if it cannot."""
     try:
-        from glasshouse.graph.data.datasets import ANY_CLASS, unpickles
+        from glasshouse.graph.data.load import ANY_CLASS, unpickles
     except MissingExtraError:  # the run itself says what to install
         return ""
     if not unpickles(name):

@@ -9,26 +9,24 @@ with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
     import torch_geometric as _torch_geometric  # noqa: F401
 
 from glasshouse.graph import layers as _layers  # noqa: F401 (they register themselves)
-from glasshouse.graph.attacks import stacked_sampler as _stacked_sampler  # noqa: F401 (it registers itself)
-from glasshouse.graph.attacks.attack import GraphAttack
-from glasshouse.graph.attacks.classifier import GClassifier
-from glasshouse.graph.attacks.gbase import GBASE
-from glasshouse.graph.attacks.regressed import GRegressed
-from glasshouse.graph.attacks.stacked import GStacked
+from glasshouse.graph.attacks.g_base import GBASE
+from glasshouse.graph.attacks.g_classifier import GClassifier
+from glasshouse.graph.attacks.g_regressed import GRegressed
+from glasshouse.graph.attacks.g_stacked import GStacked
+from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.audit import audit
-from glasshouse.graph.data.datasets import load_graph
-from glasshouse.graph.data.graphs import Graphs
-from glasshouse.graph.data.splits import noisy_edges, snowball_subset
+from glasshouse.graph.data.attacker_view import noisy_edges, snowball_subset
+from glasshouse.graph.data.graph_list import Graphs
+from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.data.synthetic import citation_graph
-from glasshouse.graph.models.gnn import GNN, build_gnn
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.models.networks import layer_widths, register_network
-from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.models.networks import GNN, build_gnn, layer_widths, register_network
+from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.training.classifier import GraphClassifierTrainer
+from glasshouse.graph.training.graph_classifier import GraphClassifierTrainer
 from glasshouse.graph.training.grid_search import grid_search
-from glasshouse.graph.training.parts import Neighbors, RandomNodes
+from glasshouse.graph.training.minibatches import Neighbors, RandomNodes
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
 
 __all__ = [

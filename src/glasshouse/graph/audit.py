@@ -34,21 +34,26 @@ from glasshouse.evaluation.mixed_up import shared_nodes
 from glasshouse.evaluation.privacy import as_claim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
-from glasshouse.graph.attacks.gbase import with_truth
+from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.graph.budget import within_minutes
+from glasshouse.graph.data.audited_nodes import chosen_nodes
 from glasshouse.graph.data.checking import check_graph
-from glasshouse.graph.data.graphs import check_one_graph
-from glasshouse.graph.data.node_sample import chosen_nodes
+from glasshouse.graph.data.graph_list import check_one_graph
 from glasshouse.graph.data.population import GraphPopulation
-from glasshouse.graph.models.asking import meet
-from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.models.model import Model
-from glasshouse.graph.models.node_losses import node_logits
-from glasshouse.graph.programs.tracing import traced
+from glasshouse.graph.models.networks import GNN, Model
+from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.queries import node_logits
+from glasshouse.graph.programs.trace import traced
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.scene import Scene
-from glasshouse.graph.training.accuracy import node_accuracy, node_choices
-from glasshouse.graph.training.setting import Setting, check_setting, fit_ratios, looks_transductive
+from glasshouse.graph.training.setting import (
+    Setting,
+    check_setting,
+    fit_ratios,
+    looks_transductive,
+    node_accuracy,
+    node_choices,
+)
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.model_outputs import column_order_note
 from glasshouse.pool import ShadowPool

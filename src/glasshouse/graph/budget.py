@@ -13,10 +13,10 @@ import torch
 from glasshouse.attacks import Attack
 from glasshouse.attacks.stacking.plan import ENOUGH
 from glasshouse.evaluation import Best
-from glasshouse.graph.attacks.gbase import GBASE
-from glasshouse.graph.attacks.stacked import GStacked
+from glasshouse.graph.attacks.g_base import GBASE
+from glasshouse.graph.attacks.g_stacked import GStacked
 from glasshouse.graph.attacks.stacking.pool_signals import TEACHING
-from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 

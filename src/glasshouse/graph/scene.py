@@ -22,12 +22,12 @@ from glasshouse.errors import InputError, naming
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.checking import check_graph
-from glasshouse.graph.models.asking import manners_of, meet, refuse_caches
-from glasshouse.graph.models.model import Model
-from glasshouse.graph.models.node_losses import node_logits
-from glasshouse.graph.models.tensor_memory import Memory
+from glasshouse.graph.models.networks import Model
+from glasshouse.graph.models.profile import manners_of, meet, refuse_caches
+from glasshouse.graph.models.queries import node_logits
+from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.question import Hops
-from glasshouse.graph.rule.toggle import settled_engine, toggle_losses
+from glasshouse.graph.rule.toggling import settled_engine, toggle_losses
 from glasshouse.graph.training.setting import Setting, check_setting
 from glasshouse.losses import losses_from_logits
 from glasshouse.population import as_ids, as_members

@@ -56,7 +56,7 @@ class Records(Protocol):
 
 
 # libraries whose objects a later room makes records of; it is imported when the first of them is given
-_ROOMS = {"torch_geometric": "glasshouse.graph.data.graphs"}
+_ROOMS = {"torch_geometric": "glasshouse.graph.data.graph_list"}
 _MAKERS: dict[type, Callable[[Any], Records]] = {}
 
 

@@ -11,7 +11,7 @@ from glasshouse import Evidence
 from glasshouse.attacks import BASE
 from glasshouse.errors import InputError
 from glasshouse.evaluation import auc, tpr_at_fpr
-from glasshouse.graph.data.induced import induced
+from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.training.trainer import GNNTrainer, adam
 from glasshouse.losses import tensor_losses

@@ -8,10 +8,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.models.asking import manners_of
+from glasshouse.graph.models.profile import manners_of
+from glasshouse.graph.rule.incremental.any_layer import Unknown
+from glasshouse.graph.rule.incremental.program import MessageOperation, lower
 from glasshouse.graph.rule.question import ask
-from glasshouse.graph.rule.toggle.layers.unknown import Unknown
-from glasshouse.graph.rule.toggle.lowering import MessageOperation, lower
 from tests.graph.layers.cases import CASES, TwoLayers, made_models, messy_graph
 
 ASKED_THEMSELVES = {  # no type, or edge values that the type does not understand
@@ -57,7 +57,7 @@ def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.Monk
     kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
     assert (Unknown in kinds) == (name in ASKED_THEMSELVES)
     # the twin knows no type: every changed row is computed by the layer itself
-    monkeypatch.setattr("glasshouse.graph.rule.toggle.lowering.LAYER_TYPES", {})
+    monkeypatch.setattr("glasshouse.graph.rule.incremental.program.LAYER_TYPES", {})
     twin = toggle_losses(models, data, masks, nodes, engine="layered")
     torch.testing.assert_close(found, twin, rtol=1e-9, atol=1e-9)
 

@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
-from glasshouse.graph.models.layer_types import LAYER_TYPES
+from glasshouse.graph.models.layer_type import LAYER_TYPES
 
 
 class _Other(nn.Sequential):

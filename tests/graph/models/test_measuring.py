@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.measuring import measured_reach
+from glasshouse.graph.models.profile import measured_reach
 
 
 def rounds(count: int) -> Callable[[Data], Tensor]:

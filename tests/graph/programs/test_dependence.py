@@ -11,8 +11,8 @@ from torch_geometric.nn import ChebConv, GATConv, GCN2Conv, GCNConv, MessagePass
 from torch_geometric.utils import degree
 
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.models.asking import manners_of
-from glasshouse.graph.programs.dependence import Dependence, dependence_of
+from glasshouse.graph.models.profile import manners_of
+from glasshouse.graph.programs.reach import Dependence, dependence_of
 from tests.graph.layers.cases import CLASSES, FEATURES, HIDDEN, made_models, messy_graph
 from tests.graph.test_zoo import rule_as_written
 

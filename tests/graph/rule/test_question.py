@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
 from glasshouse.graph.rule.question import ask
-from glasshouse.graph.rule.toggle import toggle_losses
+from glasshouse.graph.rule.toggling import toggle_losses
 
 
 def graph(**changes: Tensor | None) -> Data:

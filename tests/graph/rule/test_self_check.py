@@ -11,10 +11,10 @@ from torch import nn
 
 from glasshouse.errors import InputError
 from glasshouse.graph.rule import self_check
+from glasshouse.graph.rule.ego_nets import Nets, draw_nets
+from glasshouse.graph.rule.engines import answer_block
+from glasshouse.graph.rule.incremental import any_layer
 from glasshouse.graph.rule.self_check import check_engine
-from glasshouse.graph.rule.toggle.blocks import answer_block
-from glasshouse.graph.rule.toggle.layers import unknown
-from glasshouse.graph.rule.toggle.nets import Nets, draw_nets
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph
 from tests.graph.zoo import Mine, Untyped
@@ -85,8 +85,8 @@ def untyped(features: int, classes: int) -> list[nn.Module]:
 def test_a_fault_that_only_company_shows_stops_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simple_graph(size=120, edges=200, seed=3)
     models = untyped(data.x.shape[1], int(data.y.max()) + 1)
-    monkeypatch.setattr(unknown, "_NEAR", 2**19)  # as many nets as a large graph has
+    monkeypatch.setattr(any_layer, "_NEAR", 2**19)  # as many nets as a large graph has
     assert check_engine(models, data, nodes=np.arange(120), share=0.5, seed=0).largest < 1e-4
-    monkeypatch.setattr(unknown, "draw_nets", counted_from_row_0)
+    monkeypatch.setattr(any_layer, "draw_nets", counted_from_row_0)
     with pytest.raises(InputError, match="differs from the rule as written"):
         check_engine(models, data, nodes=np.arange(120), share=0.5, seed=0)

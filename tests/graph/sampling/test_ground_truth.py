@@ -5,7 +5,7 @@ import pytest
 
 from glasshouse.errors import InputError
 from glasshouse.graph import GBASE, GroundTruth, SamplingRequest, Scene
-from glasshouse.graph.sampling.sampler import SAMPLERS
+from glasshouse.graph.sampling.samplers import SAMPLERS
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph
 

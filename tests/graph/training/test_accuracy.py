@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from glasshouse.graph.training.accuracy import node_accuracy
+from glasshouse.graph.training.setting import node_accuracy
 from tests.graph.scenes import trained_scene, truth_of
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from glasshouse.errors import InputError
-from glasshouse.graph.data.induced import induced
+from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.training.grid_search import PAPER_GRID, grid_search
 from glasshouse.graph.training.trainer import GNNTrainer, adam

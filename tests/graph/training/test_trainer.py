@@ -10,10 +10,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from glasshouse.errors import InputError
-from glasshouse.graph.data.induced import induced
+from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph
-from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.models.networks import NETWORKS
+from glasshouse.graph.models.networks import GNN, NETWORKS
 from glasshouse.graph.training.setting import Setting
 from glasshouse.graph.training.trainer import GNNTrainer, OptimizerFactory, adam, sgd
 from glasshouse.randomness import seed_for

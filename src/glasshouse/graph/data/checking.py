@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.models.edge_values import EDGE_VALUES
-from glasshouse.graph.models.tensor_memory import remembered
+from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.numerics import not_finite
 
 __all__ = ["check_edges", "check_graph", "graph_faults"]

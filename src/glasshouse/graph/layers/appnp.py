@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch_geometric.nn import APPNP
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import added, spread, spread_options
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, normalised, summed
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.operations import added, spread, spread_options
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, normalised, summed
 
 __all__: list[str] = []
 

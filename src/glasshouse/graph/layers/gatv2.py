@@ -8,16 +8,19 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.pair_attention import PairAttention
-from glasshouse.graph.rule.toggle.layers.pair_scores import PairScores
-from glasshouse.graph.rule.toggle.layers.weights import batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import added, affine, edge_features, loop_fill, mapped
-from glasshouse.graph.training.batched.attention import attended, attention_edges
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.attention import PairAttention, PairScores
+from glasshouse.graph.rule.incremental.operations import (
+    added,
+    affine,
+    batched_vectors,
+    edge_features,
+    loop_fill,
+    mapped,
+)
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, attended, attention_edges, biased
 
 __all__: list[str] = []
 

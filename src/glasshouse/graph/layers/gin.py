@@ -9,17 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MLP, GINConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.programs.stacked import stacked_modules
-from glasshouse.graph.rule.toggle.layers.summed import Summed
-from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import perceptron, spread
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, summed
-from glasshouse.graph.training.batched.perceptron import batched_perceptron, has_rows
-from glasshouse.graph.training.batched.rows import Deferred
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.programs.rows import stacked_modules
+from glasshouse.graph.rule.incremental.operations import batched_maps, batched_vectors, perceptron, spread
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.rule.incremental.sum import Summed
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, summed
+from glasshouse.graph.training.many.rows import Deferred, batched_perceptron, has_rows
 
 __all__: list[str] = []
 

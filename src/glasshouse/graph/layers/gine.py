@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GINEConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.edge_sum import EdgeSum
-from glasshouse.graph.rule.toggle.layers.edge_values import EdgeValues
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import edge_features, perceptron
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.layer import EdgeValues
+from glasshouse.graph.rule.incremental.operations import edge_features, perceptron
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.rule.incremental.sum import EdgeSum
 
 __all__: list[str] = []
 

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch_geometric.nn import GraphConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.maximum import Maximum
-from glasshouse.graph.rule.toggle.layers.summed import Summed
-from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import shared_weight
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased, largest, summed
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.maximum import Maximum
+from glasshouse.graph.rule.incremental.operations import batched_maps, batched_vectors, shared_weight
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.rule.incremental.sum import Summed
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, biased, largest, summed
 
 __all__: list[str] = []
 

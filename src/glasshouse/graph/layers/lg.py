@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch_geometric.nn import LGConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import spread, spread_options
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.operations import spread, spread_options
+from glasshouse.graph.rule.incremental.program import Builder, Slot
 
 __all__: list[str] = []
 

@@ -9,15 +9,13 @@ from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import scatter
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.maximum import Maximum
-from glasshouse.graph.rule.toggle.layers.summed import Summed
-from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import added, mapped
-from glasshouse.graph.training.batched.graphs import BatchedGraph, side_by_side
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased, largest, summed
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.maximum import Maximum
+from glasshouse.graph.rule.incremental.operations import added, batched_maps, batched_vectors, mapped
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.rule.incremental.sum import Summed
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, side_by_side
+from glasshouse.graph.training.many.layers import Layer, Weights, biased, largest, summed
 
 __all__: list[str] = []
 

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch_geometric.nn import SGConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.summed import Summed
-from glasshouse.graph.rule.toggle.layers.weights import batched_maps, batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import gcn_options, shared_weight
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.operations import batched_maps, batched_vectors, gcn_options, shared_weight
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.rule.incremental.sum import Summed
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, biased, normalised
 
 __all__: list[str] = []
 

@@ -8,10 +8,9 @@ from typing import Any
 from torch import Tensor
 from torch_geometric.nn import SSGConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.weights import batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import added, mapped, spread, spread_options
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.operations import added, batched_vectors, mapped, spread, spread_options
+from glasshouse.graph.rule.incremental.program import Builder, Slot
 
 __all__: list[str] = []
 

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch_geometric.nn import TAGConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.weights import batched_vectors
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import added, mapped, spread, spread_options
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased, normalised, summed
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.operations import added, batched_vectors, mapped, spread, spread_options
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, biased, normalised, summed
 
 __all__: list[str] = []
 

@@ -9,17 +9,13 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import TransformerConv
 
-from glasshouse.graph.models.layer_types import LayerType, register_layer_type
-from glasshouse.graph.rule.toggle.layers.base import project
-from glasshouse.graph.rule.toggle.layers.pair_attention import PairAttention
-from glasshouse.graph.rule.toggle.layers.pair_scores import PairScores
-from glasshouse.graph.rule.toggle.layers.weights import batched_maps
-from glasshouse.graph.rule.toggle.lowering import Builder, Slot
-from glasshouse.graph.rule.toggle.pieces import added, affine, edge_features, mapped
-from glasshouse.graph.training.batched.attention import attended, attention_edges
-from glasshouse.graph.training.batched.graphs import BatchedGraph
-from glasshouse.graph.training.batched.layers import Layer, Weights, biased
-from glasshouse.graph.training.sparse import SparseMatrix
+from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.rule.incremental.attention import PairAttention, PairScores
+from glasshouse.graph.rule.incremental.layer import project
+from glasshouse.graph.rule.incremental.operations import added, affine, batched_maps, edge_features, mapped
+from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.training.many.layers import Layer, Weights, attended, attention_edges, biased
 
 __all__: list[str] = []
 

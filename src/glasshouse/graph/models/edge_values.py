@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.tensor_memory import on_device
+from glasshouse.graph.models.tensor_cache import on_device
 
 __all__ = ["EDGE_VALUES", "HeldValues", "edge_values", "held_values", "with_edges"]
 

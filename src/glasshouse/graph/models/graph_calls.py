@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Batch
 
 from glasshouse.errors import InputError, first_line
-from glasshouse.graph.models.arguments import EDGE_NAMES, PLACED, declines, parameters_of
+from glasshouse.graph.models.calls import EDGE_NAMES, PLACED, declines, parameters_of
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.model_outputs import unwrapped
 

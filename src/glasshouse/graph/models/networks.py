@@ -1,16 +1,45 @@
-"""The networks by name: each is one function that makes the convolutions."""
+"""What a model on a graph is, and the networks by name, of any depth, on PyTorch Geometric's own layers."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
+from glasshouse.graph.programs.reach import counted_layers
 from glasshouse.registry import Registry
 
-__all__ = ["NETWORKS", "Network", "layer_widths", "register_network"]
+__all__ = ["GNN", "NETWORKS", "Model", "Network", "build_gnn", "layer_widths", "model_device", "register_network"]
+
+
+class Model(Protocol):
+    """Anything that maps a graph to logits [n, classes]: module or black box.
+
+    It is called with features [n, features] and edges [2, edges], and with values of these edges if it has parameters
+    for them; or with one `Data` (`glasshouse.graph.models.calls`).
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Logits [n, classes]."""
+
+
+def model_device(models: Sequence[Model]) -> torch.device | None:
+    """Where the first model with parameters lives; None if all are black boxes.
+
+    Example:
+        >>> model_device([torch.nn.Linear(1, 1)])
+        device(type='cpu')
+    """
+    for model in models:
+        if isinstance(model, nn.Module):
+            for parameter in model.parameters():
+                return parameter.device
+    return None
+
 
 Network = Callable[[int, int, int, int], list[nn.Module]]  # features, hidden, classes, layers -> convolutions
 
@@ -21,7 +50,7 @@ def register_network(name: str) -> Callable[[Network], Network]:
     """Function decorator: add a network under a name, for `build_gnn`, `GNNTrainer` and audit files.
 
     Any PyG layers called as ``layer(x, edge_index)`` work. Those without a layer type
-    (`glasshouse.graph.models.layer_types`) are trained one model at a time and toggled as black boxes.
+    (`glasshouse.graph.models.layer_type`) are trained one model at a time and toggled as black boxes.
 
     Example:
         >>> @register_network("double-gcn")
@@ -85,3 +114,49 @@ def _gin(features: int, hidden: int, classes: int, layers: int) -> list[nn.Modul
 def _sgc(features: int, hidden: int, classes: int, layers: int) -> list[nn.Module]:
     """One linear map of L-hop averages; ``hidden`` has no meaning for it."""
     return [SGConv(features, classes, K=layers)]
+
+
+class GNN(nn.Module):
+    """A stack of graph convolutions with ReLU and dropout between them; the last one gives the logits.
+
+    Args:
+        convolutions: PyG layers called as ``layer(x, edge_index)``, applied in order.
+        dropout: share of hidden values dropped while training, after each ReLU.
+
+    Example:
+        >>> model = build_gnn("gcn", features=5, hidden=8, classes=3)
+        >>> model(torch.zeros(4, 5), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([4, 3])
+    """
+
+    def __init__(self, convolutions: list[nn.Module], *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(convolutions)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits [n, classes] of all nodes."""
+        for convolution in self.convolutions[:-1]:
+            x = torch.relu(convolution(x, edge_index))
+            x = nn.functional.dropout(x, self.dropout, self.training)
+        return self.convolutions[-1](x, edge_index)  # type: ignore[no-any-return]
+
+    @property
+    def hops(self) -> int:
+        """L, how far a node's features travel; a layer in which no message passing is found counts as one step."""
+        return sum(max(1, counted_layers(layer)) for layer in self.convolutions)
+
+
+def build_gnn(
+    architecture: str, *, features: int, hidden: int, classes: int, layers: int = 2, dropout: float = 0.0
+) -> GNN:
+    """A fresh GNN of a registered network, such as ``"gcn"``, ``"sage"`` or ``"gat"``.
+
+    Example:
+        >>> build_gnn("gat", features=5, hidden=8, classes=3, layers=3).hops
+        3
+        >>> build_gnn("gatt", features=5, hidden=8, classes=3)
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: "gatt" is not a network. Did you mean "gat"? Known: gcn, sage, ...
+    """
+    return GNN(NETWORKS.find(architecture)(features, hidden, classes, layers), dropout=dropout)

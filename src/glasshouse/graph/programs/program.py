@@ -136,7 +136,7 @@ class Program:
 
     Example:
         >>> from torch_geometric.nn import GCNConv
-        >>> from glasshouse.graph.programs.tracing import traced
+        >>> from glasshouse.graph.programs.trace import traced
         >>> program = traced(GCNConv(3, 2))
         >>> [type(step).__name__ for step in program.steps], program.hops
         (['MessageStep'], 1)
@@ -175,7 +175,7 @@ class Program:
         """Every value of the program for one traced model on a whole graph; the plain twin of all fast engines.
 
         Args:
-            root: the traced module (`glasshouse.graph.programs.tracing.Asked`).
+            root: the traced module (`glasshouse.graph.programs.trace.Asked`).
             values: the inputs by name.
         """
         found: dict[str, Any] = dict(values)

@@ -1,9 +1,9 @@
-"""What is asked of the rule: a graph, sampled membership masks and target nodes, checked once."""
+"""What is asked of the rule, and what is answered: a graph, sampled masks and target nodes, checked once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import graph_faults
 from glasshouse.graph.models.edge_values import edge_values, with_edges
-from glasshouse.graph.models.tensor_memory import on_device
+from glasshouse.graph.models.tensor_cache import on_device
 
-__all__ = ["Hops", "Question", "ask", "check_width"]
+__all__ = ["Hops", "Question", "Toggles", "ask", "check_width"]
 
 Hops = Literal["model", "affected"]
 
@@ -141,3 +141,21 @@ def check_width(logits: Tensor, question: Question) -> Tensor:
             f"models: logits have {logits.shape[-1]} columns for {classes} classes. Pass models of these labels."
         )
     return logits
+
+
+class Toggles(NamedTuple):
+    """Answers for every model, mask and node, float64 [models, masks, nodes] each.
+
+    Args:
+        signal: S of the paper's eq. (6).
+        own: its first part, the node's own loss in the graph of the mask with the node added.
+
+    Example:
+        >>> import torch
+        >>> found = Toggles(signal=torch.tensor([[[2.0]]]), own=torch.tensor([[[1.5]]]))
+        >>> found.signal - found.own  # what the node's presence changes for its neighbours
+        tensor([[[0.5000]]])
+    """
+
+    signal: Tensor
+    own: Tensor

@@ -8,10 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.graph.models.asking import ask_model, manners_of, meet, quiet
-from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.rule.question import Hops, Question, ask, check_width
-from glasshouse.graph.rule.toggles import Toggles
+from glasshouse.graph.models.networks import Model, model_device
+from glasshouse.graph.models.profile import ask_model, manners_of, meet, quiet
+from glasshouse.graph.rule.question import Hops, Question, Toggles, ask, check_width
 from glasshouse.losses import tensor_losses
 
 __all__ = ["induced_losses", "reference_losses", "reference_toggles", "toggle_of"]

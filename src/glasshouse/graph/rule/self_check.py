@@ -12,15 +12,14 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.errors import InputError
-from glasshouse.graph.models.asking import meet
-from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.models.tensor_memory import open_memory
+from glasshouse.graph.models.networks import Model, model_device
+from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.tensor_cache import open_memory
+from glasshouse.graph.rule.engines import Block, answer_block, blocks_of, by_shape
+from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.rule.question import Question, ask
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.toggle import engine_names, settled_engine
-from glasshouse.graph.rule.toggle.batching import by_shape
-from glasshouse.graph.rule.toggle.blocks import Block, answer_block, blocks_of
-from glasshouse.graph.rule.toggle.plan import default_memory
+from glasshouse.graph.rule.toggling import engine_names, settled_engine
 from glasshouse.randomness import generator
 
 __all__ = ["EngineCheck", "check_engine"]

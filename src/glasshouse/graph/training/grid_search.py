@@ -15,8 +15,8 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import FloatArray
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.graph.data.induced import InducedGraph, induced
-from glasshouse.graph.models.asking import ask_model
+from glasshouse.graph.data.subgraph import InducedGraph, induced
+from glasshouse.graph.models.profile import ask_model
 from glasshouse.graph.training.trainer import GNNTrainer
 from glasshouse.population import random_subsets
 from glasshouse.progress import track

@@ -14,16 +14,13 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.graph.data.induced import induced
-from glasshouse.graph.models.arguments import bind_arguments
-from glasshouse.graph.models.calling import call_first
+from glasshouse.graph.data.subgraph import induced
+from glasshouse.graph.models.calls import bind_arguments, call_first
 from glasshouse.graph.models.edge_values import held_values
-from glasshouse.graph.models.gnn import GNN
-from glasshouse.graph.models.networks import NETWORKS, Network
-from glasshouse.graph.training.accuracy import node_accuracy
-from glasshouse.graph.training.batched.training import train_batched
-from glasshouse.graph.training.parts import Batches, training_steps
-from glasshouse.graph.training.setting import Setting
+from glasshouse.graph.models.networks import GNN, NETWORKS, Network
+from glasshouse.graph.training.many.train import train_batched
+from glasshouse.graph.training.minibatches import Batches, training_steps
+from glasshouse.graph.training.setting import Setting, node_accuracy
 from glasshouse.population import Population, as_members
 from glasshouse.randomness import seed_for
 from glasshouse.training.batches import logits_of

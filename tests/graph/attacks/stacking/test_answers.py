@@ -7,7 +7,7 @@ import torch
 from glasshouse.errors import InputError
 from glasshouse.graph import Scene
 from glasshouse.graph.attacks.stacking.answers import plain_answers, sampled_answers
-from glasshouse.graph.models.node_losses import node_losses
+from glasshouse.graph.models.queries import node_losses
 from glasshouse.graph.rule.reference import reference_toggles
 from tests.graph.scenes import trained_scene
 

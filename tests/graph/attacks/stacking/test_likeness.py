@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers
-from glasshouse.graph.attacks.stacking.likeness import PlainLikeness, SampledLikeness
+from glasshouse.graph.attacks.stacking.learn import PlainLikeness, SampledLikeness
 
 
 def test_a_much_surer_target_is_noticed_and_matched() -> None:

@@ -10,7 +10,7 @@ from glasshouse.graph import scene as scene_module
 from glasshouse.graph.attacks.stacking import pool_signals
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
 from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
-from glasshouse.graph.rule.toggle import settling
+from glasshouse.graph.rule import toggling
 from glasshouse.graph.scene import Scene
 from tests.graph.scenes import trained_scene
 
@@ -84,7 +84,7 @@ def test_a_target_gets_the_engine_of_the_pools_models_unless_it_is_of_another_ki
     def names(models: Any, *given: Any, **options: Any) -> list[str]:
         return target_names if models[0] is scene.target else pool_names
 
-    monkeypatch.setattr(settling, "engine_names", names)
+    monkeypatch.setattr(toggling, "engine_names", names)
     pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
     references = pool.plan.references[0][:, 0]
     pool.under_masks(scene.shadows[0], pool.masks, references)
@@ -109,7 +109,7 @@ def test_the_engine_is_chosen_for_as_much_work_as_that_of_g_base_with_the_larges
 
     def settled(*given: Any, work: int, least: int, **options: Any) -> str:
         asked.append((work, least))
-        return settling.settled_engine(*given, work=work, least=least, **options)
+        return toggling.settled_engine(*given, work=work, least=least, **options)
 
     monkeypatch.setattr(pool_signals, "settled_engine", settled)
     monkeypatch.setattr(scene_module, "settled_engine", settled)

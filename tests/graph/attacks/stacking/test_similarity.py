@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 
 from glasshouse.arrays import FloatArray
-from glasshouse.graph.attacks.stacking import similarity
-from glasshouse.graph.attacks.stacking.row_sums import RowSums
-from glasshouse.graph.attacks.stacking.similarity import Described, Similarity, compact
-from glasshouse.graph.attacks.stacking.solving import Solver
-from tests.graph.attacks.stacking.test_kin import alike_pairs
+from glasshouse.graph.attacks.stacking import similar_nodes
+from glasshouse.graph.attacks.stacking.similar_nodes import Described, RowSums, Similarity, Solver, compact
+from tests.graph.attacks.stacking.test_similar_nodes import alike_pairs
 
 NUMPY, TORCH = None, torch.device("cpu")
 
@@ -84,7 +82,7 @@ def test_columns_are_solved_a_few_at_a_time_if_memory_is_short(monkeypatch: pyte
     right = np.random.default_rng(0).normal(size=(40, 50))
     assert matrix.columns == 32
     whole = Solver.of(matrix, 40, penalty=0.3).solved(right, tolerance=1e-4)
-    monkeypatch.setattr(similarity, "ROOM", 32 * (40 + 90) * 7)
+    monkeypatch.setattr(similar_nodes, "ROOM", 32 * (40 + 90) * 7)
     assert matrix.columns == 7
     assert Solver.of(matrix, 40, penalty=0.3).solved(right, tolerance=1e-4) == pytest.approx(whole, abs=1e-3)
 

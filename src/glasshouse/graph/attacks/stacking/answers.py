@@ -1,4 +1,7 @@
-"""What models answer about every node: alone, in the whole graph, and under sampled training sets."""
+"""What models answer about every node: alone, in the whole graph, and under sampled training sets.
+
+A training set has every node with its own chance, and over all sets as often as that chance says.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.graph.models.model import Model
-from glasshouse.graph.rule.toggle import toggle_answers
+from glasshouse.graph.models.networks import Model
+from glasshouse.graph.rule.toggling import toggle_answers
 from glasshouse.graph.scene import Scene
 
-__all__ = ["PlainAnswers", "SampledAnswers", "plain_answers", "sampled_answers"]
+__all__ = ["PlainAnswers", "SampledAnswers", "draw_training_sets", "plain_answers", "sampled_answers"]
 
 
 class PlainAnswers(NamedTuple):
@@ -81,3 +84,24 @@ def sampled_answers(
     asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
     found = toggle_answers(models, data, torch.from_numpy(masks), asked, engine=engine)
     return SampledAnswers(found.own.cpu().numpy(), found.signal.cpu().numpy())
+
+
+def draw_training_sets(chances: FloatArray, *, samples: int, random: np.random.Generator) -> BoolArray:
+    """Training sets [M, n] for chances [n] of membership.
+
+    Each set alone is like one drawn with a coin per node. But the sets share the coins: every node gets one number from
+    each of M equal parts of [0, 1], in random order (a Latin hypercube), so that it is in M times its chance of the
+    sets, rounded up or down. A mean over such sets varies far less: four of them are worth eight independent ones.
+
+    Args:
+        chances: one per node.
+        samples: M.
+        random: where the numbers come from.
+
+    Example:
+        >>> drawn = draw_training_sets(np.array([0.0, 0.5, 1.0]), samples=4, random=np.random.default_rng(0))
+        >>> drawn.shape, drawn.sum(axis=0)
+        ((4, 3), array([0, 2, 4]))
+    """
+    parts = random.random((samples, len(chances))).argsort(axis=0)
+    return np.asarray((parts + random.random(parts.shape)) / samples < chances)

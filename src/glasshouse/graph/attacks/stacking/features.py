@@ -19,8 +19,7 @@ from glasshouse.attacks.sides import moments
 from glasshouse.attacks.stacking.features import Features, record_features
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers
-from glasshouse.graph.attacks.stacking.kin import Kin
-from glasshouse.graph.attacks.stacking.similarity import Described, compact
+from glasshouse.graph.attacks.stacking.similar_nodes import Described, Kin, compact
 from glasshouse.numerics import distinct, log_mean_exp
 
 __all__ = [

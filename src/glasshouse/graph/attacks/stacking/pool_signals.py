@@ -17,7 +17,13 @@ from glasshouse.attacks.stacking.features import Features
 from glasshouse.attacks.stacking.plan import ENOUGH, TargetPlan, plan_targets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, plain_answers, sampled_answers
+from glasshouse.graph.attacks.stacking.answers import (
+    PlainAnswers,
+    SampledAnswers,
+    draw_training_sets,
+    plain_answers,
+    sampled_answers,
+)
 from glasshouse.graph.attacks.stacking.features import (
     GraphContext,
     TargetSignals,
@@ -25,9 +31,8 @@ from glasshouse.graph.attacks.stacking.features import (
     plain_features,
     without_signals,
 )
-from glasshouse.graph.attacks.stacking.training_sets import draw_training_sets
-from glasshouse.graph.models.model import Model, model_device
-from glasshouse.graph.rule.toggle import settled_engine, toggle_seconds
+from glasshouse.graph.models.networks import Model, model_device
+from glasshouse.graph.rule.toggling import settled_engine, toggle_seconds
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 from glasshouse.randomness import generator, some_of

@@ -1,0 +1,130 @@
+"""The regressed likelihood ratio on graphs: a node queried alone and in the whole graph, both answers together."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.attacks import QueryCount
+from glasshouse.attacks.prior import check_prior, prior_log_odds
+from glasshouse.attacks.registry import register
+from glasshouse.attacks.regressed import mean_margins
+from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.errors import InputError
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import check_simulation
+from glasshouse.graph.attacks.graph_attack import GraphAttack
+from glasshouse.graph.scene import Scene
+from glasshouse.numerics import loss_to_margin
+
+__all__ = ["GRegressed"]
+
+
+@register("g-regressed")
+@dataclass(frozen=True, kw_only=True)
+class GRegressed(GraphAttack):
+    r"""Posterior probability of membership from the margins of two queries: the node alone, and in the whole graph.
+
+    Given membership, both margins are a bivariate Gaussian whose means are linear in the node's four mean margins, over
+    in- and out-models in either query, with one covariance per side. The sixteen numbers are fitted by least squares to
+    all simulated targets and all nodes of the graph, audited or not. Offline, only the two means over out-models are
+    used, and the numbers that judge a node come from other nodes. `glasshouse.attacks.Regressed` is the same with only
+    the first query.
+
+    Args:
+        mode: ``"online"`` asks every shadow model, ``"offline"`` only those that did not train on the node.
+        prior: λ, the share of members expected before looking at the model: one number, or one per node of the graph.
+        folds: number of groups of nodes for fitting offline.
+        seed: seed of the draw of these groups.
+
+    Example:
+        >>> GRegressed(mode="offline")
+        GRegressed(mode='offline', prior=0.5, folds=5, seed=0)
+    """
+
+    posterior: ClassVar[bool] = True
+    candidate: ClassVar[bool] = True
+
+    mode: Mode = "online"
+    prior: float | ArrayLike = 0.5
+    folds: int = 5
+    seed: int = 0
+    fit_: SidesFit | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_prior(self.prior)
+        if self.folds < 2:
+            raise InputError(f"folds: {self.folds} is too few; a node's numbers come from other folds. Use 5.")
+
+    def check(self, members: BoolArray) -> None:
+        """Refuse a pool with too few models to simulate targets."""
+        check_simulation(len(members))
+
+    def tuned(self, scene: Scene) -> Self:
+        """The same attack with its sixteen numbers learned from this pool; it does not look at the target."""
+        return self if self.fit_ is not None else dataclasses.replace(self, fit_=self._fitted(_asked(scene)))
+
+    def score(self, scene: Scene) -> FloatArray:
+        """Posteriors, [nodes]."""
+        return self._posteriors(self._fit(scene), _asked(scene), scene.nodes)
+
+    def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Posteriors and members, [nodes] each, of each simulated target, by the numbers that also judge the target.
+
+        These numbers were fitted to the simulated target too. But sixteen numbers from many thousands of answers
+        cannot remember a model.
+        """
+        fit = self._fit(scene)
+        for alone, within in zip(*(one.simulated() for one in _asked(scene)), strict=True):
+            scores = self._posteriors(fit, (alone.view, within.view), scene.nodes)
+            yield scores, alone.members[scene.nodes]
+
+    def _fit(self, scene: Scene) -> SidesFit:
+        known = self.tuned(scene).fit_
+        assert known is not None  # noqa: S101 (for the type checker: tuning fits)
+        return known
+
+    def _fitted(self, asked: tuple[Evidence, ...]) -> SidesFit:
+        nodes = asked[0].records
+        folds = record_folds(nodes, folds=1 if self.mode == "online" else min(self.folds, nodes), seed=self.seed)
+        return fit_sides(self._examples(asked), folds)
+
+    def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
+        for targets in zip(*(one.simulated() for one in asked), strict=True):
+            signals, margins = self._seen([target.view for target in targets])
+            yield Example(signals, margins, targets[0].members)
+
+    def _seen(self, asked: tuple[Evidence, ...] | list[Evidence]) -> tuple[FloatArray, FloatArray]:
+        """Mean margins of the references for every node [n, 4 or 2], and margins of the target [n, 2]."""
+        signals = np.concatenate([mean_margins(evidence, self.mode) for evidence in asked], axis=1)
+        return signals, np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
+
+    def _posteriors(self, fit: SidesFit, asked: tuple[Evidence, ...], nodes: IntArray) -> FloatArray:
+        ratio = fit.log_ratio(*self._seen(asked))
+        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))[nodes]
+
+    def queries(self, scene: Scene) -> QueryCount:
+        """The target and the references twice about each audited node; all other answers are used for the fit."""
+        asked = ~scene.shadow_members if self.mode == "offline" else scene.shadow_members | True
+        references = int(asked[:, scene.nodes].sum())
+        per_record = 2 * (1 + references / len(scene.nodes))
+        return QueryCount(per_record, shared=2 * (scene.shadow_members.size - references))
+
+
+def _asked(scene: Scene) -> tuple[Evidence, ...]:
+    """Evidence about all nodes, queried alone and in the whole graph."""
+    return tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
+
+
+def _losses(evidence: Evidence) -> Evidence:
+    """The evidence without its logits, which are not used here and which simulated targets would copy."""
+    return Evidence(
+        target_loss=evidence.target_loss, shadow_loss=evidence.shadow_loss, shadow_members=evidence.shadow_members
+    )

@@ -1,0 +1,60 @@
+"""The graph that some of the nodes induce: these nodes, and the edges between two of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from glasshouse.arrays import BoolArray
+from glasshouse.graph.data.checking import check_graph
+from glasshouse.graph.models.edge_values import edge_values, held_values, with_edges
+from glasshouse.graph.models.tensor_cache import on_device
+from glasshouse.population import as_members
+
+__all__ = ["InducedGraph", "induced"]
+
+
+class InducedGraph(NamedTuple):
+    """Some nodes of a graph with new numbers, and the edges between them: all that a model may see of it."""
+
+    x: Tensor  # [m, features]
+    edge_index: Tensor  # [2, edges]
+    y: Tensor  # [m]
+    edge_weight: Tensor | None = None  # [edges]
+    edge_attr: Tensor | None = None  # [edges] or [edges, d]
+
+    def shown(self) -> Data:
+        """What a model is given of it: everything but the labels."""
+        return with_edges(self)
+
+
+def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> InducedGraph:
+    """The graph induced by the chosen nodes, checked.
+
+    Args:
+        data: with ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], and values of edges if it has any.
+        nodes: [n] booleans.
+        device: where its tensors are put.
+
+    Example:
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))
+        >>> import numpy as np
+        >>> induced(data, np.array([True, False, True])).edge_index.tolist()
+        [[1], [0]]
+    """
+    check_graph(data, nodes=nodes)
+    place = torch.device(device)
+    chosen = torch.from_numpy(as_members(nodes, (len(data.x),), place="members")).to(place)
+    position = chosen.long().cumsum(0) - 1
+    edges = on_device(data.edge_index, place)
+    kept = chosen[edges].all(0)
+    graph = InducedGraph(
+        x=on_device(data.x, place)[chosen].float(),
+        edge_index=position[edges[:, kept]],
+        y=on_device(data.y, place)[chosen].long(),
+    )
+    values = {name: on_device(getattr(data, name), place)[kept] for name, _ in held_values(data)}
+    return graph._replace(**edge_values(graph._replace(**values)))

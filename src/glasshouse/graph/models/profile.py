@@ -1,0 +1,475 @@
+"""What is known about a model on a graph: how it wants to be asked, how far it sees, and what its answers are.
+
+The one place where any model is asked; its answers leave as logits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
+
+from glasshouse.errors import InputError, first_line
+from glasshouse.graph.models.calls import Arguments, answer_of, bind_arguments, try_call
+from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
+from glasshouse.graph.models.layer_type import counted_step
+from glasshouse.graph.models.networks import GNN, Model, model_device
+from glasshouse.graph.models.tensor_cache import remembered
+from glasshouse.graph.programs.check import checked_program
+from glasshouse.graph.programs.program import NoProgram, Program
+from glasshouse.graph.programs.reach import ModelReach, counted_layers, dependence_of, reach_on_graph, reach_on_path
+from glasshouse.graph.programs.trace import Asked, traced
+from glasshouse.model_outputs import SHARES_NOTE, array_of, check_not_counts, looks_like_probabilities
+from glasshouse.resolution import ShareFinder
+from glasshouse.training.batching import say_once
+
+__all__ = [
+    "UNKNOWN_HOPS",
+    "Manners",
+    "ask_model",
+    "asked",
+    "manners_of",
+    "measured_reach",
+    "meet",
+    "notes_on",
+    "quiet",
+    "refuse_caches",
+]
+
+UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
+_PLAIN = Arguments()  # x and edge_index
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manners:
+    """How a model wants to be asked, and what its answers are.
+
+    Args:
+        hops: L, how many steps along the edges a change can travel to an answer.
+        everywhere: whether an answer depends on the whole graph; the model is then asked on whole graphs only.
+        both_ways: whether all edges of the graph go both ways, if that decides how a model is asked: one that uses
+            out-degrees is asked about whole graphs if they do not. None for all other models.
+        arguments: what it is called with: one `Data`, or ``x``, ``edge_index`` and values of the edges.
+        probabilities: whether it gives probabilities instead of logits.
+        shares: whether it gives numbers between 0 and 1 that are no probabilities of all classes.
+        program: what it does, as calls that engines can take apart; None for a black box.
+        obstacle: why there is no program, in one line.
+        measured: whether ``hops`` and ``everywhere`` were measured; not if all queries are about whole graphs.
+        notes: what a reader of the report should know about this.
+
+    Example:
+        >>> Manners().hops  # of a callable that states nothing and was not measured
+        2
+    """
+
+    hops: int = UNKNOWN_HOPS
+    everywhere: bool = False
+    both_ways: bool | None = None
+    arguments: Arguments = _PLAIN
+    probabilities: bool = False
+    shares: bool = False
+    program: Program | None = None
+    obstacle: str = ""
+    measured: bool = True
+    notes: tuple[str, ...] = ()
+
+
+def notes_on(manners: Manners, *, stated: object) -> tuple[str, ...]:
+    """What a reader of the report should know about how a model is asked.
+
+    Args:
+        manners: of the model.
+        stated: its attribute ``hops``, if it has one.
+
+    Example:
+        >>> notes_on(Manners(hops=3), stated=2)
+        ('The model says hops = 2, but its answers change up to 3 steps away; 3 is used.',)
+    """
+    notes = []
+    if manners.everywhere and manners.both_ways is False:
+        notes.append(
+            "The model's answers about a node depend on edges that lead away from it or its neighbours (as with "
+            "out-degrees), and the edges of the graph do not all go both ways, so every toggle asks it about a whole "
+            "graph, and the sum of eq. (6) runs over all members."
+        )
+    elif manners.everywhere:
+        notes.append(
+            "The model's answers about a node depend on the whole graph (as with GraphNorm, a virtual node or the "
+            "number of nodes), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all "
+            "members."
+        )
+    elif manners.obstacle:
+        notes.append(
+            f"The model is asked as a black box, which is exact but slow: {manners.obstacle}. A module of layers and "
+            f"operations on single nodes would be taken apart."
+        )
+    if not manners.everywhere and isinstance(stated, int) and stated < manners.hops:
+        notes.append(
+            f"The model says hops = {stated}, but its answers change up to {manners.hops} steps away; "
+            f"{manners.hops} is used."
+        )
+    if manners.probabilities:
+        notes.append(
+            "The model answers with probabilities (rows are not negative and sum to 1); they are used as such, not "
+            "as logits."
+        )
+    if manners.shares:
+        notes.append(SHARES_NOTE)
+    notes += [f"The graph has {name}, which the model does not use." for name in manners.arguments.unused]
+    notes += [
+        f"The model is given the graph's {name} as its argument {parameter}."
+        for parameter, name in manners.arguments.bound
+    ]
+    return tuple(notes)
+
+
+def measured_reach(
+    ask: Callable[[Data], Tensor], data: Data, *, both_ways: bool, expected: int, on_graph: bool
+) -> tuple[ModelReach, bool]:
+    """The reach of a model on a long path of the graph's own rows, and on the graph itself.
+
+    Also whether its answers depend on edges that lead away from a node or its senders, as through out-degrees. If they
+    do and not all edges go both ways, it counts as a model that looks at the whole graph.
+
+    Args:
+        ask: the model, from a graph to logits [n, classes].
+        data: the graph.
+        both_ways: whether its edges go both ways.
+        expected: a first guess of the reach.
+        on_graph: whether to ask about the graph itself too.
+
+    Example:
+        >>> from torch_geometric.nn import SGConv
+        >>> layer, data = SGConv(3, 2, K=4), Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+        >>> ask = lambda data: layer(data.x, data.edge_index).detach()
+        >>> measured_reach(ask, data, both_ways=True, expected=1, on_graph=True)
+        (ModelReach(hops=4, everywhere=False), False)
+    """
+    values = edge_values(data)
+    found, leaving = [], False
+    for place in _typical_edges(values):
+
+        def along(features: Tensor, edges: Tensor, place: int = place) -> Tensor:
+            count = edges.shape[1]
+            same = {name: value[place].expand(count, *value.shape[1:]) for name, value in values.items()}
+            return ask(Data(x=features, edge_index=edges, **same))
+
+        found.append(reach_on_path(along, data.x, both_ways=both_ways, expected=expected))
+        if not found[-1].everywhere:
+            depends = dependence_of(along, data.x)
+            leaving = leaving or depends.leaving
+            found.append(ModelReach(0, depends.everywhere or (depends.leaving and not both_ways)))
+    reach = ModelReach(max(one.hops for one in found), any(one.everywhere for one in found))
+    if not on_graph or reach.everywhere:
+        return reach, leaving
+    pairs = _pair_numbers(data.edge_index, len(data.x))
+
+    def within(features: Tensor, edges: Tensor) -> Tensor:  # the probe takes out all edges of a pair, or none
+        kept = torch.isin(pairs, _pair_numbers(edges, len(data.x)))
+        return ask(Data(x=features, edge_index=edges, **{name: value[kept] for name, value in values.items()}))
+
+    return reach_on_graph(within, data.x, data.edge_index, hops=reach.hops), leaving
+
+
+def _typical_edges(values: dict[str, Tensor]) -> list[int]:
+    """Edges whose values a made-up path gets: the one with the largest, and one at random; a 0 would hide a path.
+
+    All edges of a path get the same values, so that they do not depend on the order of nodes and edges.
+    """
+    sizes = [value.double().abs().flatten(1).sum(1) if value.ndim > 1 else value.abs() for value in values.values()]
+    if not sizes or not len(sizes[0]):
+        return [0]
+    drawn = torch.randint(len(sizes[0]), (1,), generator=torch.Generator().manual_seed(0))
+    return [int(sizes[0].argmax()), int(drawn)]
+
+
+def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
+    """[E] one number for each pair of nodes that an edge joins."""
+    return edge_index[0].long() * count + edge_index[1]
+
+
+# by identity, since a callable need not be hashable; an entry goes when its model goes
+_KNOWN: dict[int, tuple[Callable[[], Any], Manners]] = {}
+
+
+def manners_of(model: Model) -> Manners:
+    """What is known about a model; if it was not measured (`meet`), what it states itself."""
+    place, manners = _KNOWN.get(id(model), (None, None))
+    if manners is not None and place is not None and place() is model:
+        return manners
+    return Manners(hops=_stated(model) or UNKNOWN_HOPS, measured=False)
+
+
+def meet(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Tensor | None = None) -> None:
+    """Take every model apart that was not met before, or measure it; afterwards `manners_of` knows it.
+
+    Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
+
+    Args:
+        models: the target and its shadow models.
+        data: the graph: ``x`` [n, features], ``edge_index`` [2, edges], and values of edges if it has any.
+        parts: whether models will be asked about parts of the graph; if not, their reach does not matter.
+        labels: [n] which show how many classes there are; ``data.y`` by default, if there is one.
+
+    Example:
+        >>> from torch_geometric.nn import GCN
+        >>> model = GCN(3, 4, num_layers=3, out_channels=2)
+        >>> meet([model], Data(x=torch.randn(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
+        >>> manners_of(model).hops
+        3
+    """
+    held, edges = held_values(data), _Edges(data)
+    groups: dict[object, list[Model]] = {}
+    for model in models:
+        if not _is_known(model, held, measured=parts, edges=edges):
+            groups.setdefault(_shape(model), []).append(model)
+    if not groups:
+        return
+    known = data.y if labels is None else labels
+    classes = int(known.max()) + 1 if isinstance(known, Tensor) and len(known) else None
+    for group in groups.values():
+        graph = with_edges(data, device=model_device(group))
+        with quiet(group):
+            found = [_tried(model, graph, classes) for model in group]
+            if parts:
+                refuse_caches(group)
+                found = _taken_apart(group, found, graph, edges)
+                found = [
+                    one if one.measured else _measured(model, one, graph, edges, first=model is group[0])
+                    for model, one in zip(group, found, strict=True)
+                ]
+        for obstacle in dict.fromkeys(one.obstacle for one in found if one.obstacle):
+            say_once(f"The model {_kind_name(group[0])} is asked as a black box: {obstacle}.")
+        hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
+        ways = next((one.both_ways for one in found if one.both_ways is not None), None)
+        for model, manners in zip(group, found, strict=True):
+            manners = replace(manners, hops=hops, everywhere=everywhere, both_ways=ways)
+            _remember(model, replace(manners, notes=notes_on(manners, stated=getattr(model, "hops", None))))
+
+
+def asked(model: Any) -> Asked:
+    """The module that the model's program was traced from; its layers and weights are the model's own.
+
+    Example:
+        >>> type(asked(nn.Linear(2, 2))).__name__
+        'Asked'
+    """
+    arguments = manners_of(model).arguments
+    return Asked(model, takes_data=arguments.takes_data, keywords=dict(arguments.bound))
+
+
+def refuse_caches(models: Sequence[Model]) -> None:
+    """Refuse layers that keep the first edges that they saw, since models are asked with other edges.
+
+    Example:
+        >>> from torch_geometric.nn import GCNConv
+        >>> refuse_caches([GCNConv(2, 2, cached=True)])
+        Traceback (most recent call last):
+        glasshouse.errors.InputError: model: it is a GCNConv with cached=True, which answers every query with the ...
+    """
+    for model in models:
+        for name, layer in model.named_modules() if isinstance(model, nn.Module) else ():
+            if getattr(layer, "cached", False) is True:
+                raise InputError(
+                    f"model: {name or 'it'} is a {type(layer).__name__} with cached=True, which answers every query "
+                    f'with the edges that it saw first. Set cached=False; or pass setting="transductive" if the model '
+                    f"was trained on the whole graph."
+                )
+
+
+def ask_model(model: Model, data: Data) -> Tensor:
+    """Logits [n, classes] of any model about all nodes of a graph, asked as its manners describe.
+
+    Args:
+        model: to ask.
+        data: ``x`` [n, features], ``edge_index`` [2, edges], and the values of these edges if they have any. A model
+            is not given anything else, such as labels.
+
+    Example:
+        >>> alone = Data(x=torch.eye(2), edge_index=torch.empty(2, 0))
+        >>> ask_model(lambda x, edge_index: {"logits": x}, alone).shape
+        torch.Size([2, 2])
+    """
+    manners, held = manners_of(model), held_values(data)
+    if _is_known(model, held, measured=False):
+        arguments = manners.arguments
+    elif manners.arguments.takes_data:
+        arguments = Arguments(takes_data=True, held=held)
+    else:
+        arguments = bind_arguments(model, held)
+    answer = answer_of(model, data, arguments)
+    return _log(answer) if manners.probabilities else answer
+
+
+@contextlib.contextmanager
+def quiet(models: Sequence[Model]) -> Iterator[None]:
+    """No gradients, and no dropout: modules are put in evaluation mode and back afterwards."""
+    training = [model for model in models if isinstance(model, nn.Module) and model.training]
+    for model in training:
+        model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for model in training:
+            model.train()
+
+
+class _Edges:
+    """Whether the edges of a graph all go both ways; found once, when it matters."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+    @cached_property
+    def both_ways(self) -> bool:
+        edges, nodes = self.data.edge_index, len(self.data.x)
+        if not edges.numel():
+            return True
+        return remembered(edges, ("both ways", nodes), lambda: bool(is_undirected(edges, num_nodes=nodes)))
+
+
+def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data, edges: _Edges) -> list[Manners]:
+    """The manners of models of one shape with their programs, or with the reason why there is none.
+
+    The first program is tried on a part of the graph; the others need only do the same calls.
+    """
+    known: dict[tuple[object, ...], Program] = {}
+    answers = []
+    for model, manners in zip(models, found, strict=True):
+        try:
+            program = _program(model, manners, data, known)
+        except NoProgram as reason:
+            answers.append(replace(manners, obstacle=str(reason)))
+            continue
+        hops = max(program.hops, _stated_attribute(model))
+        if not program.both_ways:
+            answers.append(replace(manners, hops=hops, program=program, measured=True))
+        elif edges.both_ways:
+            answers.append(replace(manners, hops=hops, program=program, both_ways=True, measured=True))
+        else:
+            answers.append(replace(manners, hops=hops, everywhere=True, both_ways=False, measured=True))
+    if any(one.program is None for one in answers):  # models of one shape are asked in one way
+        why = next(one.obstacle for one in answers if one.program is None)
+        answers = [replace(one, program=None, obstacle=why, measured=one.everywhere) for one in answers]
+    return answers
+
+
+def _program(model: Model, manners: Manners, data: Data, known: dict[tuple[object, ...], Program]) -> Program:
+    if not isinstance(model, nn.Module):
+        raise NoProgram("it is not a torch module")
+    arguments = manners.arguments
+    keywords = dict(arguments.bound)
+    signature = traced(model, takes_data=arguments.takes_data, keywords=keywords).signature
+    if signature not in known:
+        known[signature] = checked_program(
+            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=counted_step
+        )
+    return known[signature]
+
+
+def _kind_name(model: Model) -> str:
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _stated_attribute(model: Model) -> int:
+    """A user may know about paths that a trace or the trained weights do not show."""
+    attribute = getattr(model, "hops", 0)
+    return attribute if isinstance(attribute, int) else 0
+
+
+def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first: bool) -> Manners:
+    """The manners with the reach; the first model of a group is also asked about the graph itself."""
+
+    def ask(graph: Data) -> Tensor:
+        try:
+            return answer_of(model, graph, manners.arguments)
+        except InputError:
+            raise
+        except Exception as error:
+            raise InputError(
+                f"model: it cannot be asked about a part of the graph ({first_line(error)}). Pass "
+                f'setting="transductive" if it was trained on this graph and knows no other.'
+            ) from error
+
+    reach, leaving = measured_reach(ask, data, both_ways=ways.both_ways, expected=_stated(model), on_graph=first)
+    hops, both_ways = max(reach.hops, _stated_attribute(model)), ways.both_ways if leaving else None
+    return replace(manners, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
+
+
+def _tried(model: Model, data: Data, classes: int | None) -> Manners:
+    """Whether the model takes x and edges or a `Data`, and what its answers are.
+
+    Percentages are refused, and so are rounded probabilities and those of some classes alone: a toggle changes losses
+    by less than what they lack.
+    """
+    if type(model) is GNN:  # ours: it takes x and edges, and gives logits
+        return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
+    arguments, answer = try_call(model, data, classes=classes)
+    probabilities = looks_like_probabilities(answer)
+    if not probabilities:
+        check_not_counts(array_of(answer))
+        finder = ShareFinder()
+        finder.add(array_of(answer))
+        if (found := finder.found()) is not None:
+            kind = (
+                "rounded probabilities" if found.kind == "rounded" else "probabilities of its likeliest classes alone"
+            )
+            raise InputError(
+                f"model: it answers with {kind}, and a node changes the answers about its neighbours by less than that "
+                f"hides. Answer with the probabilities of all classes, with all their digits, or with logits."
+            )
+    shares = not probabilities and 0 <= float(answer.min()) < float(answer.max()) <= 1
+    return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False)
+
+
+def _log(probabilities: Tensor) -> Tensor:
+    """Logits from probabilities; an exact 0 is taken as the machine epsilon of its type."""
+    return probabilities.clamp(min=torch.finfo(probabilities.dtype).eps).log()
+
+
+def _stated(model: Model) -> int:
+    """The reach that a model states: an attribute ``hops``, else its message-passing layers; 0 if it has neither."""
+    attribute = getattr(model, "hops", None)
+    if isinstance(attribute, int):
+        return attribute
+    return counted_layers(model) if isinstance(model, nn.Module) else 0
+
+
+def _shape(model: Model) -> object:
+    """What must be equal for two black boxes to be of one kind."""
+    if isinstance(model, nn.Module):
+        return type(model), tuple((name, tuple(value.shape)) for name, value in model.state_dict().items())
+    return type(model), getattr(model, "__qualname__", None)
+
+
+def _is_known(model: Model, held: HeldValues, *, measured: bool, edges: _Edges | None = None) -> bool:
+    """Whether a model was met on a graph whose edges have such values, and go both ways if that matters."""
+    place, manners = _KNOWN.get(id(model), (None, None))
+    if place is None or manners is None or place() is not model or manners.arguments.held != held:
+        return False
+    if edges is not None and manners.both_ways is not None and manners.both_ways != edges.both_ways:
+        return False
+    return manners.measured or not measured
+
+
+def _remember(model: Model, manners: Manners) -> None:
+    number = id(model)
+    place: Callable[[], Any] = lambda: model  # noqa: E731 (an object that cannot be referred to weakly is kept)
+    with contextlib.suppress(TypeError):
+        place = weakref.ref(model, functools.partial(_forget, _KNOWN, number))
+    _KNOWN[number] = (place, manners)
+
+
+def _forget(known: dict[int, Any], number: int, _: object) -> None:
+    """Called when a model goes; it is handed the table, since names of a module may go before the models do."""
+    known.pop(number, None)

@@ -1,0 +1,206 @@
+"""A traced program is believed after it was tried: rows are rows, layers see as far as counted, answers are right."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from glasshouse.errors import InputError
+from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled
+from glasshouse.graph.programs.reach import Dependence, counted_layers, dependence_of, reach_on_path
+from glasshouse.graph.programs.trace import Asked, traced
+from glasshouse.model_outputs import unwrapped
+
+__all__ = ["checked_program", "sample_graph"]
+
+_EDGES = 512  # of the graph whose nodes the program is tried on
+_ROWS = 24  # rows on which operations are tried
+_CLOSE = {torch.float64: 1e-9}  # of the largest value; differences below are rounding
+_CLOSE_ELSE = 1e-4
+
+
+def sample_graph(data: Data, *, seed: int = 0) -> Data:
+    """A part of a graph to try a program on: the ends of some edges and all edges between them, and a few other nodes.
+
+    Example:
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+        >>> sample_graph(data).num_nodes
+        3
+    """
+    source = torch.Generator().manual_seed(seed)
+    edges = data.edge_index
+    some = edges[:, torch.randperm(edges.shape[1], generator=source)[:_EDGES].to(edges.device)]
+    others = torch.randint(len(data.x), (8,), generator=source).to(edges.device)
+    chosen = torch.zeros(len(data.x), dtype=torch.bool, device=edges.device)
+    chosen[torch.cat([some.flatten(), others])] = True
+    within = chosen[edges].all(0)
+    place = chosen.long().cumsum(0) - 1
+    values = {
+        name: data[name][within] for name in ("edge_weight", "edge_attr") if getattr(data, name, None) is not None
+    }
+    return Data(x=data.x[chosen], edge_index=place[edges[:, within]], **values)
+
+
+@torch.no_grad()
+def checked_program(
+    model: nn.Module,
+    data: Data,
+    *,
+    takes_data: bool = False,
+    keywords: Mapping[str, str] | None = None,
+    counted: Callable[[nn.Module, MessageStep], MessageStep | None] | None = None,
+) -> Program:
+    """The program of a module in evaluation mode, tried on a part of the graph; `NoProgram` says why there is none.
+
+    Args:
+        model: any module.
+        data: the graph, on the model's device.
+        takes_data: whether it is called with one `Data`.
+        keywords: names of its arguments and the edge values that they get.
+        counted: gives the call of a layer with its number of steps if its type is known; other layers are measured.
+
+    Example:
+        >>> from torch_geometric.nn import GCN, GraphNorm
+        >>> data = Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
+        >>> checked_program(GCN(3, 4, num_layers=3, out_channels=2).eval(), data).hops
+        3
+        >>> checked_program(GCN(3, 4, num_layers=2, norm=GraphNorm(4)).eval(), data)
+        Traceback (most recent call last):
+        glasshouse.graph.programs.program.NoProgram: its step norms.0 (GraphNorm), act (ReLU) mixes the rows of nodes
+    """
+    program = traced(model, takes_data=takes_data, keywords=keywords)
+    root = Asked(model, takes_data=takes_data, keywords=keywords)
+    graph = sample_graph(data)
+    given = {name: getattr(graph, name, None) for name in ("x", "edge_index", "edge_weight", "edge_attr")}
+    try:
+        values = program.run(root, given)
+        answer = unwrapped(root(**given))
+    except Exception as error:
+        line = (str(error).splitlines() or [""])[0][:160]
+        raise NoProgram(f"its program fails on a part of the graph ({type(error).__name__}: {line})") from error
+    if not _same(values[program.output], answer):
+        raise NoProgram("its program gives other answers than the model itself")
+    steps: list[Step] = []
+    call: Any
+    for step, call in program.calls(root):
+        if isinstance(step, RowStep):
+            _check_rows(step, call, values, root)
+            steps.append(step)
+        else:
+            known = counted(call, step) if counted else None
+            steps.append(_measured(step, call, values, len(graph.x), known=known))
+    _check_types([values[step.name] for step in steps if isinstance(step, MessageStep)], values[program.output])
+    return replace(program, steps=tuple(steps))
+
+
+def _check_types(layers: Sequence[Tensor], answer: Tensor) -> None:
+    """Layers and answer must have one type of numbers, because engines compute everything in the answer's."""
+    types = dict.fromkeys(str(one.dtype).removeprefix("torch.") for one in (*layers, answer))
+    if len(types) > 1:
+        raise NoProgram(f"the type of its numbers changes on the way ({' to '.join(types)})")
+
+
+def _same(one: Any, other: Any) -> bool:
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.shape != other.shape:
+        return False
+    scale = float(other.abs().max()) if other.numel() else 0.0
+    return torch.allclose(one, other, rtol=0, atol=_CLOSE.get(other.dtype, _CLOSE_ELSE) * max(scale, 1e-12))
+
+
+def _check_rows(step: RowStep, call: Any, values: Mapping[str, Any], root: nn.Module) -> None:
+    """Some rows alone, in another order, must give the same rows; twice as many rows must give as many."""
+    inputs = [values[name] for name in step.inputs]
+    if not inputs or not all(isinstance(one, Tensor) and one.ndim and len(one) == len(inputs[0]) for one in inputs):
+        raise NoProgram(f"its step {_named(step, root)} does not work on rows")
+    whole = values[step.name]
+    if not isinstance(whole, Tensor) or not whole.ndim or len(whole) != len(inputs[0]):
+        raise NoProgram(f"its step {_named(step, root)} does not give one row per node")
+    source = torch.Generator().manual_seed(0)
+    chosen = torch.randperm(len(inputs[0]), generator=source)[:_ROWS].to(inputs[0].device)
+    for rows in (chosen, chosen[: max(1, len(chosen) // 3)], torch.cat([chosen, chosen])):
+        try:
+            found = call(*[one[rows].clone() for one in inputs])
+        except Exception as error:
+            raise NoProgram(f"its step {_named(step, root)} does not work on some rows alone") from error
+        if not _same(found, whole[rows]):
+            raise NoProgram(f"its step {_named(step, root)} mixes the rows of nodes")
+
+
+def _named(step: RowStep, root: nn.Module) -> str:
+    """The calls of a step, as a user would know them: ``norms.0 (GraphNorm)`` or ``mean``."""
+    names = []
+    for node in step.graph.nodes:
+        if node.op == "call_module":
+            path = str(node.target)
+            names.append(f"{path.removeprefix('model.')} ({type(root.get_submodule(path)).__name__})")
+        elif node.op in ("call_function", "call_method"):
+            names.append(str(getattr(node.target, "__name__", node.target)))
+    return ", ".join(names)
+
+
+def _measured(
+    step: MessageStep, layer: Any, values: Mapping[str, Any], count: int, *, known: MessageStep | None
+) -> MessageStep:
+    """The step with its layer's reach: counted, or measured where that gives more."""
+    inputs = [values[name] for name in step.inputs]
+    name = f"{step.module.removeprefix('model.')} ({type(layer).__name__})"
+    if not inputs or not all(isinstance(one, Tensor) and one.ndim == 2 and len(one) == count for one in inputs):
+        raise NoProgram(f"its layer {name} is not given one row per node")
+    answer = values[step.name]
+    if not isinstance(answer, Tensor) or answer.ndim != 2 or len(answer) != count:
+        raise NoProgram(f"its layer {name} does not answer with one row per node")
+    if known is not None:
+        return known
+    rows = torch.cat([one.detach().to(answer.dtype) for one in inputs], dim=1)
+    widths, hops = [one.shape[1] for one in inputs], max(counted_layers(layer), 1)
+    found: list[Dependence] = []
+    try:
+        for edge in _typical_edges(step, values):
+            ask = functools.partial(_ask, step, layer, widths, edge)
+            reach = reach_on_path(ask, rows, both_ways=True, expected=counted_layers(layer))
+            hops = max(hops, reach.hops)
+            found.append(dependence_of(ask, rows))
+            if reach.everywhere or found[-1].everywhere:
+                raise NoProgram(f"its layer {name} looks at the whole graph")
+    except NoProgram:
+        raise
+    except InputError as error:
+        raise NoProgram(f"its layer {name} cannot be asked about a part of the graph") from error
+    except Exception as error:
+        raise NoProgram(f"its layer {name} fails on a small graph ({type(error).__name__})") from error
+    leaving = any(one.leaving for one in found)
+    return replace(step, hops=hops, by_degree=leaving or any(one.senders for one in found), both_ways=leaving)
+
+
+def _typical_edges(step: MessageStep, values: Mapping[str, Any]) -> list[dict[str, Tensor]]:
+    """Values that all edges of a made-up graph get: those of the edge with the largest, and of one at random.
+
+    Edges of one graph all get the same, so that its answers do not depend on the order of nodes and edges.
+    """
+    known: dict[str, Tensor] = {name: values[name] for name in step.edges}
+    if not known:
+        return [{}]
+    count = min(len(value) for value in known.values())
+    if count == 0:
+        return [{name: value.new_ones(1, *value.shape[1:])[0] for name, value in known.items()}]
+    sizes = next(iter(known.values()))[:count].double().abs().reshape(count, -1).sum(1)
+    drawn = torch.randint(count, (1,), generator=torch.Generator().manual_seed(0))
+    return [{name: value[place] for name, value in known.items()} for place in (int(sizes.argmax()), int(drawn))]
+
+
+def _ask(
+    step: MessageStep, layer: nn.Module, widths: list[int], edge: Mapping[str, Tensor], x: Tensor, edge_index: Tensor
+) -> Tensor:
+    """A layer on any graph whose edges all have the same values."""
+    given: dict[str, Any] = dict(zip(step.inputs, x.split(widths, dim=1), strict=True))
+    given["edge_index"] = edge_index
+    for name, value in edge.items():
+        given[name] = value.expand(edge_index.shape[1], *value.shape)
+    answer: Tensor = layer(*filled(step.args, given), **filled(dict(step.kwargs), given))
+    return answer.detach()

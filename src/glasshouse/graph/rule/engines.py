@@ -1,0 +1,280 @@
+"""What an engine of the rule is: the registry, the predicted time of each, and a large question in blocks.
+
+Only orders of magnitude of the time are known. The prediction depends neither on the machine nor on what is kept on its
+disk, so that the same question always gets the same engine, and the same bytes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MaxAggregation
+
+from glasshouse.arrays import FloatArray
+from glasshouse.compute import is_worth_spreading, spread
+from glasshouse.graph.models.networks import Model
+from glasshouse.graph.models.profile import manners_of, meet, quiet
+from glasshouse.graph.models.tensor_cache import open_memory
+from glasshouse.graph.rule.question import Question, Toggles
+from glasshouse.graph.rule.two_layers.graph import even_cuts
+from glasshouse.progress import open_bar
+
+__all__ = [
+    "MODELS_PER_AUDIT",
+    "Block",
+    "Engine",
+    "answer_block",
+    "answer_in_blocks",
+    "audit_values",
+    "blocks_of",
+    "by_shape",
+    "cut_question",
+    "engines",
+    "question_seconds",
+    "register_engine",
+    "shape_of",
+]
+
+
+class Engine(Protocol):
+    """One way to compute ``toggle_losses`` for models that share a shape.
+
+    One whose answers about a mask and a node are the same to the last bit whatever else is asked says ``apart = True``:
+    its questions are cut into blocks only if there are workers to share them.
+    """
+
+    def supports(self, models: Sequence[Model], question: Question) -> bool:
+        """Whether it can answer for these models, which all have the same shape."""
+
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        """How long an audit that asks such questions would take with it; a function of the arguments alone."""
+
+    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+        """S and own losses, float64 [models, masks, nodes] each, within about ``memory`` bytes."""
+
+
+E = TypeVar("E", bound=Engine)
+_ENGINES: dict[str, tuple[int, Engine]] = {}
+
+
+def register_engine(name: str, *, rank: int) -> Callable[[type[E]], type[E]]:
+    """Class decorator: add an engine under a name; if two take equally long, the lower rank is taken.
+
+    Example:
+        >>> @register_engine("never", rank=99)
+        ... class Never:
+        ...     def supports(self, models, question):
+        ...         return False
+        ...     def seconds(self, models, question):
+        ...         return 0.0
+        ...     def toggles(self, models, question, *, memory):
+        ...         raise NotImplementedError
+        >>> "never" in engines()
+        True
+        >>> _ = _ENGINES.pop("never")
+    """
+
+    def add(engine: type[E]) -> type[E]:
+        _ENGINES[name] = (rank, engine())
+        return engine
+
+    return add
+
+
+def engines() -> dict[str, Engine]:
+    """All engines by name, lowest rank first.
+
+    Example:
+        >>> list(engines())[-1]
+        'packed'
+    """
+    return {name: engine for name, (_, engine) in sorted(_ENGINES.items(), key=lambda item: item[1][0])}
+
+
+# An attack asks about its target and about eight simulated ones, each with about nine models. The real number of models
+# is not used: simulated targets have fewer references than the target, and should get the same engine.
+_QUESTIONS, _MODELS = 9, 9
+MODELS_PER_AUDIT = _QUESTIONS * _MODELS  # an attack that asks many more says so by more masks
+_BLACK_BOX_WIDTH = 64
+_GPU = 100  # times as fast as two cores, about
+_FEATURE_COST = 4  # a maximum over raw features is taken feature by feature, for all models at once
+
+
+def audit_values(model: Model, question: Question) -> float:
+    """How many numbers change, over all toggles of an audit that asks this about every node, for each of its targets.
+
+    Args:
+        model: one of the models, which share a shape.
+        question: graph, masks and nodes.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> from glasshouse.graph.rule.question import ask
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
+        >>> question = ask(data, torch.ones(2, 3, dtype=torch.bool), torch.tensor([0, 1]))
+        >>> narrow, wide = (build_gnn("gcn", features=3, hidden=width, classes=2) for width in (16, 32))
+        >>> audit_values(wide, question) / audit_values(narrow, question)
+        2.0
+    """
+    pairs = len(question.masks) * question.size  # a question about some nodes is one of several, or a check
+    width = _width(model) * _MODELS
+    if isinstance(model, nn.Module) and any(isinstance(part, MaxAggregation) for part in model.modules()):
+        width += _FEATURE_COST * int(question.x.shape[1])
+    return _QUESTIONS * pairs * _rows(question, manners_of(model).hops) * width
+
+
+def question_seconds(audit: float, question: Question, *, models: int) -> float:
+    """How long one question takes, from the seconds that an engine predicts for an audit of such questions.
+
+    Args:
+        audit: see `Engine.seconds`.
+        question: graph, masks and nodes.
+        models: how many are asked.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph.rule.question import ask
+        >>> data = Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0, 1]))
+        >>> half = ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([0, 1]))
+        >>> question_seconds(90.0, half, models=9)
+        5.0
+    """
+    share = len(question.nodes) / max(question.size, 1) * models / _MODELS
+    return audit / _QUESTIONS * share / (_GPU if question.x.is_cuda else 1)
+
+
+def _width(model: Any) -> int:
+    """The widest layer of a model, by the rows of its weights."""
+    weights = model.parameters() if isinstance(model, nn.Module) else ()
+    return max((int(weight.shape[0]) for weight in weights if weight.ndim == 2), default=_BLACK_BOX_WIDTH)
+
+
+def _rows(question: Question, hops: int) -> float:
+    """How many members are within so many steps of a node, on average, if members are spread evenly."""
+    share = float(question.masks.float().mean())
+    degree = torch.bincount(question.edge_index[0], minlength=question.size).double()
+    mean = float(degree.mean()) * share
+    growth = float((degree**2).mean() / degree.mean().clamp(min=1e-9)) * share  # a neighbour has more neighbours
+    rows = 1 + sum(mean * growth**step for step in range(hops))
+    return min(rows, max(share * question.size, 1.0))
+
+
+def shape_of(model: Model) -> tuple[object, ...]:
+    """What must agree for two models to be stacked: the calls of their programs, settings of layers, and shapes.
+
+    Example:
+        >>> shape_of(lambda x, edge_index: x)
+        ('black box', 2, False)
+    """
+    manners = manners_of(model)
+    if manners.program is None:
+        return ("black box", manners.hops, manners.everywhere)
+    state = cast("nn.Module", model).state_dict().items()
+    shapes = [(name, tuple(value.shape), value.dtype) for name, value in state]
+    return (manners.program.signature, manners.probabilities, manners.hops, *shapes)
+
+
+def by_shape(models: Sequence[Model]) -> list[list[int]]:
+    """The places of the models in groups of one shape, in the order in which the shapes first appear.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph.models.profile import meet
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gcn")]
+        >>> meet(models, Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]])))
+        >>> by_shape(models)
+        [[0, 2], [1]]
+    """
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for place, model in enumerate(models):
+        groups.setdefault(shape_of(model), []).append(place)
+    return list(groups.values())
+
+
+_SECONDS = 4.0  # of a block, as predicted; how it is split changes last bits, so it must depend on the question alone
+_SHORT = 0.5  # the same where a split changes no bit: no worker waits long for the last block
+
+
+class Block(NamedTuple):
+    """A part of a question: ranges of its masks and of its nodes."""
+
+    masks: tuple[int, int]
+    nodes: tuple[int, int]
+
+
+def cut_question(masks: int, nodes: int, *, seconds: float, each: float = _SECONDS) -> list[Block]:
+    """Blocks of some seconds each: whole masks, or parts of one mask's nodes if one mask takes longer.
+
+    Args:
+        masks: how many there are.
+        nodes: how many there are.
+        seconds: predicted for the whole question.
+        each: predicted for one block.
+
+    Example:
+        >>> cut_question(4, 100, seconds=8.0)
+        [Block(masks=(0, 2), nodes=(0, 100)), Block(masks=(2, 4), nodes=(0, 100))]
+        >>> len(cut_question(4, 100, seconds=1.0)), len(cut_question(4, 100, seconds=32.0))
+        (1, 8)
+        >>> len(cut_question(4, 100, seconds=1.0, each=0.5))
+        2
+    """
+    wanted = max(1, int(seconds / each))
+    groups = min(wanted, masks)
+    parts = min(max(1, wanted // max(masks, 1)), max(nodes, 1))
+    return [Block(rows, columns) for rows in even_cuts(masks, groups) for columns in even_cuts(nodes, parts)]
+
+
+def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+    """S and own losses [2, models, masks, nodes] by a named engine, for models of one shape.
+
+    If the engine's answers about a node do not depend on what else is asked, and there are no workers, the question
+    stays whole; otherwise it is cut, so that the same question gives the same bytes wherever it is answered.
+
+    Args:
+        name: of the engine.
+        models: of one shape, which were met.
+        question: graph, masks and nodes.
+        memory: bytes that a block may take.
+    """
+    engine = engines()[name]
+    apart = getattr(engine, "apart", False)
+    blocks, seconds = blocks_of(name, models, question)
+    if len(blocks) == 1 or (apart and not is_worth_spreading(seconds)):
+        return torch.stack(tuple(engine.toggles(models, question, memory=memory)))
+    shape = (2, len(models), len(question.masks), len(question.nodes))
+    found = torch.empty(shape, dtype=torch.float64, device=question.x.device)
+    with open_bar(total=len(blocks), label="Toggled nodes", unit="blocks") as done:
+        for at, part in spread(answer_block, (name, tuple(models), question, memory), blocks, seconds=seconds):
+            rows, columns = blocks[at]
+            own = np.require(part, requirements="W")  # what comes from a cluster may be read only
+            found[:, :, slice(*rows), slice(*columns)] = torch.from_numpy(own).to(found.device)
+            done(1)
+    return found
+
+
+def blocks_of(name: str, models: Sequence[Model], question: Question) -> tuple[list[Block], float]:
+    """The blocks of a question for a named engine, and the seconds that are predicted for all of them."""
+    engine = engines()[name]
+    seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
+    each = _SHORT if getattr(engine, "apart", False) else _SECONDS
+    return cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each), seconds
+
+
+def answer_block(name: str, models: Sequence[Model], question: Question, memory: int, block: Block) -> FloatArray:
+    """S and own losses of one block, [2, models, masks, nodes]."""
+    rows, columns = slice(*block.masks), slice(*block.nodes)
+    part = dataclasses.replace(question, masks=question.masks[rows], nodes=question.nodes[columns])
+    with open_memory():
+        meet(models, question.graph(), labels=question.labels)
+        with quiet(models):
+            answer: Any = torch.stack(tuple(engines()[name].toggles(models, part, memory=memory)))
+    return answer.cpu().numpy()  # type: ignore[no-any-return]

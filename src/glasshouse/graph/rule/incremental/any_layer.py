@@ -1,0 +1,271 @@
+"""A message-passing layer of any type: the layer itself computes the rows that change, on everything that they see.
+
+A layer may keep a state while it works, so no two threads call the same copy.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glasshouse.graph.models.layer_type import is_altered
+from glasshouse.graph.programs.program import MessageStep, filled
+from glasshouse.graph.rule.ego_nets import Nets, draw_nets
+from glasshouse.graph.rule.incremental.balls import Ball, Rings
+from glasshouse.graph.rule.incremental.graph import MaskedGraph
+from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
+from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within
+from glasshouse.training.batching import spread
+
+__all__ = ["Copies", "Unknown", "can_copy"]
+
+
+class Copies:
+    """Copies of a layer with its weights, as many as there are threads that call it at the same time.
+
+    Args:
+        layer: it is copied, and never called by `one`.
+
+    Example:
+        >>> copies = Copies(nn.Linear(3, 2))
+        >>> with copies.one() as first, copies.one() as second:
+        ...     first is second
+        False
+        >>> with copies.one() as again:
+        ...     again is first or again is second
+        True
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        self._layer = layer
+        self._free: list[nn.Module] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self) -> Iterator[nn.Module]:
+        """A copy that nobody else has until it is given back."""
+        with self._lock:
+            mine = self._free.pop() if self._free else copy.deepcopy(self._layer)
+        try:
+            yield mine
+        finally:
+            with self._lock:
+                self._free.append(mine)
+
+
+def can_copy(layer: nn.Module) -> bool:
+    """Whether a copy can stand for a layer; hooks and methods put into it may keep a state elsewhere.
+
+    Example:
+        >>> can_copy(nn.Linear(3, 2))
+        True
+        >>> layer = nn.Linear(3, 2)
+        >>> layer.lock = threading.Lock()
+        >>> can_copy(layer)
+        False
+    """
+    if is_altered(layer):
+        return False
+    try:
+        copy.deepcopy(layer)
+    except Exception:  # whatever a user's class raises, it then stays on one core
+        return False
+    return True
+
+
+_VALUES = 6  # of a layer's inputs and outputs while it works
+_NEAR = 2**26  # bytes of a part on a CPU: what one operation has made is still near the core when the next reads it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unknown:
+    """A layer that is asked itself; exact if a row depends on senders up to ``hops`` away and on their degrees.
+
+    Args:
+        step: how the program calls it.
+        layers: the layer of each model.
+        widths: of the values that it reads, which lie side by side in its input.
+        width: of its output.
+        edges: by name, values of the edges that it reads, [edges, models or 1, ...].
+        dtype: of its output; whole numbers in, as codes, may well be fractions out.
+    """
+
+    step: MessageStep
+    layers: Sequence[nn.Module]
+    widths: tuple[int, ...]
+    width: int
+    edges: Mapping[str, Tensor]
+    dtype: torch.dtype = torch.float32
+
+    @classmethod
+    def of(
+        cls,
+        step: MessageStep,
+        layers: Sequence[nn.Module],
+        *,
+        widths: tuple[int, ...],
+        edges: Mapping[str, Tensor],
+        sample: Tensor,
+    ) -> Unknown:
+        """A layer, whose output is found by asking it about a few rows [rows, models or 1, widths] and one edge."""
+        layer = cls(step=step, layers=layers, widths=widths, width=0, edges=edges)
+        edge = torch.tensor([[0], [1]], device=sample.device)[:, : min([1, *map(len, edges.values())])]
+        answer = layer.ask(0, sample[:, 0], edge, torch.zeros_like(edge[0]))
+        return replace(layer, width=int(answer.shape[1]), dtype=answer.dtype)
+
+    @property
+    def hops(self) -> int:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        return self.step.hops
+
+    @property
+    def counts_senders(self) -> bool:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`: it may."""
+        return True
+
+    @property
+    def divides_by_degree(self) -> bool:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        return self.step.by_degree
+
+    @property
+    def beyond(self) -> int:
+        """How many steps beyond its hops a net must go; see ``draw_nets``."""
+        return 2 if self.step.both_ways else int(self.step.by_degree)
+
+    def cost(self, *, shared: bool) -> Cost:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`; it splits its own work on nets."""
+        inputs = sum(self.widths) * self.dtype.itemsize
+        kept = (inputs if shared else inputs * len(self.layers)) + self.width * self.dtype.itemsize * len(self.layers)
+        return Cost(node=kept, row=2 * kept, path=32)
+
+    @property
+    def shares_senders(self) -> bool:
+        """Whether targets may share the rows of senders that no toggle changes; see ``draw_nets``."""
+        return self.hops == 1 and self.beyond < 2
+
+    @cached_property
+    def threads(self) -> bool:
+        """Whether several threads may ask it, each its own copies."""
+        return all(map(can_copy, self.layers))
+
+    @cached_property
+    def _copies(self) -> list[Copies]:
+        return [Copies(layer) for layer in self.layers]
+
+    def ask(self, number: int, rows: Tensor, edge_index: Tensor, edge_number: Tensor) -> Tensor:
+        """One model's answer [rows, width] for inputs [rows, widths] and copies of the graph's edges."""
+        given: dict[str, Any] = dict(zip(self.step.inputs, rows.split(list(self.widths), dim=1), strict=True))
+        given["edge_index"] = edge_index
+        for name, values in self.edges.items():
+            given[name] = values[edge_number, number if values.shape[1] > 1 else 0]
+        args, kwargs = filled(self.step.args, given), filled(dict(self.step.kwargs), given)
+        if not self.threads:
+            return self.layers[number](*args, **kwargs)  # type: ignore[no-any-return]
+        with self._copies[number].one() as layer:
+            return layer(*args, **kwargs)  # type: ignore[no-any-return]
+
+    def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptUnknown, Tensor]:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        # each model's rows lie together, since it is asked alone
+        inputs = under_every_mask(inputs, graph).transpose(0, 1).contiguous()  # [models or 1, N, widths]
+        made = inputs.new_empty(len(self.layers), inputs.shape[1], self.width, dtype=self.dtype)
+
+        @torch.no_grad()  # each thread has its own switch
+        def under(masks: list[int]) -> list[None]:
+            for mask in masks:
+                nodes = slice(mask * graph.size, (mask + 1) * graph.size)
+                edges, number = self._edges(graph, nodes)
+                for model in range(len(self.layers)):
+                    made[model, nodes] = self.ask(model, inputs[model % len(inputs), nodes], edges, number)
+            return [None] * len(masks)
+
+        groups = [[mask] for mask in range(inputs.shape[1] // graph.size)]
+        spread(under, groups, device=inputs.device, workers=None if self.threads else 1)
+        return KeptUnknown(layer=self, graph=graph, inputs=inputs, limit=limit), made.transpose(0, 1)
+
+    def _edges(self, graph: MaskedGraph, nodes: slice) -> tuple[Tensor, Tensor]:
+        """All edges under one mask [2, edges], and which edge of the graph each is."""
+        first = nodes.start
+        entry, owner = expand(graph.sources.start[nodes], graph.sources.count[nodes])
+        looped = (graph.loops[nodes] > 0).nonzero().squeeze(1)
+        sender = torch.cat([graph.sources.other[entry] - first, looped])
+        receiver = torch.cat([owner, looped])
+        if self.step.both_ways:  # an edge to a node that is not there would count among those of its sender
+            there = graph.members[receiver + first]
+            sender, receiver = sender[there], receiver[there]
+        number, pair = graph.copies.between(sender, receiver)
+        return torch.stack([sender[pair], receiver[pair]]), number
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeptUnknown:
+    """The layer's inputs under every mask, [models or 1, N, widths]."""
+
+    layer: Unknown
+    graph: MaskedGraph
+    inputs: Tensor
+    limit: int
+
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
+        ball, source, layer = rings.balls[outer], rings.balls[inner], self.layer
+        made = self.inputs.new_empty(len(layer.layers), len(ball.node), layer.width, dtype=layer.dtype)
+        limit = self.limit if made.is_cuda else min(self.limit, _NEAR)
+        for rows in slices_within(self._net_bytes[ball.node], limit):
+            # whole rows are packed, not whole targets: a row's net has all that the row sees
+            keys = ball.keys[rows]
+            targets = keys // len(self.graph.members)
+            # an added target sends, so it needs a row in its net
+            first, last = int(targets[0]), int(targets[-1]) + 1
+            nets = draw_nets(
+                self.graph,
+                rings.targets,
+                rings.removes,
+                distinct(torch.cat([keys, ball.keys[ball.centre[first:last]]])),
+                hops=layer.hops,
+                degrees=layer.beyond,
+                counted=layer.beyond == 1,
+                own=source.keys if layer.shares_senders else None,
+            )
+            place, _ = lookup(nets.target * len(self.graph.members) + nets.node, keys)
+            for model, values in enumerate(self._values(nets, source, changed)):
+                answer = layer.ask(model, values, nets.edges, nets.edge_number)
+                torch.index_select(answer, 0, place, out=made[model, rows])
+        return Toggled(made.transpose(0, 1))
+
+    def _values(self, nets: Nets, source: Ball, changed: Tensor | None) -> Iterator[Tensor]:
+        """For each model the inputs of the nets' rows, [rows, widths]: new in the source ball, kept elsewhere."""
+        models = len(self.layer.layers)
+        if changed is None and len(self.inputs) == 1:
+            yield from [self.inputs[0].index_select(0, nets.node)] * models
+            return
+        place, found = lookup(source.keys, nets.target * len(self.graph.members) + nets.node)
+        fresh = found.nonzero().squeeze(1)
+        place = place[fresh]
+        for model in range(models):
+            values = self.inputs[model % len(self.inputs)].index_select(0, nets.node)
+            if changed is not None:
+                values[fresh] = changed[:, model % changed.shape[1]].index_select(0, place)
+            yield values
+
+    @cached_property
+    def _net_bytes(self) -> Tensor:
+        """Bytes that the net of each node's row takes at most, [N]; found once, since toggles come in many parts."""
+        layer, sources = self.layer, self.graph.sources
+        seen = torch.ones_like(self.graph.degree, dtype=torch.float64).unsqueeze(1)
+        for _ in range(layer.hops if layer.shares_senders else layer.hops + layer.beyond):
+            total = segment_sum(seen[sources.other], sources.start) + 1
+            seen = total.clamp(max=float(self.graph.size))
+        if layer.shares_senders:  # senders with rows of their own are among the rows of the ball: counted twice
+            seen = seen * (1 + layer.beyond)
+        width = (sum(layer.widths) + layer.width) * layer.dtype.itemsize
+        return seen.squeeze(1) * (_VALUES * width + 64)

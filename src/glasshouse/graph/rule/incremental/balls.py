@@ -1,0 +1,234 @@
+"""Which rows change when a node is toggled: nested balls around the targets, and the paths between them.
+
+For a target v, ball k holds v and every member that v reaches in at most k hops through members. The rows that a
+layer changes, and the messages that change them, are the same for all models, so all share one set of index arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.incremental import triton
+from glasshouse.graph.rule.incremental.graph import MaskedGraph
+from glasshouse.graph.rule.incremental.segments import expand, lookup, starts_of
+from glasshouse.graph.rule.incremental.triton_balls import senders_within
+
+__all__ = ["Ball", "Paths", "Rings", "draw_rings", "grow", "target_ball"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ball:
+    """Pairs (target, node), sorted: one row for each node whose value may change when the target is toggled.
+
+    The target itself always has a row, ``centre``. For a target that is a member, toggling removes it: its row is
+    then a placeholder, computed like the others and never read.
+    """
+
+    keys: Tensor  # [rows], target * N + node, ascending
+    target: Tensor  # [rows], index into the targets
+    node: Tensor  # [rows], node in the union of masks
+    centre: Tensor  # [targets], the row of each target itself
+    degree_change: Tensor  # [rows], how much the toggle changes the number of messages that the node receives
+
+    def only(self, rows: Tensor) -> Ball:
+        """The ball without some rows, bool [rows]; every target's own row must stay."""
+        return Ball(
+            keys=self.keys[rows],
+            target=self.target[rows],
+            node=self.node[rows],
+            centre=(rows.cumsum(0) - 1)[self.centre],
+            degree_change=self.degree_change[rows],
+        )
+
+    def part(self, targets: slice, rows: slice, size: int) -> Ball:
+        """The rows of consecutive targets, in a union of ``size`` nodes, with these targets numbered from 0."""
+        return Ball(
+            keys=self.keys[rows] - targets.start * size,
+            target=self.target[rows] - targets.start,
+            node=self.node[rows],
+            centre=self.centre[targets] - rows.start,
+            degree_change=self.degree_change[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """Messages from the rows of an inner ball to the rows of an outer one, sorted by receiver row.
+
+    Those into one row are in the order of its list of senders, so that both lists can be walked along together; an
+    added target, which is in no list of senders, may stand anywhere among them.
+    """
+
+    source: Tensor  # [paths], row of the inner ball
+    start: Tensor  # [outer rows + 1], where each receiver's paths start
+    weight: Tensor  # [paths], how often the edge occurs
+    inside: Tensor  # [inner rows], the row in the outer ball of the same pair
+
+    @property
+    def receiver(self) -> Tensor:
+        """[paths], row of the outer ball."""
+        return torch.repeat_interleave(self.start.diff(), output_size=len(self.source))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rings:
+    """Where changes go, for a chunk of targets.
+
+    Args:
+        targets: target nodes in the union, [targets].
+        removes: True where the target is a member, so that toggling removes it, bool [targets].
+        balls: ball 0 (the target alone) to ball R.
+        outward: paths from ball k to ball k + 1.
+        around: paths from ball R to itself, if a layer needs them.
+    """
+
+    targets: Tensor
+    removes: Tensor
+    balls: list[Ball]
+    outward: list[Paths]
+    around: Paths | None
+
+    def paths(self, inner: int, outer: int) -> Paths:
+        """Paths from one ball to the next, or from the outermost one to itself."""
+        if outer == inner + 1:
+            return self.outward[inner]
+        if self.around is None or inner != outer:
+            raise LookupError(f"no paths were drawn from ball {inner} to ball {outer}")
+        return self.around
+
+
+def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool) -> Rings:
+    """Balls 0 ... radius of the targets [targets] (nodes in the union), with all paths.
+
+    Example:
+        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
+        >>> line = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> graph = mask_graph(coalesce(line, 3, torch.float32), torch.tensor([[True, True, True]]))
+        >>> [ball.node.tolist() for ball in draw_rings(graph, torch.tensor([0]), radius=2, around=False).balls]
+        [[0], [0, 1], [0, 1, 2]]
+    """
+    removes = graph.members[targets]
+    balls = [target_ball(graph, targets)]
+    outward: list[Paths] = []
+    for ring in range(radius):
+        ball, paths = grow(graph, balls[-1], targets, removes, first=ring == 0)
+        balls.append(ball)
+        outward.append(paths)
+    inner = _paths_within(graph, balls[-1], removes, outward) if around else None
+    return Rings(targets=targets, removes=removes, balls=balls, outward=outward, around=inner)
+
+
+def target_ball(graph: MaskedGraph, targets: Tensor) -> Ball:
+    """Ball 0: the targets themselves."""
+    every = torch.arange(len(targets), device=targets.device)
+    return Ball(
+        keys=every * len(graph.members) + targets,
+        target=every,
+        node=targets,
+        centre=every,
+        degree_change=graph.degree.new_zeros(len(targets)),
+    )
+
+
+def grow(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor, *, first: bool) -> tuple[Ball, Paths]:
+    """The next ball, and the paths into it; ``first`` if the ball is ball 0.
+
+    One sort gives both the distinct rows and the order of the paths.
+    """
+    size, inner = len(graph.members), len(ball.keys)
+    entry, source = expand(graph.receivers.start[ball.node], graph.receivers.count[ball.node])
+    keys = ball.target[source] * size + graph.receivers.other[entry]
+    weight = graph.receivers.weight[entry]
+    if not first:  # an added target also receives, although it is not a member
+        back_key, back_source, back_weight = _paths_to_added(graph, ball, targets, removes)
+        keys, source = torch.cat([keys, back_key]), torch.cat([source, back_source])
+        weight = torch.cat([weight, back_weight])
+    paths = len(keys)
+    ordered, order = torch.cat([keys, ball.keys]).sort(stable=True)
+    row = torch.zeros_like(ordered)
+    torch.cumsum(ordered[1:] != ordered[:-1], 0, out=row[1:])
+    # Rows of the ball and paths are told apart by scattering, with a spare last place for the others: a boolean
+    # index would make a GPU wait for the number of hits, which is known here.
+    is_path = order < paths
+    inside = row.new_empty(inner + 1)
+    inside[torch.where(is_path, inner, order - paths)] = row
+    inside = inside[:-1]
+    place = torch.where(is_path, is_path.cumsum(0) - 1, paths)
+    path_row, path = row.new_empty(2, paths + 1)
+    path_row[place], path[place] = row, order
+    path_row, path = path_row[:-1], path[:-1]
+    new_keys = ordered.new_empty(int(row[-1]) + 1 if len(row) else 0)
+    new_keys[row] = ordered
+    result = Paths(
+        source=source[path],
+        start=starts_of(path_row, len(new_keys)),
+        weight=weight[path],
+        inside=inside,
+    )
+    change = graph.degree.new_zeros(len(new_keys))
+    if first:  # ball 0: the paths just found are the target's own messages
+        sign = 1 - 2 * removes[result.source].to(change.dtype)
+        change[path_row] = sign * result.weight
+    else:
+        change[inside] = ball.degree_change
+    target = new_keys // size
+    grown = Ball(
+        keys=new_keys,
+        target=target,
+        node=new_keys - target * size,
+        centre=inside[ball.centre],
+        degree_change=change,
+    )
+    return grown, result
+
+
+def _paths_to_added(graph: MaskedGraph, ball: Ball, targets: Tensor, removes: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Paths from rows of a ball to added targets: keys of the receiving rows, source rows and weights."""
+    size = len(graph.members)
+    count = torch.where(removes, 0, graph.sources.count[targets])
+    entry, target = expand(graph.sources.start[targets], count)
+    source, found = lookup(ball.keys, target * size + graph.sources.other[entry])
+    found = found.nonzero().squeeze(1)
+    target = target[found]
+    return target * size + targets[target], source[found], graph.sources.weight[entry[found]]
+
+
+def _paths_within(graph: MaskedGraph, ball: Ball, removes: Tensor, outward: list[Paths]) -> Paths:
+    """Paths between rows of the outermost ball."""
+    if triton.usable(ball.node):
+        return _paths_within_fused(graph, ball, removes)
+    size = len(graph.members)
+    entry, row = expand(graph.sources.start[ball.node], graph.sources.count[ball.node])
+    source, found = lookup(ball.keys, ball.target[row] * size + graph.sources.other[entry])
+    source, row, weight = source[found], row[found], graph.sources.weight[entry[found]]
+    # An added target is not a member, so no list of sources contains it: its own messages come from ball 0's paths.
+    own = outward[0]
+    added = (~removes[own.source]).nonzero().squeeze(1)
+    own_row, own_weight = own.receiver[added], own.weight[added]
+    for paths in outward[1:]:
+        own_row = paths.inside[own_row]
+    row, order = torch.cat([row, own_row]).sort(stable=True)
+    return Paths(
+        source=torch.cat([source, ball.centre[own.source[added]]])[order],
+        start=starts_of(row, len(ball.keys)),
+        weight=torch.cat([weight, own_weight])[order],
+        inside=torch.arange(len(ball.keys), device=row.device),
+    )
+
+
+def _paths_within_fused(graph: MaskedGraph, ball: Ball, removes: Tensor) -> Paths:
+    """The same on a GPU, without arrays of all the senders that are not in the ball."""
+    added = (ball.degree_change > 0) & ~removes[ball.target]  # rows to which an added target sends, by its weight
+    source, weight, start = senders_within(
+        graph.sources,
+        ball.node,
+        ball.target,
+        starts_of(ball.target, len(removes)),
+        torch.where(added, ball.centre[ball.target], -1),
+        ball.degree_change,
+    )
+    every = torch.arange(len(ball.keys), device=ball.keys.device)
+    return Paths(source=source, start=start, weight=weight, inside=every)

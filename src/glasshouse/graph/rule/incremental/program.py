@@ -1,0 +1,548 @@
+"""Programs of models with one signature, lowered to operations on stacked values.
+
+For each operation it is known which ball of rows a toggle changes; kept values and changed rows give the losses, and
+these the signal of eq. (6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.models.layer_type import LAYER_TYPES, arguments_of
+from glasshouse.graph.models.networks import Model
+from glasshouse.graph.models.profile import asked, manners_of
+from glasshouse.graph.programs.program import MessageStep
+from glasshouse.graph.programs.rows import RowFunction, stacked_rows
+from glasshouse.graph.rule.incremental import triton
+from glasshouse.graph.rule.incremental.any_layer import Unknown
+from glasshouse.graph.rule.incremental.balls import Rings, draw_rings
+from glasshouse.graph.rule.incremental.graph import MaskedGraph
+from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
+from glasshouse.graph.rule.incremental.maximum import for_features
+from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
+from glasshouse.graph.rule.incremental.triton import row_margins
+from glasshouse.graph.rule.question import Question
+from glasshouse.losses import tensor_losses
+
+__all__ = [
+    "Builder",
+    "Ends",
+    "KeptProgram",
+    "LayerStep",
+    "MessageOperation",
+    "Operation",
+    "Placed",
+    "RowOperation",
+    "Slot",
+    "chain_of",
+    "keep_program",
+    "lower",
+    "place",
+    "program_logits",
+    "row_losses",
+    "sources_of",
+]
+
+_SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A value of the stacked program.
+
+    Args:
+        number: its place.
+        sample: a few rows [rows, models or 1, width] of random numbers, of its width and type.
+        fixed: whether it depends on a node's own features alone, so that no toggle changes it.
+    """
+
+    number: int
+    sample: Tensor
+    fixed: bool
+
+    @property
+    def width(self) -> int:
+        """Columns of one model."""
+        return int(self.sample.shape[2])
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is the same for all models, [rows, 1, width]."""
+        return int(self.sample.shape[1]) == 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MessageOperation:
+    """A stacked layer that reads one value."""
+
+    layer: Layer
+    source: Slot
+    result: Slot
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowOperation:
+    """A row-wise function of one or several values."""
+
+    function: RowFunction
+    sources: tuple[Slot, ...]
+    result: Slot
+
+
+Operation = MessageOperation | RowOperation
+
+
+def sources_of(operation: Operation) -> tuple[Slot, ...]:
+    """The values that an operation reads."""
+    return (operation.source,) if isinstance(operation, MessageOperation) else operation.sources
+
+
+@dataclass(kw_only=True)
+class Builder:
+    """Collects the operations of K models; a layer type adds those of its layer.
+
+    Args:
+        models: K.
+        device: of the weights.
+        dtype: that the models compute in.
+
+    Example:
+        >>> from glasshouse.graph.rule.incremental.sum import Summed
+        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
+        >>> features = build.features(torch.randn(9, 3))
+        >>> hidden = build.message(Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none"), features)
+        >>> build.rows(torch.relu, hidden).width
+        4
+    """
+
+    models: int
+    device: torch.device
+    dtype: torch.dtype
+    operations: list[Operation] = field(default_factory=list)
+    _slots: int = 0
+
+    def features(self, x: Tensor) -> Slot:
+        """The nodes' features [n, width], which all models share; whole numbers stay so, as they may be codes."""
+        rows = x[:_SAMPLE].to(self.device)
+        return self._slot((rows.to(self.dtype) if x.is_floating_point() else rows).unsqueeze(1), fixed=True)
+
+    def message(self, layer: Layer, source: Slot, *, shared: bool = False) -> Slot:
+        """Add one step of message passing; ``shared`` if its result is the same for all models."""
+        result = self._slot(self._random(1 if shared else self.models, layer.width), fixed=False)
+        self.operations.append(MessageOperation(layer=layer, source=source, result=result))
+        return result
+
+    def rows(self, function: RowFunction, *sources: Slot) -> Slot:
+        """Add a function that makes each row from the same rows of its sources, [rows, models or 1, width]."""
+        sample = function(*[source.sample for source in sources])
+        result = self._slot(sample, fixed=all(source.fixed for source in sources))
+        self.operations.append(RowOperation(function=function, sources=sources, result=result))
+        return result
+
+    def _random(self, models: int, width: int) -> Tensor:
+        source = torch.Generator().manual_seed(self._slots)
+        return torch.randn(_SAMPLE, models, width, generator=source).to(self.device, self.dtype)
+
+    def _slot(self, sample: Tensor, *, fixed: bool) -> Slot:
+        self._slots += 1
+        return Slot(self._slots - 1, sample, fixed)
+
+
+def lower(models: Sequence[Model], question: Question) -> list[Operation]:
+    """The operations of models that share a program; the last one gives the logits.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> from glasshouse.graph.models.profile import meet
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> from glasshouse.graph.rule.question import ask
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
+        >>> meet(models, data)
+        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
+        >>> [type(one).__name__ for one in lower(models, question)]
+        ['MessageOperation', 'RowOperation', 'MessageOperation']
+    """
+    manners = manners_of(models[0])
+    program = manners.program
+    if program is None:
+        raise TypeError("these models have no program; ask Layered.supports first")
+    roots: list[Any] = [asked(model) for model in models]
+    device, dtype = _place(roots[0], question)
+    build = Builder(models=len(models), device=device, dtype=dtype)
+    slots: dict[str, Slot] = {"x": build.features(question.x)}
+    edges = {name: value.unsqueeze(1) for name, value in question.edge_values().items()}  # [edges, 1, ...]
+    for step in program.steps:
+        if isinstance(step, MessageStep):
+            slots[step.name] = _layer(step, roots, build, slots, edges)
+        elif step.on == "edges":  # no toggle changes the values of an edge
+            given = [edges[name] for name in step.inputs]
+            edges[step.name] = stacked_rows(step, roots, [value[:_SAMPLE] for value in given])(*given)
+        else:
+            sources = [slots[name] for name in step.inputs]
+            function = stacked_rows(step, roots, [source.sample for source in sources])
+            slots[step.name] = build.rows(function, *sources)
+    output = slots[program.output]
+    output = build.rows(_log, output) if manners.probabilities else output
+    return _in_use(build.operations, output, question)
+
+
+def _layer(
+    step: MessageStep, roots: Sequence[Any], build: Builder, slots: Mapping[str, Slot], edges: Mapping[str, Tensor]
+) -> Slot:
+    """Add one message-passing call: in the form of its type if there is one, else by calls of the layer itself."""
+    layers = [root.get_submodule(step.module) for root in roots]
+    given = arguments_of(layers[0], step)
+    kind = LAYER_TYPES.get(type(layers[0]))
+    if kind is not None and kind.understands(layers[0], given):
+        names = {name: value.name for name, value in given.items() if name in kind.arguments}
+        if all(name in edges for name in names.values()):
+            values = {argument: edges[name] for argument, name in names.items()}
+            made: Slot | None = kind.toggled(layers, build, slots[step.inputs[0]], **values)
+            if made is not None:
+                return made
+    sources = [slots[name] for name in step.inputs]
+    joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
+    widths = tuple(source.width for source in sources)
+    values = {name: edges[name] for name in step.edges}
+    return build.message(Unknown.of(step, layers, widths=widths, edges=values, sample=joined.sample), joined)
+
+
+def _joined(*rows: Tensor) -> Tensor:
+    """Values side by side, [rows, models, sum of widths]."""
+    models = max(one.shape[1] for one in rows)
+    return torch.cat([one.expand(-1, models, -1) for one in rows], dim=2)
+
+
+def _log(rows: Tensor) -> Tensor:
+    """Logits from probabilities, as `glasshouse.graph.models.profile.ask_model` makes them."""
+    return rows.clamp(min=torch.finfo(rows.dtype).eps).log()
+
+
+def _place(root: Any, question: Question) -> tuple[torch.device, torch.dtype]:
+    for parameter in root.parameters():
+        return parameter.device, parameter.dtype
+    return question.x.device, question.x.dtype
+
+
+def _suited(operation: Operation, question: Question) -> Operation:
+    """An operation that reads the features, in the form that suits them."""
+    if not isinstance(operation, MessageOperation) or operation.source.number != 0:
+        return operation
+    return replace(operation, layer=for_features(operation.layer, question.x, question.edge_index))
+
+
+def _in_use(operations: Sequence[Operation], output: Slot, question: Question) -> list[Operation]:
+    """The operations up to the one that makes the output; an activation may write into what only it reads."""
+    last = next(place for place, one in enumerate(operations) if one.result is output)
+    used = [_suited(one, question) for one in operations[: last + 1]]
+    read = [slot.number for one in used for slot in sources_of(one)]
+    fresh = {one.result.number for one in used if isinstance(one, MessageOperation) and one.result is not output}
+    return [
+        replace(one, function=getattr(one.function, "overwriting", one.function))
+        if isinstance(one, RowOperation)
+        and len(one.sources) == 1
+        and one.sources[0].number in fresh
+        and read.count(one.sources[0].number) == 1
+        else one
+        for one in used
+    ]
+
+
+_ROW_COPIES = 2  # of a row while a row-wise operation on several values works: inputs and result
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Placed:
+    """An operation, and which balls it reads and writes.
+
+    Args:
+        operation: of the stacked program.
+        inner: the ball whose changed rows it reads; 0 if its inputs do not change.
+        outer: the ball whose rows it makes; None if no toggle changes them.
+        keeps: whether later operations need its values under every mask, beside rows that changed.
+    """
+
+    operation: Operation
+    inner: int
+    outer: int | None
+    keeps: bool
+
+    def cost(self) -> Cost:
+        """Memory that it takes; a message-passing layer knows its own."""
+        result = self.operation.result.sample
+        size = result.shape[1] * result.shape[2] * result.element_size()
+        kept = size if self.keeps else 0
+        if isinstance(self.operation, RowOperation):
+            alone = len(self.operation.sources) == 1  # it works in the rows that its layer has counted
+            return Cost(node=kept, row=size if alone else _ROW_COPIES * size, path=0)
+        own = self.operation.layer.cost(shared=self.operation.source.shared)
+        return Cost(node=own.node + kept, row=own.row, path=own.path)
+
+
+def place(operations: Sequence[Operation], *, radius: int | None) -> list[Placed]:
+    """For each operation the balls that it reads and writes.
+
+    Args:
+        operations: of the stacked program.
+        radius: the outermost ball whose answers are wanted; None for all that change.
+
+    Example:
+        >>> import torch
+        >>> from glasshouse.graph.rule.incremental.sum import Summed
+        >>> from glasshouse.graph.rule.incremental.program import Builder
+        >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
+        >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
+        >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
+        >>> [(one.inner, one.outer) for one in place(build.operations, radius=2)]
+        [(1, 2), (2, 2)]
+    """
+    ball: dict[int, int] = {}  # by slot, for values that a toggle changes
+    placed: list[Placed] = []
+    for one in operations:
+        if isinstance(one, MessageOperation):
+            inner = ball.get(one.source.number, 0)
+            inner = max(inner, 1) if one.layer.divides_by_degree else inner  # a degree changes one hop away at once
+            outer: int | None = inner + one.layer.hops if radius is None else min(inner + one.layer.hops, radius)
+        else:
+            changed = [ball[source.number] for source in one.sources if source.number in ball]
+            inner, outer = max(changed, default=0), max(changed, default=None)
+        if outer is not None:
+            ball[one.result.number] = outer
+        placed.append(Placed(operation=one, inner=inner, outer=outer, keeps=False))
+    kept = _kept(placed, ball)
+    return [
+        Placed(operation=one.operation, inner=one.inner, outer=one.outer, keeps=one.operation.result.number in kept)
+        for one in placed
+    ]
+
+
+def _kept(placed: Sequence[Placed], ball: dict[int, int]) -> set[int]:
+    """Values that a row-wise operation reads in a larger ball than they change in, or that never change."""
+    kept = set()
+    for one in placed:
+        if isinstance(one.operation, RowOperation) and one.outer is not None:
+            kept |= {source.number for source in one.operation.sources if ball.get(source.number) != one.outer}
+    return kept
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LayerStep:
+    """A stacked layer, and what follows it up to the next one."""
+
+    layer: Layer
+    after: Callable[[Tensor], Tensor]
+
+
+def chain_of(placed: Sequence[Placed]) -> list[LayerStep] | None:
+    """The layers in order, if each changed value is read only by the next operation and each ball is one further.
+
+    Such a program can be followed outward from the targets, and rows that turn out not to change are dropped.
+    """
+    steps: list[LayerStep] = []
+    before: Operation | None = None
+    for one in placed:
+        if one.outer is None:
+            continue
+        operation = one.operation
+        sources = sources_of(operation)
+        if before is not None and (len(sources) != 1 or sources[0] is not before.result):
+            return None
+        if isinstance(operation, MessageOperation):
+            if (one.inner, one.outer, operation.layer.hops) != (len(steps), len(steps) + 1, 1):
+                return None
+            steps.append(LayerStep(layer=operation.layer, after=_same))
+        else:
+            steps[-1] = LayerStep(layer=steps[-1].layer, after=_then(steps[-1].after, operation.function))
+        before = operation
+    return steps
+
+
+def _same(rows: Tensor) -> Tensor:
+    return rows
+
+
+def _then(first: Callable[[Tensor], Tensor], second: Callable[..., Tensor]) -> Callable[[Tensor], Tensor]:
+    return second if first is _same else lambda rows: second(first(rows))
+
+
+def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy of each row and model, float64 [rows, models].
+
+    Args:
+        logits: [rows, models, classes].
+        labels: true class of each row, [rows].
+
+    Example:
+        >>> row_losses(torch.zeros(3, 2, 4), torch.zeros(3, dtype=torch.long)).shape
+        torch.Size([3, 2])
+    """
+    if not triton.usable(logits):
+        return tensor_losses(logits, labels.unsqueeze(1))
+    return torch.nn.functional.softplus(row_margins(logits, labels), threshold=40.0)  # as tensor_losses
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ends:
+    """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes.
+
+    Example:
+        >>> Ends.of(torch.tensor([0, 1]), torch.zeros(2, 3, 4)).kept_loss.shape
+        torch.Size([2, 3])
+    """
+
+    labels: Tensor
+    kept_loss: Tensor
+    classes: int
+
+    @classmethod
+    def of(cls, labels: Tensor, logits: Tensor) -> Ends:
+        """From the labels [N] and the kept logits [N, models, classes]."""
+        loss = row_losses(logits, _safe(labels, logits))
+        return cls(labels=labels, kept_loss=loss, classes=int(logits.shape[-1]))
+
+    def signals(self, logits: Tensor, rings: Rings, *, outer: int) -> Tensor:
+        """Eq. (6) and own losses from the toggled logits [rows, models, classes] of a ball, [targets, 2, models]."""
+        ball = rings.balls[outer]
+        after = row_losses(logits, _safe(self.labels[ball.node], logits))
+        removed = rings.removes.unsqueeze(1)
+        own = torch.where(removed, self.kept_loss[rings.targets], after[ball.centre])  # loss_v(in)
+        change = after - self.kept_loss[ball.node]
+        change[ball.centre] = 0
+        total = segment_sum(change, starts_of(ball.target, len(rings.targets)))
+        return torch.stack([own + torch.where(removed, -total, total), own], dim=1)
+
+
+def _safe(labels: Tensor, logits: Tensor) -> Tensor:
+    """Labels that index the logits; those of nodes that are never summed may be missing."""
+    return labels.clamp(0, logits.shape[-1] - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptProgram:
+    """The state of a program after the forward pass under a group of masks.
+
+    Args:
+        placed: the operations and their balls.
+        graph: the union of the masks' graphs.
+        layers: the state of each message-passing layer, in order.
+        values: by slot, the kept values that toggles read: [N, models or 1, width], or [n, ...] if they never change.
+    """
+
+    placed: Sequence[Placed]
+    graph: MaskedGraph
+    layers: Sequence[Kept]
+    values: Mapping[int, Tensor]
+
+    def signals(self, targets: Tensor, ends: Ends) -> Tensor:
+        """S and own losses of some targets, [targets, 2, models]."""
+        outermost = max(one.outer for one in self.placed if one.outer is not None)
+        around = any(isinstance(one.operation, MessageOperation) and one.inner == one.outer for one in self.placed)
+        rings = draw_rings(self.graph, targets, radius=outermost, around=around)
+        changed: dict[int, tuple[int, Tensor]] = {}  # by slot: the ball, and the new values of its rows
+        layers = iter(self.layers)
+        for one in self.placed:
+            operation = one.operation
+            if isinstance(operation, MessageOperation):
+                kept = next(layers)
+                if one.outer is None:
+                    continue
+                _, fresh = changed.get(operation.source.number, (0, None))
+                values = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer).values
+            elif one.outer is None:
+                continue
+            else:
+                values = operation.function(*map(partial(self._at, rings, one.outer, changed), operation.sources))
+            changed[operation.result.number] = (one.outer, values)
+        last = self.placed[-1]
+        logits = changed[last.operation.result.number][1].expand(-1, ends.kept_loss.shape[1], -1)
+        return ends.signals(logits, rings, outer=int(last.outer or 0))
+
+    def _at(self, rings: Rings, ball: int, changed: Mapping[int, tuple[int, Tensor]], slot: Slot) -> Tensor:
+        """A value in all rows of a ball: new where it changed, kept elsewhere."""
+        node = rings.balls[ball].node
+        if slot.number not in changed:
+            return self.values[slot.number][node % self.graph.size]
+        inner, fresh = changed[slot.number]
+        if inner == ball:
+            return fresh
+        place = torch.arange(len(fresh), device=node.device)
+        for ring in range(inner, ball):
+            place = rings.outward[ring].inside[place]
+        values = self.values[slot.number][node]
+        values[place] = fresh
+        return values
+
+
+def keep_program(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptProgram, Tensor]:
+    """The forward pass under all masks: the state, and the logits [N, models, classes].
+
+    Args:
+        placed: the operations and their balls.
+        x: the features [n, width].
+        graph: the union of the masks' graphs.
+        limit: bytes that temporary arrays may take.
+    """
+    layers: list[Kept] = []
+
+    def keep(layer: Layer, inputs: Tensor) -> Tensor:
+        state, made = layer.keep(inputs, graph, limit=limit)
+        layers.append(state)
+        return made
+
+    needed = {0, *(one.operation.result.number for one in placed if one.keeps)}  # layers hold what else toggles need
+    values, logits = _passed(placed, x, graph, keep, needed=needed)
+    kept = {slot: value for slot, value in values.items() if slot in needed}
+    return KeptProgram(placed=placed, graph=graph, layers=layers, values=kept), logits
+
+
+def program_logits(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+    """The logits [N, models, classes] of `keep_program` alone, where nothing is toggled; arguments as there."""
+    run = partial(outputs_of, graph=graph, limit=limit)
+    return _passed(placed, x, graph, run, needed=frozenset())[1]
+
+
+def _passed(
+    placed: Sequence[Placed],
+    x: Tensor,
+    graph: MaskedGraph,
+    run: Callable[[Layer, Tensor], Tensor],
+    *,
+    needed: AbstractSet[int],
+) -> tuple[dict[int, Tensor], Tensor]:
+    """Values by slot and the logits, with ``run`` for every layer; slots that nothing reads any more are freed."""
+    values: dict[int, Tensor] = {0: x.unsqueeze(1)}
+    readers = _last_readers(placed)
+    for number, one in enumerate(placed):
+        operation = one.operation
+        if isinstance(operation, MessageOperation):
+            made = run(operation.layer, values[operation.source.number])
+        else:
+            made = operation.function(*_together([values[source.number] for source in operation.sources], graph))
+        values[operation.result.number] = made
+        for slot in [slot for slot, last in readers.items() if last == number and slot in values]:
+            if slot not in needed:
+                del values[slot]
+    return values, under_every_mask(values[placed[-1].operation.result.number], graph)
+
+
+def _together(values: list[Tensor], graph: MaskedGraph) -> list[Tensor]:
+    """Values of one row-wise operation with equally many rows: those that never change are repeated for each mask."""
+    if len({len(value) for value in values}) == 1:
+        return values
+    return [under_every_mask(value, graph) for value in values]
+
+
+def _last_readers(placed: Sequence[Placed]) -> dict[int, int]:
+    """By slot, the number of the last operation that reads it."""
+    readers: dict[int, int] = {}
+    for number, one in enumerate(placed):
+        readers.update({source.number: number for source in sources_of(one.operation)})
+    return readers

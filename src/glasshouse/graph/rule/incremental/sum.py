@@ -1,0 +1,470 @@
+"""Layers that add up messages (GCN, SGC, GIN, GraphSAGE-mean): a toggle adds the difference of the changed messages.
+
+A row is ``c_x * (sum over w of a_wx k_w y_w + self_x k_x y_x) + rest_x``, where y is the projected input, a is the
+weight of an edge, c and k depend on degrees alone, and the rest is not part of the sum (bias, root weight). Messages
+that depend on sender and edge together (GINE) have a class of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from glasshouse.graph.rule.incremental import triton
+from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
+from glasshouse.graph.rule.incremental.graph import MaskedGraph, PairWeights
+from glasshouse.graph.rule.incremental.layer import Cost, EdgeValues, Toggled, messages_of, project, under_every_mask
+from glasshouse.graph.rule.incremental.segments import bag_sum, expand, segment_sum, slices_within, starts_of
+from glasshouse.graph.rule.incremental.triton_sum import message_gains, summed_rows
+
+__all__ = ["EdgeSum", "Loops", "Normalisation", "Scales", "Scaling", "Summed"]
+
+Normalisation = Literal["symmetric", "mean", "none"]
+Loops = Literal["added", "listed", "dropped"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling:
+    """The factors of a sum of messages, before the graph is known.
+
+    Args:
+        normalisation: ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages,
+            ``"none"`` by nothing. The degree of a node is the sum of the weights of its messages.
+        loops: ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others;
+            ``"dropped"``: none.
+        edge_weight: one weight per edge, [edges], or None if all are 1.
+        fill: weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges.
+
+    Example:
+        >>> Scaling(normalisation="symmetric", loops="added").by_degree
+        True
+    """
+
+    normalisation: Normalisation
+    loops: Loops
+    edge_weight: Tensor | None = None
+    fill: float = 1.0
+
+    @property
+    def by_degree(self) -> bool:
+        """Whether a sender's degree enters its messages."""
+        return self.normalisation == "symmetric"
+
+    def under(self, graph: MaskedGraph) -> Scales:
+        """The factors in a union of masks."""
+        masks, degree = len(graph.members) // graph.size, graph.degree
+        pairs = None if self.edge_weight is None else PairWeights.of(graph.copies, self.edge_weight)
+        messages = graph.sources.weight
+        if pairs is not None:
+            receiver = torch.repeat_interleave(graph.sources.count, output_size=len(messages))
+            weight = pairs.between(graph.sources.other % graph.size, receiver % graph.size)
+            messages = weight
+            if self.by_degree:
+                degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
+        if self.loops == "dropped":
+            loops = torch.zeros_like(graph.loops)
+        elif self.loops == "added":
+            loops = torch.ones_like(graph.loops) if pairs is None else pairs.loops(none=self.fill).repeat(masks)
+        else:
+            loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
+        counted = loops if self.by_degree else graph.loops
+        scale = self._scale(degree, counted).to(messages.dtype)
+        return Scales(
+            scaling=self,
+            graph=graph,
+            pairs=pairs,
+            messages=messages,
+            degree=degree,
+            counted=counted,
+            loops=loops.to(scale.dtype),
+            scale=scale,
+            sent=scale if self.by_degree else torch.ones_like(scale),
+        )
+
+    def _scale(self, degree: Tensor, loops: Tensor) -> Tensor:
+        """C of each row; for the symmetric normalisation it is also k, the scale of a sender's messages."""
+        if self.normalisation == "symmetric":
+            total = degree + loops
+            return total.rsqrt().masked_fill_(total == 0, 0)
+        return 1 / (degree + loops).clamp(min=1) if self.normalisation == "mean" else torch.ones_like(degree)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scales:
+    """The factors in a union of masks, and after toggles; in float64 if edges have weights.
+
+    Weights may be of very different size. A sum from which its largest message is subtracted then has no digits left in
+    float32.
+    """
+
+    scaling: Scaling
+    graph: MaskedGraph
+    pairs: PairWeights | None
+    messages: Tensor  # [entries of the lists of senders], weight of each message
+    degree: Tensor  # [N], without self-loops
+    counted: Tensor  # [N], what self-loops add to the degree
+    loops: Tensor  # [N], how strongly a node's own message enters its sum
+    scale: Tensor  # [N], c
+    sent: Tensor  # [N], k
+
+    def after(self, ball: Ball, rings: Rings) -> Tensor:
+        """C of the rows of a ball after the toggle, [rows]."""
+        change = ball.degree_change
+        if self.pairs is not None and self.scaling.by_degree:
+            change = torch.zeros_like(change, dtype=torch.float64)
+            row = ball.degree_change.nonzero().squeeze(1)  # the receivers of the targets
+            target = ball.target[row]
+            weight = self.pairs.between(rings.targets[target] % self.graph.size, ball.node[row] % self.graph.size)
+            change[row] = torch.where(rings.removes[target], -weight, weight)
+        return self.scaling._scale(self.degree[ball.node] + change, self.counted[ball.node]).to(self.scale.dtype)
+
+    def sent_after(self, ball: Ball, rings: Rings) -> Tensor:
+        """K of the rows of a ball after the toggle, [rows]."""
+        return self.after(ball, rings) if self.scaling.by_degree else self.sent[ball.node]
+
+    def along(self, paths: Paths, inner: Ball, outer: Ball) -> Tensor:
+        """The weight of the message of each path, [paths]."""
+        if self.pairs is None:
+            return paths.weight
+        size = self.graph.size
+        return self.pairs.between(inner.node[paths.source] % size, outer.node[paths.receiver] % size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summed:
+    """A convolution that sums messages.
+
+    Args:
+        weight: map from inputs to messages, [models, width, out]; None when messages are the inputs themselves.
+        root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
+        bias: [models, out] or None.
+        normalisation: see :class:`~glasshouse.graph.rule.incremental.sum.Scaling`.
+        models: how many models are stacked.
+        width: width of the sums.
+        loops: see ``Scaling``; by default the symmetric normalisation adds self-loops, and others use those listed.
+        edge_weight: one weight per edge, [edges], or None.
+        fill: weight of an added self-loop, if edges have weights.
+        item: bytes of one value.
+        hops: of one step.
+
+    Example:
+        >>> weight = torch.ones(2, 3, 4)
+        >>> Summed(weight=weight, root=None, bias=None, normalisation="none", models=2, width=4).divides_by_degree
+        False
+    """
+
+    weight: Tensor | None
+    root: Tensor | None
+    bias: Tensor | None
+    normalisation: Normalisation
+    models: int
+    width: int
+    loops: Loops | None = None
+    edge_weight: Tensor | None = None
+    fill: float = 1.0
+    item: int = 4
+    hops: int = 1
+
+    @classmethod
+    def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
+        """A layer with a weight, from which the number of models and the width are read."""
+        models, _, width = weight.shape
+        item = weight.element_size()
+        return cls(weight=weight, root=root, bias=bias, models=models, width=width, item=item, **options)
+
+    @property
+    def scaling(self) -> Scaling:
+        """How strongly messages count."""
+        symmetric = self.normalisation == "symmetric"
+        return Scaling(
+            normalisation=self.normalisation,
+            loops=self.loops or ("added" if symmetric else "listed"),
+            edge_weight=self.edge_weight,
+            fill=self.fill,
+        )
+
+    @property
+    def counts_senders(self) -> bool:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        return self.normalisation != "none"
+
+    @property
+    def divides_by_degree(self) -> bool:
+        """Whether a sender's degree enters its messages."""
+        return self.normalisation == "symmetric"
+
+    def cost(self, *, shared: bool) -> Cost:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        size = self.models * self.width * (self.item if self.edge_weight is None else 8)  # weighted sums are float64
+        fused = self.weight is not None and triton.usable(
+            self.weight
+        )  # kernels write rows and changes of messages alone
+        fused = fused and self.edge_weight is None
+        return Cost(node=(3 + (self.root is not None)) * size, row=(2 if fused else 4) * size, path=32)
+
+    def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        nodes = len(graph.members)
+        messages = inputs.expand(-1, self.models, -1) if self.weight is None else project(inputs, self.weight)
+        models, width = messages.shape[1:]
+        rest = None if self.root is None else project(inputs, self.root)
+        if self.bias is not None:
+            rest = self.bias.unsqueeze(0) if rest is None else rest + self.bias
+        if rest is None:
+            rest = messages.new_zeros(1, models, width)
+        per_node = len(rest) > 1 or graph.size == 1
+        if per_node:
+            rest = under_every_mask(rest, graph)
+        # messages, sums and rest share one table, so that one gather-and-sum makes a finished row of the first layer
+        scales = self.scaling.under(graph)
+        table = scales.scale.new_empty(2 * nodes + len(rest), models * width)
+        table[:nodes] = under_every_mask(messages.reshape(-1, models * width), graph)
+        table[2 * nodes :] = rest.reshape(-1, models * width)
+        sources = graph.sources
+        table[nodes : 2 * nodes] = bag_sum(
+            table[:nodes], sources.other, sources.start, scales.messages * scales.sent[sources.other]
+        )
+        if bool(scales.loops.any()):
+            table[nodes : 2 * nodes].addcmul_((scales.loops * scales.sent).unsqueeze(1), table[:nodes])
+        kept = KeptSum(layer=self, graph=graph, table=table, scales=scales, per_node=per_node, dtype=messages.dtype)
+        rows = table[nodes : 2 * nodes] * scales.scale.unsqueeze(1) + table[2 * nodes :]
+        return kept, kept.finish(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptSum:
+    """A summed layer's state; the table has messages [N], sums [N] and rest [N or 1], each models * width."""
+
+    layer: Summed
+    graph: MaskedGraph
+    table: Tensor
+    scales: Scales
+    per_node: bool  # whether each node has its own rest
+    dtype: torch.dtype  # of the outputs
+
+    @property
+    def _fused(self) -> bool:
+        """Whether kernels do the work; sums with weights of edges are in another type than the models' values."""
+        return self.layer.edge_weight is None and triton.usable(self.table)
+
+    def finish(self, rows: Tensor) -> Tensor:
+        """Outputs [rows, models, width] of finished sums [rows, models * width]."""
+        return rows.view(len(rows), -1, self.layer.width).to(self.dtype)
+
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
+        scale = self.scales.after(rings.balls[outer], rings)
+        rows = (
+            self._same_messages(rings, inner, outer, scale)
+            if changed is None
+            else self._new_messages(changed, rings, inner, outer, scale)
+        )
+        return Toggled(self.finish(rows))
+
+    def _same_messages(self, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
+        """First layer: only the weights of the messages change, so rows are weighted sums of the table."""
+        nodes, ball, source = len(self.graph.members), rings.balls[outer], rings.balls[inner]
+        paths = rings.paths(inner, outer)
+        own = self.scales.sent_after(source, rings) - self.scales.sent[source.node]
+        gain = own.clone()
+        gain[source.centre] = self.scales.sent[rings.targets] * (1 - 2 * rings.removes.to(own.dtype))
+        along = self.scales.along(paths, source, ball)
+        if self._fused:
+            loops = own * self.scales.loops[source.node]
+            return summed_rows(
+                self.table,
+                paths,
+                nodes=nodes,
+                node=ball.node,
+                scale=scale,
+                gain=None,
+                source=source.node[paths.source],
+                weight=along * gain[paths.source],
+                own=loops,
+                correction=loops,
+                root=None,
+            )
+        # each row: its kept sum, its rest, then its paths
+        lead = 2 * torch.arange(len(ball.node), device=ball.node.device)
+        receiver = paths.receiver
+        place = torch.arange(len(receiver), device=receiver.device) + 2 * receiver + 2
+        index = ball.node.new_empty(len(receiver) + 2 * len(ball.node))
+        weight = scale.new_ones(len(index))
+        first = paths.start[:-1] + lead
+        index[first] = ball.node + nodes
+        weight[first] = scale
+        index[first + 1] = ball.node + 2 * nodes if self.per_node else 2 * nodes
+        index[place] = source.node[paths.source]
+        weight[place] = along * gain[paths.source] * scale[receiver]
+        start = torch.cat([first, first.new_tensor([len(index)])])
+        rows = bag_sum(self.table, index, start, weight)
+        if self.layer.divides_by_degree:  # a node whose degree changed also has a new weight for its own message
+            weight = scale[paths.inside] * own * self.scales.loops[source.node]
+            rows.index_add_(0, paths.inside, self.table[source.node] * weight.unsqueeze(1))
+        return rows
+
+    def _new_messages(self, changed: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor) -> Tensor:
+        """Later layers: kept sum plus the differences of the changed messages."""
+        nodes, width = len(self.graph.members), self.table.shape[1]
+        ball, source = rings.balls[outer], rings.balls[inner]
+        paths = rings.paths(inner, outer)
+        fresh = changed if self.layer.weight is None else project(changed, self.layer.weight)
+        if self._fused:
+            return self._fused_messages(changed, fresh, rings, inner, outer, scale)
+        fresh = fresh.reshape(-1, width) * self.scales.sent_after(source, rings).unsqueeze(1)
+        old = self.table[source.node].mul_(self.scales.sent[source.node].unsqueeze(1))
+        gain = fresh - old
+        own = gain * self.scales.loops[source.node].unsqueeze(1)
+        centre = source.centre  # the target's messages appear or vanish as a whole
+        gain[centre] = torch.where(rings.removes.unsqueeze(1), -old[centre], fresh[centre])
+        rows = bag_sum(gain, paths.source, paths.start, self.scales.along(paths, source, ball))
+        rows += self.table[nodes : 2 * nodes][ball.node]
+        rows.index_add_(0, paths.inside, own)
+        rows *= scale.unsqueeze(1)
+        rest = self.table[2 * nodes :][ball.node] if self.per_node else self.table[2 * nodes :]
+        root = self._new_rest(changed)
+        if root is not None:
+            rest[paths.inside] = root
+        return rows.add_(rest)
+
+    def _new_rest(self, changed: Tensor) -> Tensor | None:
+        """The rest of rows with new inputs [rows, models, width], if it depends on them: [rows, models * width]."""
+        if self.layer.root is None:
+            return None
+        own = project(changed, self.layer.root)
+        own = own if self.layer.bias is None else own + self.layer.bias
+        return own.reshape(-1, self.table.shape[1]).to(self.table.dtype)
+
+    def _fused_messages(
+        self, changed: Tensor, fresh: Tensor, rings: Rings, inner: int, outer: int, scale: Tensor
+    ) -> Tensor:
+        """The same as the twin above, in two passes on a GPU."""
+        source, removes = rings.balls[inner], rings.removes
+        old, new = self.scales.sent[source.node], self.scales.sent_after(source, rings)
+        loops, centre = self.scales.loops[source.node], source.centre
+        correction = torch.zeros_like(loops)
+        correction[centre] = -(loops * old)[centre]  # its message to others is new as a whole, the one to itself not
+        plus, minus = new.clone(), old.clone()
+        plus[centre] = torch.where(removes, 0, plus[centre])
+        minus[centre] = torch.where(removes, minus[centre], 0)
+        paths = rings.paths(inner, outer)
+        return summed_rows(
+            self.table,
+            paths,
+            nodes=len(self.graph.members),
+            node=rings.balls[outer].node,
+            scale=scale,
+            gain=message_gains(fresh, self.table, source.node, plus=plus, minus=minus),
+            source=paths.source,
+            weight=self.scales.along(paths, source, rings.balls[outer]),
+            own=loops,
+            correction=correction,
+            root=self._new_rest(changed),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EdgeSum:
+    """The sum over edges of a message, made from the sender's input and what the edge gives.
+
+    Args:
+        edges: the values of edges.
+        message: makes messages [messages, models, width] from both, [messages, models or 1, width] each.
+        models: how many models are stacked.
+        width: of the inputs, of what edges give, and of the sums.
+        item: bytes of one value.
+
+    Example:
+        >>> edges = EdgeValues(values=torch.ones(7, 1, 2))
+        >>> EdgeSum(edges=edges, message=torch.mul, models=3, width=2).divides_by_degree
+        False
+    """
+
+    edges: EdgeValues
+    message: Callable[[Tensor, Tensor], Tensor]
+    models: int
+    width: int
+    item: int = 4
+    divides_by_degree: bool = False
+    counts_senders: bool = False
+    hops: int = 1
+
+    def cost(self, *, shared: bool) -> Cost:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        size = self.models * self.width * self.item
+        return Cost(node=2 * size, row=3 * size, path=6 * size)
+
+    def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptEdgeSum, Tensor]:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
+        inputs = under_every_mask(inputs, graph)
+        sums = inputs.new_empty(len(inputs), self.models, self.width)
+        kept = KeptEdgeSum(layer=self, graph=graph, inputs=inputs, sums=sums)
+        sources = graph.sources
+        for part in slices_within((sources.count + 1) * self.cost(shared=False).path, limit):
+            rows = torch.arange(part.start, part.stop, device=inputs.device)
+            entry, owner = expand(sources.start[rows], sources.count[rows])
+            sums[part] = kept.total(inputs, sources.other[entry], sources.other[entry], owner, rows)
+            looped = (graph.loops[rows] > 0).nonzero().squeeze(1)
+            if len(looped):
+                sums[part] += kept.total(inputs, rows[looped], rows[looped], looped, rows)
+        return kept, sums.clone()
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptEdgeSum:
+    """The inputs [N, models or 1, width] and the sums [N, models, width]."""
+
+    layer: EdgeSum
+    graph: MaskedGraph
+    inputs: Tensor
+    sums: Tensor
+
+    def total(self, table: Tensor, place: Tensor, sender: Tensor, owner: Tensor, rows: Tensor) -> Tensor:
+        """Sums of messages, [rows, models, width].
+
+        Args:
+            table: inputs [any, models or 1, width].
+            place: where each sender's input is in it, [pairs].
+            sender: sending nodes [pairs].
+            owner: which of the rows each pair belongs to, ascending [pairs].
+            rows: receiving nodes.
+        """
+        messages = messages_of(self.graph, self.layer.edges, sender, rows[owner], None)
+        assert messages.edges is not None  # noqa: S101  # there are values of edges
+        made = self.layer.message(table[messages.spread(place)], messages.edges)
+        made = made.expand(-1, self.layer.models, -1).flatten(1)
+        start = starts_of(messages.spread(owner), len(rows))
+        return segment_sum(made, start).view(len(rows), self.layer.models, self.layer.width)
+
+    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
+        """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
+        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
+        arrives = torch.ones_like(source.node, dtype=torch.bool)
+        leaves = arrives.clone()
+        arrives[source.centre] = ~rings.removes  # a removed target no longer sends
+        leaves[source.centre] = rings.removes  # an added one did not send before
+        if changed is None:  # only messages of the targets change
+            still = torch.ones_like(arrives)
+            still[source.centre] = False
+            arrives, leaves = arrives & ~still, leaves & ~still
+        fresh = self.inputs[source.node] if changed is None else changed
+        receiver, sums = paths.receiver, self.sums[ball.node]
+        for table, place, wanted, sign in (
+            (fresh, paths.source, arrives, 1),
+            (self.inputs, source.node[paths.source], leaves, -1),
+        ):
+            some = wanted[paths.source].nonzero().squeeze(1)
+            sender = source.node[paths.source[some]]
+            sums.add_(self.total(table, place[some], sender, receiver[some], ball.node), alpha=sign)
+        looped = (self.graph.loops[source.node] > 0).nonzero().squeeze(1)
+        if changed is not None and len(looped):
+            inside, order = paths.inside[looped].sort()
+            looped = looped[order]
+            node = source.node[looped]
+            sums += self.total(fresh, looped, node, inside, ball.node)
+            sums -= self.total(self.inputs, node, node, inside, ball.node)
+        return Toggled(sums)

@@ -1,0 +1,333 @@
+"""The engine for two-layer GCN, GraphSAGE-max and GAT on a plain symmetric graph: compiled kernels on the CPU.
+
+One forward pass per mask, then one toggle per node. Chains make a flip permanent: every row that it changes is updated.
+A kernel finds the functions of its architecture by the type of the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.compute import available_cores
+from glasshouse.errors import InputError
+from glasshouse.graph.models.networks import Model
+from glasshouse.graph.rule.engines import audit_values, register_engine
+from glasshouse.graph.rule.question import Question, Toggles, check_width
+from glasshouse.graph.rule.two_layers import gat, gcn, sage
+from glasshouse.graph.rule.two_layers.graph import (
+    Graph,
+    arrange,
+    even_cuts,
+    flip,
+    grow,
+    has_self_loops,
+    is_simple,
+    open_workers,
+    release,
+    target_order,
+    whole_graph,
+)
+from glasshouse.graph.rule.two_layers.kernels import choose_by_type, inner_kernel, kernel
+from glasshouse.graph.rule.two_layers.reduce import reduced
+
+__all__ = [
+    "ARCHITECTURES",
+    "SELF_LOOPS_MATTER",
+    "STAGES",
+    "Compiled",
+    "Problem",
+    "build_problem",
+    "commit",
+    "compiled_toggles",
+    "extra_hops",
+    "fill_row",
+    "fill_rows",
+    "fill_state",
+    "refresh",
+    "supports",
+    "toggle",
+    "toggle_all",
+]
+
+ARCHITECTURES = (gcn, sage, gat)
+SELF_LOOPS_MATTER = (sage,)  # GCN and GAT give every node exactly one self-loop, whatever the graph has
+STAGES = 2  # a row is filled for every node in stage 0 before any node reaches stage 1
+
+
+def fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Compute the kept row of member u again."""
+    raise TypeError("only kernels may call this")
+
+
+def toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
+    """S of node v into ``scratch.signal`` [K]; ``scratch.reach`` stays filled for a commit or a release."""
+    raise TypeError("only kernels may call this")
+
+
+def extra_hops(weights: Any) -> int:
+    """How much further a node's presence has an effect than its features: 1 if degrees scale the messages."""
+    raise TypeError("only kernels may call this")
+
+
+def refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Update every row after node v, whose neighbourhood ``scratch.reach`` holds, was added or removed."""
+    raise TypeError("only kernels may call this")
+
+
+@inner_kernel
+def _fill_all(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Compute every row within reach again, so that no error builds up along a chain."""
+    reach = scratch.reach
+    for stage in range(STAGES):
+        if graph.member[v]:
+            fill_row(weights, stage, v, graph, state, scratch)
+        for i in range(reach.size[stage + extra_hops(weights)]):
+            fill_row(weights, stage, reach.nodes[i], graph, state, scratch)
+
+
+@inner_kernel
+def _none(weights: Any) -> int:
+    return 0
+
+
+@inner_kernel
+def _one(weights: Any) -> int:
+    return 1
+
+
+choose_by_type(fill_row, {gcn.GCNWeights: gcn.fill_row, sage.SAGEWeights: sage.fill_row, gat.GATWeights: gat.fill_row})
+choose_by_type(toggle, {gcn.GCNWeights: gcn.toggle, sage.SAGEWeights: sage.toggle, gat.GATWeights: gat.toggle})
+choose_by_type(extra_hops, {gcn.GCNWeights: _one, sage.SAGEWeights: _none, gat.GATWeights: _none})
+choose_by_type(
+    refresh,
+    {gcn.GCNWeights: _fill_all, sage.SAGEWeights: sage.refresh, gat.GATWeights: gat.refresh},
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Stacked models on one graph, ready for kernels.
+
+    Attributes:
+        graph: all edges, no members.
+        weights: the architecture's named tuple of stacked weights.
+        models: how many are stacked.
+        architecture: the module that knows how to fill and toggle rows.
+    """
+
+    graph: Graph
+    weights: Any
+    models: int
+    architecture: ModuleType
+
+    def new_state(self) -> Any:
+        """Rows for one mask."""
+        return self.architecture.new_state(self.weights, self.models)
+
+    def new_scratch(self) -> Any:
+        """Working space for one thread."""
+        return self.architecture.new_scratch(self.weights, self.models)
+
+
+def _architecture(layers: Sequence[Any]) -> ModuleType | None:
+    for architecture in ARCHITECTURES:
+        if architecture.supports(layers):
+            return architecture
+    return None
+
+
+def _shape(layers: Sequence[nn.Module]) -> list[object]:
+    """What must agree for models to be stacked."""
+    shapes = [(name, tuple(value.shape)) for layer in layers for name, value in layer.state_dict().items()]
+    return [*shapes, *(getattr(layer, "negative_slope", None) for layer in layers)]
+
+
+def supports(models: Sequence[object], data: Data, hops: str = "model") -> bool:
+    """Whether the kernels can do it: models that reduce to two layers of one shape in float32, a plain symmetric graph.
+
+    Example:
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> one_way = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(2))
+        >>> supports([build_gnn("gcn", features=3, hidden=4, classes=2)], one_way)
+        False
+    """
+    found = [reduced(model) for model in models]
+    known = [layers for layers in found if layers is not None]
+    architecture = _architecture(known[0]) if known and len(known) == len(found) else None
+    return (
+        architecture is not None
+        and hops in ("model", "affected")
+        and all(_architecture(layers) is architecture and _shape(layers) == _shape(known[0]) for layers in known)
+        and all(_in_single(parameter) for layers in known for layer in layers for parameter in layer.parameters())
+        and bool(data.edge_index.device.type == "cpu")
+        and bool(data.x.is_floating_point() and data.x.shape[1] > 0)
+        and is_simple(data)
+        and not (architecture in SELF_LOOPS_MATTER and has_self_loops(data))
+    )
+
+
+def _in_single(parameter: torch.Tensor) -> bool:
+    return parameter.device.type == "cpu" and parameter.dtype == torch.float32
+
+
+def build_problem(models: Sequence[Any], data: Data, *, threads: int | None = None) -> Problem:
+    """Stack the models and read the graph; ask ``supports`` first."""
+    layers = [found for model in models if (found := reduced(model)) is not None]
+    architecture = _architecture(layers[0]) if layers and len(layers) == len(models) else None
+    if architecture is None:
+        raise InputError("These models have no compiled kernels; ask supports() first.")
+    graph = whole_graph(data)
+    x = np.ascontiguousarray(data.x.numpy(), dtype=np.float32)
+    weights = architecture.prepare(layers, x, graph, threads=threads or available_cores())
+    last_class = layers[0][-1].out_channels - 1
+    # The label of a node that has none is never used, but a kernel must be able to look it up.
+    graph = graph._replace(label=np.clip(graph.label, 0, last_class))
+    return Problem(graph=graph, weights=weights, models=len(models), architecture=architecture)
+
+
+_PIECES_A_THREAD = 8  # enough that no thread waits long for the last piece
+
+
+@kernel
+def fill_rows(weights: Any, stage: int, graph: Graph, state: Any, scratch: Any, cut: tuple[int, int]) -> None:
+    """Stage 0 or 1 of the forward pass, for the members in the range ``cut``."""
+    for u in range(cut[0], cut[1]):
+        if graph.member[u]:
+            fill_row(weights, stage, u, graph, state, scratch)
+
+
+@kernel
+def toggle_all(
+    weights: Any,
+    affected: bool,
+    targets: IntArray,
+    graph: Graph,
+    state: Any,
+    out: FloatArray,
+    scratch: Any,
+    places: IntArray,
+) -> None:
+    """out[:, place] = S of targets[place], for the places of one piece of work; out [models, nodes]."""
+    signal = scratch.signal
+    for place in places:
+        v = targets[place]
+        toggle(weights, v, affected, graph, state, scratch)
+        release(v, scratch.reach)
+        for m in range(len(signal)):
+            out[m, place] = signal[m]
+
+
+def compiled_toggles(
+    models: Sequence[Any],
+    data: Data,
+    masks: Tensor | BoolArray,
+    nodes: Tensor | IntArray,
+    *,
+    hops: Literal["model", "affected"] = "model",
+    threads: int | None = None,
+) -> Toggles:
+    """S of the paper's eq. (6) and own losses for every model, mask and node; ask ``supports`` first.
+
+    Args:
+        models: K models of one shape that reduce to two convolutions.
+        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
+        masks: bool [M, n], the assumed members.
+        nodes: indices of the nodes to toggle.
+        hops: ``"model"`` sums over the nodes within two hops, ``"affected"`` over all whose prediction changes.
+        threads: cores to use; all by default. The numbers do not depend on it.
+
+    Returns:
+        Float64 [K, M, len(nodes)] each.
+
+    Example:
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> model = build_gnn("gcn", features=2, hidden=4, classes=2)
+        >>> compiled_toggles([model], pair, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1])).own.shape
+        torch.Size([1, 1, 2])
+    """
+    cores = threads or available_cores()
+    problem = build_problem(models, data, threads=cores)
+    weights = problem.weights
+    targets = np.asarray(nodes, dtype=np.int64)
+    mask_array = np.asarray(masks, dtype=np.bool_)
+    out, own = np.zeros((2, len(mask_array), problem.models, len(targets)))
+    state = problem.new_state()
+    rows = even_cuts(len(problem.graph.member), _PIECES_A_THREAD * cores)
+    pieces = target_order(problem.graph, targets, pieces=_PIECES_A_THREAD * cores)
+    with open_workers(cores, problem.new_scratch) as workers:
+        for mask, signals, losses in zip(mask_array, out, own, strict=True):
+            graph = arrange(problem.graph, mask)
+            for stage in range(STAGES):
+                workers.each(partial(fill_rows, weights, stage, graph, state), rows)
+            workers.each(partial(toggle_all, weights, hops == "affected", targets, graph, state, signals), pieces)
+            losses[:] = state.loss[targets].T  # a toggle writes the loss of an added node into its own row
+    return Toggles(*(torch.from_numpy(np.ascontiguousarray(found.transpose(1, 0, 2))) for found in (out, own)))
+
+
+_COMPILATION = 4.5  # seconds on one core
+_RATE = 8e-10  # seconds for one value on two cores
+
+
+@register_engine("compiled", rank=0)
+class Compiled:
+    """What reduces to two layers of GCN, GAT or GraphSAGE-max in float32; anything else goes to the next engine.
+
+    Example:
+        >>> import torch
+        >>> from glasshouse.graph.rule.question import ask
+        >>> data = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(2))
+        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
+        >>> Compiled().supports([lambda x, edge_index: x], question)
+        False
+    """
+
+    apart: ClassVar[bool] = True
+
+    def supports(self, models: Sequence[Model], question: Question) -> bool:
+        """See :class:`~glasshouse.graph.rule.engines.Engine`."""
+        return supports(models, _data(question), question.hops)
+
+    def seconds(self, models: Sequence[Model], question: Question) -> float:
+        """See :class:`~glasshouse.graph.rule.engines.Engine`; as if the kernels had to be compiled."""
+        return _COMPILATION + _RATE * audit_values(models[0], question)
+
+    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+        """See :class:`~glasshouse.graph.rule.engines.Engine`; it keeps one mask at a time."""
+        layers = reduced(models[0]) or [None]
+        check_width(question.x.new_empty(0, int(layers[-1].out_channels)), question)
+        return compiled_toggles(models, _data(question), question.masks, question.nodes, hops=question.hops)
+
+
+def _data(question: Question) -> Data:
+    return Data(x=question.x, edge_index=question.edge_index, y=question.labels.clamp(min=0))
+
+
+@kernel
+def fill_state(weights: Any, graph: Graph, state: Any, scratch: Any) -> None:
+    """The forward pass: rows of all members."""
+    for stage in range(STAGES):
+        for u in range(len(graph.member)):
+            if graph.member[u]:
+                fill_row(weights, stage, u, graph, state, scratch)
+
+
+@inner_kernel
+def commit(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+    """Flip v, whose two hops ``scratch.reach`` holds, and refresh every row that this changes. Releases the reach."""
+    reach = scratch.reach
+    if extra_hops(weights) and reach.size[2] == reach.size[1]:
+        grow(2, graph, reach)
+    flip(v, graph)
+    refresh(weights, v, graph, state, scratch)
+    release(v, reach)

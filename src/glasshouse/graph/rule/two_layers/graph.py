@@ -1,0 +1,280 @@
+"""The graph as the kernels see it: rows of neighbours with the members first, so that a flip is a few swaps.
+
+Which rows a toggle can change: members one, two and three steps away, through members only. Threads share out serial
+kernels; each thread has its own working space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from queue import SimpleQueue
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from torch_geometric.data import Data
+
+from glasshouse.arrays import I32, BoolArray, IntArray
+from glasshouse.graph.models.tensor_cache import remembered
+from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
+
+__all__ = [
+    "Graph",
+    "Reach",
+    "Workers",
+    "arrange",
+    "even_cuts",
+    "find_one_hop",
+    "find_two_hops",
+    "flip",
+    "grow",
+    "grow_from",
+    "has_self_loops",
+    "is_simple",
+    "new_reach",
+    "open_workers",
+    "release",
+    "target_order",
+    "whole_graph",
+]
+
+
+class Graph(NamedTuple):
+    """A symmetric graph without self-loops under one mask; n nodes, e directed edges.
+
+    Row u is ``columns[start[u]:start[u + 1]]``; its first ``degree[u]`` entries are the members among u's neighbours.
+    """
+
+    start: IntArray  # [n + 1]
+    columns: I32  # [e]
+    degree: I32  # [n], members among the neighbours
+    member: BoolArray  # [n]
+    label: I32  # [n]
+
+
+def _edge_keys(data: Data) -> IntArray:
+    source, target = data.edge_index.cpu().numpy().astype(np.int64)
+    return np.asarray(target * int(data.num_nodes) + source)
+
+
+def is_simple(data: Data) -> bool:
+    """Whether every edge exists in both directions, each once."""
+    return remembered(data.edge_index, ("simple", int(data.num_nodes)), lambda: _is_simple(data))
+
+
+def _is_simple(data: Data) -> bool:
+    source, target = data.edge_index.cpu().numpy().astype(np.int64)
+    keys = np.sort(_edge_keys(data))
+    if (keys[1:] == keys[:-1]).any():
+        return False
+    return bool(np.array_equal(keys, np.sort(source * int(data.num_nodes) + target)))
+
+
+def has_self_loops(data: Data) -> bool:
+    """Whether some node is its own neighbour."""
+    return bool((data.edge_index[0] == data.edge_index[1]).any())
+
+
+def whole_graph(data: Data) -> Graph:
+    """All edges without self-loops, with no members yet.
+
+    Example:
+        >>> import torch
+        >>> path = Data(y=torch.zeros(3), edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        >>> whole_graph(path).columns
+        array([1, 0, 2, 1], dtype=int32)
+    """
+    n = int(data.num_nodes)
+    row, column = np.divmod(np.sort(_edge_keys(data)), n)
+    row, column = row[row != column], column[row != column]
+    return Graph(
+        start=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int64),
+        columns=column.astype(np.int32),
+        degree=np.zeros(n, np.int32),
+        member=np.zeros(n, np.bool_),
+        label=data.y.cpu().numpy().astype(np.int32).reshape(-1),
+    )
+
+
+@kernel
+def _members_first(start: IntArray, member: BoolArray, columns: I32, degree: I32) -> None:
+    for u in range(len(degree)):
+        front = start[u]
+        for e in range(start[u], start[u + 1]):
+            w = columns[e]
+            if member[w]:
+                columns[e] = columns[front]
+                columns[front] = w
+                front += 1
+        degree[u] = front - start[u]
+
+
+def arrange(graph: Graph, mask: BoolArray) -> Graph:
+    """A copy of the graph with the members of ``mask`` [n]; the original is not changed."""
+    columns, degree = graph.columns.copy(), graph.degree.copy()
+    member = np.array(mask, dtype=np.bool_)
+    _members_first(graph.start, member, columns, degree)
+    return graph._replace(columns=columns, degree=degree, member=member)
+
+
+@inner_kernel
+def flip(v: int, graph: Graph) -> None:
+    """Move v into the members, or out of them, in place."""
+    start, columns, degree = graph.start, graph.columns, graph.degree
+    joins = not graph.member[v]
+    graph.member[v] = joins
+    for e in range(start[v], start[v + 1]):
+        u = columns[e]
+        # The border between members and others in row u moves by one, and v swaps with the node at the border.
+        border = start[u] + degree[u] - (0 if joins else 1)
+        place = border if joins else start[u]
+        while columns[place] != v:
+            place += 1
+        columns[place] = columns[border]
+        columns[border] = v
+        degree[u] += 1 if joins else -1
+
+
+def target_order(graph: Graph, nodes: IntArray, *, pieces: int) -> list[IntArray]:
+    """Positions in ``nodes``, cut into pieces of about equal work.
+
+    Nodes that share their neighbour of highest degree are put together: they use the same rows, which stay in cache.
+    """
+    degree = np.diff(graph.start)
+    busiest = np.full(len(degree), -1, np.int64)
+    rows = np.flatnonzero(degree)
+    neighbour_degree = degree[graph.columns].astype(np.int64)
+    key = neighbour_degree * len(degree) + graph.columns
+    busiest[rows] = np.maximum.reduceat(key, graph.start[rows]) if len(rows) else 0
+    order = np.argsort(busiest[nodes], kind="stable")
+    paths = np.zeros(len(degree), np.int64)
+    paths[rows] = np.add.reduceat(neighbour_degree, graph.start[rows]) if len(rows) else 0
+    work = np.cumsum(paths[nodes[order]] + degree[nodes[order]] + 4)
+    cuts = np.searchsorted(work, work[-1] * np.arange(1, pieces) / pieces) if len(work) else []
+    return [piece for piece in np.split(order, cuts) if len(piece)]
+
+
+class Reach(NamedTuple):
+    """The neighbourhood of the node being toggled, nearest first, without the node itself."""
+
+    nodes: I32  # [n], the first size[h] of them lie within h + 1 steps
+    slot: I32  # [n], a node's position in ``nodes``; -1 outside, -2 for the toggled node
+    size: IntArray  # [3]
+
+
+def new_reach(n: int) -> Reach:
+    """Scratch space for one thread on a graph of n nodes."""
+    return Reach(nodes=np.zeros(n, np.int32), slot=np.full(n, -1, np.int32), size=np.zeros(3, np.int64))
+
+
+@inner_kernel
+def _append_neighbours(i: int, size: int, graph: Graph, reach: Reach) -> int:
+    """Append the members next to the i-th node that are not there yet, and say how many nodes there are now."""
+    u = reach.nodes[i]
+    for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
+        w = graph.columns[e]
+        if reach.slot[w] == -1:
+            reach.slot[w] = size
+            reach.nodes[size] = w
+            size += 1
+    return size
+
+
+@inner_kernel
+def grow(ring: int, graph: Graph, reach: Reach) -> None:
+    """Append the members next to those of the ring before."""
+    first = reach.size[ring - 2] if ring > 1 else 0
+    size = reach.size[ring - 1]
+    for i in range(first, reach.size[ring - 1]):
+        size = _append_neighbours(i, size, graph, reach)
+    reach.size[ring] = size
+
+
+@kernel
+def find_one_hop(v: int, graph: Graph, reach: Reach) -> None:
+    """Fill the first ring around v; the others are empty until they are filled. ``release`` must follow."""
+    reach.slot[v] = -2
+    size = 0
+    for e in range(graph.start[v], graph.start[v] + graph.degree[v]):
+        u = graph.columns[e]
+        reach.slot[u] = size
+        reach.nodes[size] = u
+        size += 1
+    for ring in range(len(reach.size)):
+        reach.size[ring] = size
+
+
+@kernel
+def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
+    """Fill the first two rings around v. ``release`` must follow before the next node."""
+    find_one_hop(v, graph, reach)
+    grow(1, graph, reach)
+    reach.size[2] = reach.size[1]
+
+
+@inner_kernel
+def grow_from(changed: BoolArray, graph: Graph, reach: Reach) -> None:
+    """Fill the second ring with the members next to those of the first that change, [ring 1] by slot."""
+    size = reach.size[0]
+    for i in range(reach.size[0]):
+        if changed[i]:
+            size = _append_neighbours(i, size, graph, reach)
+    reach.size[1] = size
+    reach.size[2] = size
+
+
+@kernel
+def release(v: int, reach: Reach) -> None:
+    """Clear the neighbourhood of v, in time proportional to its size."""
+    reach.slot[v] = -1
+    for i in range(reach.size[2]):
+        reach.slot[reach.nodes[i]] = -1
+
+
+Piece = TypeVar("Piece")
+Space = TypeVar("Space")
+
+
+def even_cuts(n: int, pieces: int) -> list[tuple[int, int]]:
+    """The numbers below n as ranges of about equal length.
+
+    Example:
+        >>> even_cuts(5, 2)
+        [(0, 2), (2, 5)]
+    """
+    cuts = np.linspace(0, n, min(pieces, max(n, 1)) + 1).astype(int).tolist()
+    return list(pairwise(cuts))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workers(Generic[Space]):
+    """A pool of threads and a working space for each of them."""
+
+    pool: ThreadPoolExecutor
+    spaces: SimpleQueue[Space]
+
+    def each(self, work: Callable[[Space, Piece], None], pieces: Iterable[Piece]) -> None:
+        """Do the work for every piece, in any order; a piece uses a space that no other piece uses at the same time."""
+
+        def borrow(piece: Piece) -> None:
+            space = self.spaces.get()
+            try:
+                work(space, piece)
+            finally:
+                self.spaces.put(space)
+
+        for _ in self.pool.map(borrow, pieces):
+            pass
+
+
+@contextmanager
+def open_workers(threads: int, new_space: Callable[[], Space]) -> Iterator[Workers[Space]]:
+    """Threads that end with the block, each with its own space."""
+    spaces: SimpleQueue[Space] = SimpleQueue()
+    for _ in range(threads):
+        spaces.put(new_space())
+    with ThreadPoolExecutor(threads) as pool:
+        yield Workers(pool=pool, spaces=spaces)

@@ -1,0 +1,222 @@
+"""Gibbs sampling of the members: each indicator is drawn from the Bayes-optimal rule, given all others."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.compute import available_cores, is_worth_spreading, spread
+from glasshouse.errors import InputError
+from glasshouse.graph.models.profile import meet, quiet
+from glasshouse.graph.rule.engines import engines, question_seconds
+from glasshouse.graph.rule.question import ask
+from glasshouse.graph.rule.two_layers.engine import build_problem, commit, fill_state, supports, toggle
+from glasshouse.graph.rule.two_layers.graph import Graph, arrange, open_workers, release
+from glasshouse.graph.rule.two_layers.kernels import kernel
+from glasshouse.graph.sampling.chain_state import (
+    ChainInfo,
+    Groups,
+    Prior,
+    generators,
+    groups_maker,
+    membership_probability,
+    prior_logits,
+    speakers,
+    starting_masks,
+)
+from glasshouse.progress import open_bar
+
+__all__ = ["gibbs_masks"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """What every chain of a run reads, and the masks [chains, n] that each changes in its own row."""
+
+    masks: BoolArray
+    sources: list[np.random.Generator]
+    prior_logit: FloatArray
+    asked: BoolArray  # [n, shadow models]
+    passes: int
+    done: Callable[[int], None]  # counts visits, for a bar
+
+    def visits(self, chain: int) -> Iterator[tuple[IntArray, FloatArray]]:
+        """The order of the nodes [n] and a uniform number for each, pass by pass."""
+        n, source = len(self.prior_logit), self.sources[chain]
+        for _ in range(self.passes):
+            yield source.permutation(n), source.random(n)
+
+
+def gibbs_masks(
+    models: Sequence[Any],
+    data: Data,
+    *,
+    chains: int = 8,
+    passes: int = 1,
+    prior: Prior = 0.5,
+    seed: int = 0,
+    asked: BoolArray | None = None,
+    threads: int | None = None,
+) -> tuple[BoolArray, ChainInfo]:
+    """Membership configurations from Gibbs chains whose conditionals are exact at every step.
+
+    A pass visits all nodes in random order and draws each from
+    ``sigmoid(-S_target - log mean exp(-S_shadow) + log(λ / (1 - λ)))`` at the current configuration. Models of several
+    shapes answer in groups, one per shape. What reduces to two layers of GCN, GraphSAGE-max or GAT runs compiled, one
+    chain per thread; any other group is asked through `toggle_losses`, node by node.
+
+    Args:
+        models: the target first, then the shadow models.
+        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
+        chains: how many; each gives one configuration.
+        passes: how often every node is visited.
+        prior: λ, one number or one per node.
+        seed: the same seed gives the same masks on any number of threads.
+        asked: bool [shadow models, n], which shadow models may speak about which node; all by default.
+        threads: cores to use; all by default.
+
+    Returns:
+        Masks, bool [chains, n], and how the run went.
+
+    Example:
+        >>> import torch
+        >>> from glasshouse.graph.models.networks import build_gnn
+        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
+        >>> masks, info = gibbs_masks(models, pair, chains=4, passes=2)
+        >>> masks.shape, info.acceptance_rate
+        ((4, 2), 1.0)
+    """
+    if len(models) < 2:
+        raise InputError("models: the target and at least one shadow model are needed.")
+    began = time.perf_counter()
+    n = int(data.num_nodes)
+    logits = prior_logits(prior, n)
+    sources = generators(seed, chains)
+    masks = starting_masks(prior, n, sources)
+    shadows = len(models) - 1
+    heard = speakers(np.ones((shadows, n), np.bool_) if asked is None else asked, n=n, shadows=shadows)
+    meet(models, data)
+    # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
+    with quiet(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
+        run = _Run(masks=masks, sources=sources, prior_logit=logits, asked=heard, passes=passes, done=done)
+        seconds = _seconds(models, data, masks, passes=passes) if is_worth_spreading() else 0.0
+        if is_worth_spreading(seconds):
+            flips = _spread(models, data, run, seconds=seconds)
+        else:
+            flips = _walked(models, data, run, threads=threads or available_cores())
+    visits = max(chains * passes * n, 1)
+    seconds = time.perf_counter() - began
+    return masks, ChainInfo(acceptance_rate=1.0, flip_share=flips / visits, seconds=seconds)
+
+
+def _walked(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
+    """Run every chain in place on its row of ``masks``; return how many indicators flipped."""
+    engine = _compiled if supports(models, data) else _grouped
+    return engine(models, data, run, threads=threads)
+
+
+def _seconds(models: Sequence[Any], data: Data, masks: BoolArray, *, passes: int) -> float:
+    """How long the chains should take: a pass visits as many nodes as a question about all of them."""
+    question = ask(data, torch.from_numpy(masks), torch.arange(int(data.num_nodes)))
+    compiled = supports(models, data)
+    audit = engines()["compiled" if compiled else "packed"].seconds(models, question)
+    return passes * question_seconds(audit, question, models=len(models))
+
+
+def _spread(models: Sequence[Any], data: Data, run: _Run, *, seconds: float) -> int:
+    """The same chains, each a task of its own."""
+    shared = (tuple(models), data, dataclasses.replace(run, masks=run.masks[:0], sources=[], done=_nothing))
+    total, tasks = 0, list(zip(run.masks, run.sources, strict=True))
+    for chain, (mask, flips) in spread(_one_chain, shared, tasks, seconds=seconds):
+        run.masks[chain] = mask
+        total += flips
+        run.done(run.passes * len(mask))
+    return total
+
+
+def _one_chain(models: Sequence[Any], data: Data, run: _Run, task: tuple[BoolArray, Any]) -> tuple[BoolArray, int]:
+    """One chain from its first mask and its random numbers; where it ends, and how many indicators flipped."""
+    mask, source = task
+    alone = dataclasses.replace(run, masks=mask[None].copy(), sources=[source])
+    meet(models, data)
+    with quiet(models):
+        flips = _walked(models, data, alone, threads=1)
+    return alone.masks[0], flips
+
+
+def _nothing(count: int) -> None:
+    """No bar."""
+
+
+@kernel
+def sweep(
+    weights: Any,
+    order: IntArray,
+    uniform: FloatArray,
+    prior_logit: FloatArray,
+    asked: BoolArray,
+    graph: Graph,
+    state: Any,
+    scratch: Any,
+) -> int:
+    """Visit the nodes in ``order`` [n] with one uniform number each; return how many flipped."""
+    flips = 0
+    for i in range(len(order)):
+        v = order[i]
+        toggle(weights, v, False, graph, state, scratch)
+        joins = uniform[i] < membership_probability(scratch.signal, prior_logit[v], asked[v])
+        if joins != graph.member[v]:
+            commit(weights, v, graph, state, scratch)
+            flips += 1
+        else:
+            release(v, scratch.reach)
+    return flips
+
+
+def _compiled(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
+    """Run every chain in place on its row of ``masks``; a thread keeps one state for all chains it takes."""
+    problem = build_problem(models, data, threads=threads)
+    flips = np.zeros(len(run.masks), np.int64)
+
+    def walk(space: tuple[Any, Any], chain: int) -> None:
+        graph = arrange(problem.graph, run.masks[chain])
+        fill_state(problem.weights, graph, *space)
+        for order, uniform in run.visits(chain):
+            flips[chain] += sweep(problem.weights, order, uniform, run.prior_logit, run.asked, graph, *space)
+            run.done(len(order))
+        run.masks[chain] = graph.member
+
+    with open_workers(min(threads, len(flips)), lambda: (problem.new_state(), problem.new_scratch())) as workers:
+        workers.each(walk, range(len(flips)))
+    return int(flips.sum())
+
+
+def _grouped(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
+    """The same chains over models of several shapes, or of one shape that has no kernels."""
+    new_groups, side_by_side = groups_maker(models, data, threads=threads)
+    flips = np.zeros(len(run.masks), np.int64)
+
+    def walk(groups: Groups, chain: int) -> None:
+        mask = run.masks[chain]
+        groups.begin(mask)
+        for order, uniform in run.visits(chain):
+            for place, (v, chance) in enumerate(zip(order.tolist(), uniform, strict=True)):
+                joins = chance < membership_probability(groups.signal(v), run.prior_logit[v], run.asked[v])
+                if joins != mask[v]:
+                    flips[chain] += 1
+                    mask[v] = joins
+                    groups.flip(order[place : place + 1])
+                run.done(1)
+
+    with open_workers(min(threads, len(flips)) if side_by_side else 1, new_groups) as workers:
+        workers.each(walk, range(len(flips)))
+    return int(flips.sum())

@@ -1,0 +1,199 @@
+"""A program for several models at once: the same steps, on values [K, m, width] with each model's own weights.
+
+A step that is not known to work in a batch is done for one model after another, each on its own nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from glasshouse.graph.models.layer_type import LAYER_TYPES, arguments_of
+from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, filled
+from glasshouse.graph.programs.trace import Asked
+from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
+from glasshouse.graph.training.many.layers import Weights, batched_layer, layer_obstacle, weights_of
+from glasshouse.graph.training.many.rows import batched_rows
+from glasshouse.training.batching import ModuleBatch
+
+__all__ = ["BatchedProgram", "apart_step", "call_obstacle"]
+
+
+def apart_step(
+    step: Step, roots: Sequence[nn.Module], graph: BatchedGraph, weights: Weights
+) -> Callable[[Mapping[str, Any]], Tensor]:
+    """The step as each model's own module does it, on its own graph without the nodes that fill it up.
+
+    So it may look at the whole graph, as GraphNorm does. It is exact, but saves only the time of the other steps.
+
+    Args:
+        step: a layer or row-wise operations.
+        roots: the K traced models.
+        graph: their graphs.
+        weights: of the whole model, by name, each [K, ...]; buffers are changed in place.
+    """
+    if isinstance(step, MessageStep):
+        calls: list[nn.Module] = [root.get_submodule(step.module) for root in roots]
+        own = weights_of(weights, step.module)
+        args, kwargs, names = step.args, dict(step.kwargs), (*step.inputs, *step.edges)
+    else:
+        calls = [step.function(root) for root in roots]
+        own = {name: weights[name.removeprefix("model.")] for name in calls[0].state_dict()}
+        args, kwargs, names = (), {}, step.inputs
+    per_edge = set(step.edges) if isinstance(step, MessageStep) else set(names if step.on == "edges" else ())
+    random = graph.random or [None] * graph.count
+
+    def run(values: Mapping[str, Any]) -> Tensor:
+        given = {name: _own(values[name], graph, per_edge=name in per_edge) for name in names}
+        # in one go: a slice per model would give each weight K gradients as large as all of them
+        mine = {name: tensor.unbind(0) for name, tensor in own.items()}
+        results = []
+        for k, (call, one) in enumerate(zip(calls, graph.own, strict=True)):
+            at_hand = {**{name: parts[k] for name, parts in given.items()}, "edge_index": one.edge_index}
+            if isinstance(step, MessageStep):
+                called: Any = filled(args, at_hand)
+            else:
+                called = tuple(at_hand[name].clone() if step.changes_inputs else at_hand[name] for name in names)
+            with DrawnBy(random[k]):
+                result = functional_call(
+                    call, {name: parts[k] for name, parts in mine.items()}, called, filled(kwargs, at_hand)
+                )
+            results.append(result)
+        if isinstance(step, MessageStep) or step.on == "nodes":
+            return torch.stack([_padded(result, graph.size) for result in results])
+        return torch.cat(results)
+
+    return run
+
+
+def _own(value: Any, graph: BatchedGraph, *, per_edge: bool) -> list[Tensor]:
+    """One tensor per model: its own nodes' rows, or its own edges'."""
+    if per_edge:
+        return list(value.split([one.edge_index.shape[1] for one in graph.own]))
+    if value is graph.x:
+        return [one.x for one in graph.own]
+    return [part[: len(one.x)] for part, one in zip(graph.dense(value).unbind(0), graph.own, strict=True)]
+
+
+def _padded(rows: Tensor, size: int) -> Tensor:
+    return torch.cat([rows, rows.new_zeros(size - len(rows), *rows.shape[1:])])
+
+
+Run = Callable[[Mapping[str, Any]], Any]
+
+
+class BatchedProgram:
+    """Runs a program for the models of a batch.
+
+    Args:
+        program: of one of the models, in training mode.
+        batch: the models.
+        graph: their graphs.
+        apart: names of steps that are done for one model after another; layers that cannot be batched are among them
+            without being named.
+
+    Attributes:
+        together: how many message-passing layers are done for all models at once.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.nn import GCN
+        >>> from glasshouse.graph.data.subgraph import InducedGraph
+        >>> from glasshouse.graph.programs.trace import traced
+        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
+        >>> models = [GCN(2, 4, num_layers=3, out_channels=2) for _ in range(2)]
+        >>> run = BatchedProgram(traced(models[0]), ModuleBatch(models), BatchedGraph.of([one, one]))
+        >>> run.together, run()[run.output].shape
+        (3, torch.Size([2, 64, 2]))
+    """
+
+    def __init__(
+        self, program: Program, batch: ModuleBatch, graph: BatchedGraph, *, apart: Collection[str] = ()
+    ) -> None:
+        self.output = program.output
+        self.graph = graph
+        self.together = 0
+        self._roots = [Asked(model.train()) for model in batch.models]
+        self._weights = _all_names(batch)
+        self.runs = {step.name: self._run(step, apart) for step in program.steps}
+
+    def __call__(self) -> dict[str, Any]:
+        """Every value of the program by its name; those of nodes are [K, m, width]."""
+        values: dict[str, Any] = {"x": self.graph.x, **self.graph.edge_values}
+        for name, run in self.runs.items():
+            values[name] = run(values)
+        return values
+
+    def _run(self, step: Step, apart: Collection[str]) -> Run:
+        root = self._roots[0]
+        alone = step.name in apart or (
+            call_obstacle(step, root, self.graph) is not None if isinstance(step, MessageStep) else step.on == "edges"
+        )
+        if alone:
+            return apart_step(step, self._roots, self.graph, self._weights)
+        if isinstance(step, RowStep):
+            rows = batched_rows(step, root, self.graph, self._weights)
+            return lambda values: rows([values[name] for name in step.inputs])
+        module = root.get_submodule(step.module)
+        layer = batched_layer(module, self.graph, **_given(module, step, self.graph))
+        own, (source,) = weights_of(self._weights, step.module), step.inputs
+        self.together += 1
+        return lambda values: layer(values[source], own)
+
+
+def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> str | None:
+    """Why a call of a layer cannot be done for all models at once, or None.
+
+    Args:
+        step: the call.
+        root: a traced model.
+        graph: the models' graphs.
+
+    Example:
+        >>> import torch
+        >>> from torch_geometric.nn import LEConv
+        >>> from glasshouse.graph.data.subgraph import InducedGraph
+        >>> from glasshouse.graph.programs.trace import traced
+        >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
+        >>> layer = LEConv(2, 2)
+        >>> call_obstacle(traced(layer).messages[0], Asked(layer), BatchedGraph.of([one]))
+        'the layer LEConv cannot be trained in one batch'
+    """
+    layer = root.get_submodule(step.module)
+    obstacle = layer_obstacle(layer)
+    if obstacle:
+        return obstacle
+    given = arguments_of(layer, step)
+    known = {"x", "edge_index", *LAYER_TYPES[type(layer)].batched_arguments}
+    plain = isinstance(given.get("x"), Value) and given.keys() <= known
+    numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1 and value.is_floating_point()}
+    if not plain or not numbers.issuperset(value.name for value in _edge_arguments(layer, step).values()):
+        return f"the layer {type(layer).__name__} gets values that cannot be trained in one batch"
+    return None
+
+
+def _edge_arguments(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
+    return {name: value for name, value in arguments_of(layer, step).items() if name not in ("x", "edge_index")}
+
+
+def _given(layer: nn.Module, step: MessageStep, graph: BatchedGraph) -> dict[str, Tensor]:
+    """The edge values of the data that a layer is called with."""
+    return {name: graph.edge_values[value.name] for name, value in _edge_arguments(layer, step).items()}
+
+
+def _all_names(batch: ModuleBatch) -> Weights:
+    """Parameters and buffers under every name that they have; a tensor may be shared by two modules."""
+    tensors: dict[str, Tensor] = {**batch.parameters, **batch.buffers}
+    model = batch.models[0]
+    first: dict[int, Tensor] = {}
+    pairs: Sequence[tuple[str, Tensor]] = [
+        *model.named_parameters(remove_duplicate=False),
+        *model.named_buffers(remove_duplicate=False),
+    ]
+    for name, tensor in pairs:
+        tensors[name] = first.setdefault(id(tensor), tensors.get(name, tensor))
+    return tensors
