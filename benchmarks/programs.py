@@ -32,7 +32,7 @@ from users_module import Mine
 from glasshouse.graph import citation_graph, toggle_losses
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.models.networks import GNN, build_gnn
-from glasshouse.graph.models.profile import manners_of, meet
+from glasshouse.graph.models.profile import profile_models, profile_of
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.program import MessageOperation, lower
 from glasshouse.graph.rule.question import ask
@@ -59,7 +59,7 @@ def randomised(model: Any, seed: int) -> Any:
 
 def layers_of(model: Any, data: Data) -> str:
     """How the layers of a program are toggled."""
-    if manners_of(model).program is None:
+    if profile_of(model).program is None:
         return "-"
     question = ask(data, torch.ones(1, len(data.x), dtype=torch.bool), torch.tensor([0]))
     with torch.no_grad():
@@ -72,8 +72,8 @@ def zoo_row(name: str, make: Callable[[], Any]) -> str:
     """One module: its engine, its layers, and how far its signals are from the rule as written."""
     data, model = small_graph(len(name)), randomised(make(), 1)
     masks, nodes = torch.rand(2, len(data.x)) < 0.6, torch.arange(0, len(data.x), 7)
-    meet([model], data)
-    manners = manners_of(model)
+    profile_models([model], data)
+    manners = profile_of(model)
     found, right = (toggle_losses([model], data, masks, nodes, engine=engine) for engine in ("auto", "reference"))
     (engine,) = engine_names([model], data, masks, nodes)
     reach = "all" if manners.everywhere else str(manners.hops)

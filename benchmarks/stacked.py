@@ -38,7 +38,7 @@ from glasshouse.graph import GNNTrainer, GStacked, Scene, load_graph
 from glasshouse.graph.attacks import g_stacked
 from glasshouse.graph.attacks.stacking import answers, learn, pool_signals
 from glasshouse.graph.attacks.stacking.features import GraphContext
-from glasshouse.graph.attacks.stacking.similar_nodes import Kin
+from glasshouse.graph.attacks.stacking.similar_nodes import SimilarNodes
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.population import complementary_halves, random_subsets
 from glasshouse.randomness import generator, seed_for
@@ -164,7 +164,7 @@ def stopwatch() -> Iterator[dict[str, float]]:
         patch(f"{pool_signals.__name__}.sampled_answers", _timed("asking", answers.sampled_answers)),
         patch(f"{pool_signals.__name__}.plain_answers", _timed("asking", answers.plain_answers)),
         patch.object(GraphContext, "of", _timed("kin", GraphContext.of)),
-        patch.object(Kin, "expected", _of_method("kin", Kin.expected)),
+        patch.object(SimilarNodes, "expected", _of_method("kin", SimilarNodes.expected)),
     ):
         yield _SPENT
 

@@ -11,7 +11,7 @@ from torch_geometric.nn import GCNConv, SGConv
 from torch_geometric.utils import k_hop_subgraph
 
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import manners_of, meet, quiet
+from glasshouse.graph.models.profile import evaluation_mode, profile_models, profile_of
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.reference import toggle_of
 
@@ -41,7 +41,7 @@ def ego_losses(
         tensor([[[0.6931]]], dtype=torch.float64)
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.graph())
+    profile_models(models, question.graph())
     shape = (len(models), len(question.masks), len(question.nodes))
     answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if radius is None:
@@ -49,7 +49,7 @@ def ego_losses(
     both_ways = torch.cat(
         [question.edge_index, question.edge_index.flip(0)], dim=1
     )  # the net has sources and receivers
-    with quiet(models):
+    with evaluation_mode(models):
         for j, node in enumerate(question.nodes.tolist()):
             for i, mask in enumerate(question.masks):
                 present = mask.clone()
@@ -84,7 +84,7 @@ def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
 
 def _radius(model: Model, hops: Hops) -> int:
     """How far from v an ego-net must reach so that every summed loss equals that on the full graph."""
-    reach = manners_of(model).hops
+    reach = profile_of(model).hops
     modules = list(model.modules()) if isinstance(model, nn.Module) else []
     divides_by_degree = not modules or any(isinstance(module, GCNConv | SGConv) for module in modules)
     summed = reach + int(divides_by_degree and hops == "affected")

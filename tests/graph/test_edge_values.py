@@ -15,7 +15,7 @@ from torch_geometric.utils import subgraph
 from glasshouse.errors import InputError
 from glasshouse.graph import Scene, build_gnn, toggle_losses
 from glasshouse.graph.attacks.stacking.answers import sampled_answers
-from glasshouse.graph.models.profile import manners_of, meet
+from glasshouse.graph.models.profile import profile_models, profile_of
 from glasshouse.graph.sampling.chain_state import forward_losses
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
@@ -85,8 +85,8 @@ def test_signals_use_the_values_of_exactly_the_present_edges(name: str, directed
     for engine in ("auto", "reference", *(["packed"] if animal.hops else [])):
         found = toggle_losses([model], data, masks, nodes, engine=engine)[0]
         torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
-    manners = manners_of(model)
-    assert manners.everywhere if animal.hops is None else manners.hops == animal.hops
+    profile = profile_of(model)
+    assert profile.everywhere if animal.hops is None else profile.hops == animal.hops
 
 
 @pytest.mark.parametrize("name", WEIGHTED_ZOO)
@@ -124,7 +124,7 @@ def test_a_model_may_be_asked_on_graphs_with_and_without_values_in_turn() -> Non
     torch.testing.assert_close(first, again, atol=0, rtol=0)
     torch.testing.assert_close(first, equal, atol=1e-9, rtol=0)  # a GCN takes a missing weight as 1
     assert not torch.allclose(first, weighted)
-    assert manners_of(model).notes == ("The model is given the graph's edge_weight as its argument edge_weight.",)
+    assert profile_of(model).notes == ("The model is given the graph's edge_weight as its argument edge_weight.",)
 
 
 def test_our_own_network_does_not_use_values_and_the_notes_say_so() -> None:
@@ -133,13 +133,13 @@ def test_our_own_network_does_not_use_values_and_the_notes_say_so() -> None:
     model = build_gnn("gcn", features=FEATURES, hidden=4, classes=CLASSES)
     mask, nodes = torch.ones(1, NODES, dtype=torch.bool), torch.arange(4)
     with_values = toggle_losses([model], data, mask, nodes)
-    assert manners_of(model).notes == (
+    assert profile_of(model).notes == (
         "The graph has edge_weight, which the model does not use.",
         "The graph has edge_attr, which the model does not use.",
     )
     without = toggle_losses([model], Data(x=data.x, edge_index=data.edge_index, y=data.y), mask, nodes)
     torch.testing.assert_close(with_values, without, atol=0, rtol=0)
-    assert manners_of(model).notes == ()
+    assert profile_of(model).notes == ()
 
 
 def test_several_nets_in_one_query_keep_their_values_apart() -> None:
@@ -203,8 +203,8 @@ def test_a_model_on_data_that_does_not_look_at_a_value_is_found_out() -> None:
             return data.x[:, :CLASSES] * data.edge_weight.sum()  # type: ignore[no-any-return]
 
     model = Half()
-    meet([model], graph(("edge_weight", "edge_attr"), 1, directed=False), parts=False)
-    assert manners_of(model).notes == ("The graph has edge_attr, which the model does not use.",)
+    profile_models([model], graph(("edge_weight", "edge_attr"), 1, directed=False), parts=False)
+    assert profile_of(model).notes == ("The graph has edge_attr, which the model does not use.",)
 
 
 def test_values_that_the_model_cannot_use_are_refused_and_not_left_out() -> None:

@@ -41,7 +41,7 @@ from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.graph_list import check_one_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.networks import GNN, Model
-from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.models.queries import node_logits
 from glasshouse.graph.programs.trace import traced
 from glasshouse.graph.rule.self_check import check_engine
@@ -62,8 +62,6 @@ from glasshouse.progress import track
 from glasshouse.report import Context, Surroundings
 from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer, check_trainer
-
-__all__ = ["audit"]
 
 DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base", "g-stacked")
 
@@ -178,7 +176,7 @@ def audit(
         raise InputError(f"shadows: {shadows} is too few; attacks on a graph need shadow models. Use 8.")
     seen = data if known_graph is None else known_graph
     if model is not None:  # one that cannot answer is refused before shadow models are trained
-        meet([model], seen, parts=False)
+        profile_models([model], seen, parts=False)
         next(node_logits([model], seen))
     # a first scene without models checks nodes and ids before the long work
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}

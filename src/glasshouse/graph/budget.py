@@ -20,8 +20,6 @@ from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 
-__all__ = ["BudgetPlan", "QuestionCost", "measure_questions", "plan_budget", "within_minutes"]
-
 _FEW, _MORE = 64, 256  # nodes of the two questions that are measured
 _MASKS = 2
 _SPARE = 1.3  # hubs are rare among measured nodes, and dear

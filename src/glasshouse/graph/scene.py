@@ -23,7 +23,7 @@ from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import manners_of, meet, refuse_caches
+from glasshouse.graph.models.profile import profile_models, profile_of, refuse_caches
 from glasshouse.graph.models.queries import node_logits
 from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.question import Hops
@@ -31,8 +31,6 @@ from glasshouse.graph.rule.toggling import settled_engine, toggle_losses
 from glasshouse.graph.training.setting import Setting, check_setting
 from glasshouse.losses import losses_from_logits
 from glasshouse.population import as_ids, as_members
-
-__all__ = ["Scene"]
 
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes
 _IN_MEMORY = 2**30  # bytes of toggled answers, and of logits of each query; see `Scene`
@@ -140,7 +138,7 @@ class Scene:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was noticed about the models, each note once."""
-        return tuple(dict.fromkeys(note for model in self.models for note in manners_of(model).notes))
+        return tuple(dict.fromkeys(note for model in self.models for note in profile_of(model).notes))
 
     @property
     def ids(self) -> TextArray:
@@ -194,7 +192,7 @@ class Scene:
         if key not in self._answers:
             chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
             with self.keeping():
-                self.meet_models()
+                self.profile_models()
                 chosen_engine = self.engine_for(masks, engine=engine, hops=hops)
                 found = toggle_losses(self.models, self.data, chosen, nodes, engine=chosen_engine, hops=hops)
             self._answers[key] = np.asarray(found.cpu().numpy(), dtype=np.float64)
@@ -209,9 +207,9 @@ class Scene:
         work = len(masks) * len(self._pool.models) ** 2
         return settled_engine(self.models, self.data, masks, self.nodes, work=work, least=len(masks), hops=hops)
 
-    def meet_models(self) -> None:
+    def profile_models(self) -> None:
         """Find out how all models of the pool want to be asked, so that a worker that asks only some agrees."""
-        meet(self._pool.models, self.data)
+        profile_models(self._pool.models, self.data)
 
     def keeping(self) -> AbstractContextManager[None]:
         """Inside this block the graph is sent to a device once, for all questions about the scene's models."""
@@ -298,7 +296,7 @@ class Scene:
         models = self._pool.models
         if self.setting == "inductive":
             refuse_caches(models)
-        meet(models, self.data, parts=False)  # all nodes are asked about at once
+        profile_models(models, self.data, parts=False)  # all nodes are asked about at once
         losses, logits = np.empty((len(models), len(labels))), None
         for row, model in enumerate(models):
             with naming(f"shadow model {row - 1}" if row else "target"):

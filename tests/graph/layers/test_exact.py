@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.models.profile import manners_of
+from glasshouse.graph.models.profile import profile_of
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.program import MessageOperation, lower
 from glasshouse.graph.rule.question import ask
@@ -92,9 +92,9 @@ def test_a_layer_that_needs_edges_both_ways_is_asked_about_whole_graphs_without_
     for both_ways in (True, False, True):
         data = messy_graph(4, both_ways=both_ways)
         equals_the_rule(toggle_losses(models, data, masks, nodes), models, data, masks, close=1e-9)
-        assert manners_of(models[0]).everywhere != both_ways
-        assert (manners_of(models[0]).program is not None) == both_ways
-        assert any("out-degrees" in note for note in manners_of(models[0]).notes) != both_ways
+        assert profile_of(models[0]).everywhere != both_ways
+        assert (profile_of(models[0]).program is not None) == both_ways
+        assert any("out-degrees" in note for note in profile_of(models[0]).notes) != both_ways
 
 
 @pytest.mark.parametrize("name", ["GCNConv weights without loops", "TAGConv weights", "GraphConv weights mean"])

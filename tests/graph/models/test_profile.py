@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
-from glasshouse.graph.models.profile import ask_model, manners_of, meet, quiet
+from glasshouse.graph.models.profile import ask_model, evaluation_mode, profile_models, profile_of
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 DATA = Data(x=X, edge_index=torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]))
@@ -31,22 +31,22 @@ class Taking:
 
 
 def met(model: Any) -> Any:
-    meet([model], DATA)
+    profile_models([model], DATA)
     return model
 
 
 def test_a_model_is_called_with_features_and_edges_or_with_one_data() -> None:
     for takes_data in (False, True):
         model = met(Taking(lambda x: x, takes_data=takes_data))
-        assert manners_of(model).arguments.takes_data == takes_data
+        assert profile_of(model).arguments.takes_data == takes_data
         assert torch.equal(ask_model(model, DATA), X)
 
 
 def test_probabilities_are_turned_into_logits_of_the_same_softmax() -> None:
     model = met(Taking(lambda x: x.softmax(1)))
-    assert manners_of(model).probabilities
+    assert profile_of(model).probabilities
     torch.testing.assert_close(ask_model(model, DATA).softmax(1), X.softmax(1))
-    assert any("probabilities" in note for note in manners_of(model).notes)
+    assert any("probabilities" in note for note in profile_of(model).notes)
 
 
 @pytest.mark.parametrize(
@@ -64,15 +64,15 @@ def test_answers_that_are_not_logits_are_refused(answer: Any, said: str) -> None
 
 def test_what_is_known_of_a_model_goes_with_it_and_is_not_given_to_another() -> None:
     model = met(Taking(lambda x: x))
-    assert manners_of(model).measured
+    assert profile_of(model).measured
     del model
     gc.collect()
-    assert not manners_of(Taking(lambda x: x)).measured
+    assert not profile_of(Taking(lambda x: x)).measured
 
 
 def test_modules_are_in_evaluation_mode_within_and_as_before_afterwards() -> None:
     training, resting = nn.Dropout().train(), nn.Dropout().eval()
-    with pytest.raises(ZeroDivisionError), quiet([training, resting, lambda x, edges: x]):
+    with pytest.raises(ZeroDivisionError), evaluation_mode([training, resting, lambda x, edges: x]):
         assert not training.training
         assert not torch.is_grad_enabled()
         raise ZeroDivisionError
@@ -86,7 +86,7 @@ def test_a_stated_reach_counts_where_the_weights_leave_it_unused() -> None:
         def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
             return x
 
-    assert manners_of(met(Stated())).hops == 3
+    assert profile_of(met(Stated())).hops == 3
 
 
 def test_the_log_says_why_a_model_is_asked_as_a_black_box(caplog: pytest.LogCaptureFixture) -> None:
@@ -96,9 +96,9 @@ def test_the_log_says_why_a_model_is_asked_as_a_black_box(caplog: pytest.LogCapt
 
     model = Branching()
     with caplog.at_level("INFO", logger="glasshouse"):
-        meet([model], Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]])))
+        profile_models([model], Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]])))
     (line,) = [record.message for record in caplog.records if "Branching" in record.message]
     assert line.startswith("The model Branching is asked as a black box: its forward pass cannot be traced (")
     assert (
-        manners_of(model).notes[0].startswith("The model is asked as a black box, which is exact but slow: its forward")
+        profile_of(model).notes[0].startswith("The model is asked as a black box, which is exact but slow: its forward")
     )

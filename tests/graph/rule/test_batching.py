@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 
 from glasshouse.graph.models.networks import GNN, build_gnn
-from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.engines import by_shape, shape_of
 from tests.graph.programs.modules import Two
 
@@ -19,7 +19,7 @@ def gnn(name: str, **changed: int) -> GNN:
 
 def met(*models: nn.Module) -> list[nn.Module]:
     for model in models:
-        meet([model], Data(x=DATA.x.to(next(model.parameters()).dtype), edge_index=DATA.edge_index))
+        profile_models([model], Data(x=DATA.x.to(next(model.parameters()).dtype), edge_index=DATA.edge_index))
     return list(models)
 
 

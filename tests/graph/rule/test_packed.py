@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.networks import GNN
-from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import toggle_losses
 from tests.graph.random_graphs import Case, architectures, depths, random_cases, random_models, seeds
@@ -38,7 +38,7 @@ def test_a_black_box_gets_the_same_numbers(case: Case, architecture: str, layers
 def test_it_is_asked_twice_a_mask(case: Case) -> None:
     """Once for the graph as it is, once for all toggles together."""
     box = Opaque(random_models("gcn", layers=2, count=1)[0])
-    meet([box], case.data)  # its reach is measured once
+    profile_models([box], case.data)  # its reach is measured once
     measured = box.queries
     toggle_losses([box], case.data, case.masks, case.nodes)
     assert box.queries - measured == 2 * len(case.masks)

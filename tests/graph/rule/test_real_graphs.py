@@ -70,6 +70,6 @@ def test_on_cora_a_layer_and_its_empty_subclass_get_the_same_numbers(
         torch.testing.assert_close(found, right, atol=1e-4, rtol=0)
     some = np.arange(0, 2708, 4)
     assert check_engine([mine], data, nodes=some, share=0.5, seed=0).largest < 1e-4
-    monkeypatch.setattr(any_layer, "draw_nets", counted_from_row_0)
+    monkeypatch.setattr(any_layer, "draw_ego_nets", counted_from_row_0)
     with pytest.raises(InputError, match="differs from the rule as written"):
         check_engine([mine], data, nodes=some, share=0.5, seed=0)

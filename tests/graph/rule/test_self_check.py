@@ -11,7 +11,7 @@ from torch import nn
 
 from glasshouse.errors import InputError
 from glasshouse.graph.rule import self_check
-from glasshouse.graph.rule.ego_nets import Nets, draw_nets
+from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import answer_block
 from glasshouse.graph.rule.incremental import any_layer
 from glasshouse.graph.rule.self_check import check_engine
@@ -69,9 +69,9 @@ def test_models_of_several_shapes_are_each_compared() -> None:
     assert found.largest < 1e-4
 
 
-def counted_from_row_0(*given: Any, **options: Any) -> Nets:
+def counted_from_row_0(*given: Any, **options: Any) -> EgoNets:
     """Nets as they were drawn once: senders that only count are row 0, which for row 0 itself is a self-loop."""
-    nets = draw_nets(*given, **options)
+    nets = draw_ego_nets(*given, **options)
     stands_in = nets.target[nets.edges[0]] > len(given[1])
     nets.edges[0, stands_in] = 0
     return nets
@@ -87,6 +87,6 @@ def test_a_fault_that_only_company_shows_stops_the_audit(monkeypatch: pytest.Mon
     models = untyped(data.x.shape[1], int(data.y.max()) + 1)
     monkeypatch.setattr(any_layer, "_NEAR", 2**19)  # as many nets as a large graph has
     assert check_engine(models, data, nodes=np.arange(120), share=0.5, seed=0).largest < 1e-4
-    monkeypatch.setattr(any_layer, "draw_nets", counted_from_row_0)
+    monkeypatch.setattr(any_layer, "draw_ego_nets", counted_from_row_0)
     with pytest.raises(InputError, match="differs from the rule as written"):
         check_engine(models, data, nodes=np.arange(120), share=0.5, seed=0)

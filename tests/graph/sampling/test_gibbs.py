@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.two_layers.engine import build_problem, compiled_toggles, fill_state, toggle_all
+from glasshouse.graph.rule.two_layers.engine import compiled_toggles, fill_state, stack_models, toggle_all
 from glasshouse.graph.rule.two_layers.graph import arrange
 from glasshouse.graph.sampling.chain_state import membership_probability, prior_logits
 from glasshouse.graph.sampling.gibbs import gibbs_masks, sweep
@@ -45,7 +45,7 @@ def test_the_kept_rows_do_not_drift_along_a_chain(architecture: str) -> None:
     n = 60
     data = simple_graph(size=n, edges=150, seed=1, hub=True, words=True)
     models = random_models(architecture, layers=2, count=3, dtype=torch.float32)
-    problem = build_problem(models, data)
+    problem = stack_models(models, data)
     source = np.random.default_rng(0)
     graph = arrange(problem.graph, source.random(n) < 0.5)
     state, scratch = problem.new_state(), problem.new_scratch()

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import Scene
 from glasshouse.graph.attacks.g_base import GBASE
-from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.sampling.chain_state import AskedGroup, CompiledGroup, groups_maker
 from glasshouse.graph.sampling.gibbs import gibbs_masks
@@ -129,7 +129,7 @@ def test_a_users_own_module_in_training_mode_is_asked_without_dropout_and_by_one
 
     target, *shadows = mixed(["gcn", "gat", "gat"])
     own = Watched(target).train()
-    meet([own], data)  # its reach is measured before, in this thread
+    profile_models([own], data)  # its reach is measured before, in this thread
     callers.clear()
     found, _ = gibbs_masks([own, *shadows], data, chains=4, seed=1, threads=2)
     assert len(callers) == 1

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from glasshouse.arrays import BoolArray
-from glasshouse.graph.rule.two_layers.engine import build_problem
+from glasshouse.graph.rule.two_layers.engine import stack_models
 from glasshouse.graph.sampling import metropolis
 from glasshouse.graph.sampling.chain_state import forward_losses, log_ratio
 from glasshouse.graph.sampling.metropolis import CompiledFlipper, draw_block, metropolis_masks
@@ -44,7 +44,7 @@ def test_kept_totals_agree_with_a_forward_pass_after_many_undone_steps(architect
     models = random_models(architecture, layers=2, count=3, dtype=torch.float32)
     asked = some_asked(2, n)
     given = {"asked": asked.T.copy()} if offline else {}
-    flipper = CompiledFlipper(problem=build_problem(models, data), prior_logit=np.zeros(n), **given)
+    flipper = CompiledFlipper(problem=stack_models(models, data), prior_logit=np.zeros(n), **given)
     source = np.random.default_rng(0)
     flipper.begin(source.random(n) < 0.5)
     taken = flipper.steps(draw_block(source, np.arange(n), share=0.03, steps=300))
@@ -66,7 +66,7 @@ def test_steps_of_many_flips_by_forward_passes_are_those_of_flip_after_flip(
     data = simple_graph(size=n, edges=90, seed=1, hub=True)
     models = random_models(architecture, layers=2, count=3, dtype=torch.float32)
     given = {"asked": some_asked(2, n).T.copy()} if offline else {}
-    problem = build_problem(models, data)
+    problem = stack_models(models, data)
     source = np.random.default_rng(1)
     begin, blocks = source.random(n) < 0.5, [draw_block(source, np.arange(n), share=0.2, steps=20) for _ in range(3)]
     found = []
@@ -83,7 +83,7 @@ def test_steps_of_many_flips_by_forward_passes_are_those_of_flip_after_flip(
 def test_proposals_that_change_more_rows_than_there_are_take_forward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simple_graph(size=60, edges=500, seed=1)
     models = random_models("gcn", layers=2, count=3, dtype=torch.float32)
-    flipper = CompiledFlipper(problem=build_problem(models, data), prior_logit=np.zeros(60))
+    flipper = CompiledFlipper(problem=stack_models(models, data), prior_logit=np.zeros(60))
     flipper.begin(np.arange(60) % 2 == 0)
     monkeypatch.setattr(metropolis, "propose_all", lambda *_: pytest.fail("flip after flip"))
     flipper.steps(draw_block(np.random.default_rng(0), np.arange(60), share=0.2, steps=2))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.networks import NETWORKS
-from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.sampling import metropolis
 from glasshouse.graph.sampling.chain_state import forward_losses
 from glasshouse.graph.sampling.metropolis import masked_losses, metropolis_masks, walk_in_step
@@ -56,7 +56,7 @@ def test_chains_in_step_take_the_steps_of_chains_one_at_a_time(
 def test_losses_under_several_masks_are_those_of_a_forward_pass_under_each() -> None:
     data = simple_graph(size=20, edges=50, seed=1, hub=True)
     models = pool(["gat", "gcn", "gat"], 0)
-    meet(models, data)
+    profile_models(models, data)
     masks = np.random.default_rng(0).random((4, 20)) < 0.6
     with torch.no_grad():
         found = masked_losses(models, data)(torch.from_numpy(masks))
@@ -71,7 +71,7 @@ def test_losses_under_several_masks_are_those_of_a_forward_pass_under_each() -> 
 def test_that_holds_for_every_network_on_ugly_graphs(architecture: str, case: Case, layers: int, seed: int) -> None:
     """Nothing is kept for toggles there, as the largest senders after the first."""
     models = random_models(architecture, layers=layers, seed=seed)
-    meet(models, case.data)
+    profile_models(models, case.data)
     with torch.no_grad():
         found = masked_losses(models, case.data)(case.masks)
     slow = forward_losses(models, case.data)

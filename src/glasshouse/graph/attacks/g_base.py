@@ -23,8 +23,6 @@ from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Sampler, S
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 
-__all__ = ["GBASE", "with_truth"]
-
 
 class LearnedSampler(NamedTuple):
     """A sampler that has learned from a pool, and the sampler, mode and seed of the attack that it learned for."""
@@ -147,7 +145,7 @@ class GBASE(GraphAttack):
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
             asked = ~scene.shadow_members[:, scene.nodes]
         with scene.keeping():
-            scene.meet_models()
+            scene.profile_models()
             samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
         signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
         odds = logit(self._priors(scene)[scene.nodes])

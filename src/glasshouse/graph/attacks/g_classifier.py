@@ -16,8 +16,6 @@ from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.scene import Scene
 
-__all__ = ["GClassifier"]
-
 
 @register("g-classifier")
 @dataclass(frozen=True, kw_only=True)

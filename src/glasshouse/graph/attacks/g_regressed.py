@@ -24,8 +24,6 @@ from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.scene import Scene
 from glasshouse.numerics import loss_to_margin
 
-__all__ = ["GRegressed"]
-
 
 @register("g-regressed")
 @dataclass(frozen=True, kw_only=True)

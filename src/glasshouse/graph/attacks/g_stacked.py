@@ -30,8 +30,6 @@ from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 from glasshouse.registry import did_you_mean
 
-__all__ = ["GStacked", "StackedSampler"]
-
 
 @register("g-stacked")
 @dataclass(frozen=True, kw_only=True)

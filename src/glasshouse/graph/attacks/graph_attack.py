@@ -9,8 +9,6 @@ from glasshouse.attacks.attack import Attack
 from glasshouse.evidence import Kind
 from glasshouse.graph.scene import Scene
 
-__all__ = ["GraphAttack"]
-
 
 class GraphAttack(Attack[Scene]):
     """An attack that looks at a scene: a frozen dataclass whose fields are its parameters.

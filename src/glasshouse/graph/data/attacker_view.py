@@ -13,8 +13,6 @@ from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.population import share_size
 from glasshouse.randomness import generator
 
-__all__ = ["noisy_edges", "snowball_subset"]
-
 
 def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | None = None) -> BoolArray:
     """Connected pieces of a graph that make up a share of its nodes, [n]: exactly ``round(fraction * n)`` of them.

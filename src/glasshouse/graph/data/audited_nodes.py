@@ -15,8 +15,6 @@ from glasshouse.evaluation.whole import Sampled
 from glasshouse.population import as_members
 from glasshouse.randomness import generator
 
-__all__ = ["ChosenNodes", "NodeSample", "chosen_nodes", "sample_nodes"]
-
 _LEVELS = (0.25, 0.5, 0.75, 0.9, 0.99)  # of degrees, where strata are cut: hubs have one of their own
 _LEAST = 2.0  # nodes that a stratum gives: a variance within it needs two
 

@@ -14,8 +14,6 @@ from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.numerics import not_finite
 
-__all__ = ["check_edges", "check_graph", "graph_faults"]
-
 _PARTS = ("x", "edge_index", "y")
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 

@@ -17,8 +17,6 @@ from glasshouse.graph.data.checking import check_edges
 from glasshouse.graph.models.graph_calls import bind_graph_call, check_apart
 from glasshouse.population import Population, register_records
 
-__all__ = ["Graphs", "check_one_graph"]
-
 _MOST = 1 << 18  # nodes and edges of a batch of queries: 128 MiB of hidden values of width 128 per layer
 _LOOK = 8  # graphs that show whether a model keeps graphs apart
 _NAMES = ("y", "idx", "id", "ids", "batch", "ptr")  # a graph's label and names; no part of what it is

@@ -28,8 +28,6 @@ from glasshouse.reading import check_array, check_sparse, guarded, read_json, re
 from glasshouse.registry import did_you_mean
 from glasshouse.visible import visible
 
-__all__ = ["ANY_CLASS", "GRAPH_FILES", "graph_names", "load_graph", "unpickles"]
-
 _NEEDED = ("x", "edge_index", "y")
 _NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored
 ANY_CLASS = "torch_geometric:"

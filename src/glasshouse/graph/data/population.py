@@ -16,8 +16,6 @@ from glasshouse.arrays import IntArray, TextArray
 from glasshouse.digests import digest_arrays, row_digests
 from glasshouse.population import as_ids, as_population
 
-__all__ = ["GraphPopulation"]
-
 
 @dataclass(frozen=True, eq=False)
 class GraphPopulation:

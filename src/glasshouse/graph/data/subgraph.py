@@ -14,8 +14,6 @@ from glasshouse.graph.models.edge_values import edge_values, held_values, with_e
 from glasshouse.graph.models.tensor_cache import on_device
 from glasshouse.population import as_members
 
-__all__ = ["InducedGraph", "induced"]
-
 
 class InducedGraph(NamedTuple):
     """Some nodes of a graph with new numbers, and the edges between them: all that a model may see of it."""

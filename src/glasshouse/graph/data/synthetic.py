@@ -11,8 +11,6 @@ from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.errors import raise_faults
 from glasshouse.randomness import generator
 
-__all__ = ["citation_graph"]
-
 
 def citation_graph(
     *,

@@ -22,18 +22,6 @@ from glasshouse.graph.models.networks import Model
 from glasshouse.graph.programs.reach import rounding
 from glasshouse.model_outputs import check_order_of_outputs, unwrapped
 
-__all__ = [
-    "EDGE_NAMES",
-    "PLACED",
-    "Arguments",
-    "answer_of",
-    "bind_arguments",
-    "call_first",
-    "declines",
-    "parameters_of",
-    "try_call",
-]
-
 EDGE_NAMES = {  # what users call such parameters -> the values that are meant
     "edge_weight": "edge_weight",
     "edge_weights": "edge_weight",

@@ -10,8 +10,6 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.models.tensor_cache import on_device
 
-__all__ = ["EDGE_VALUES", "HeldValues", "edge_values", "held_values", "with_edges"]
-
 EDGE_VALUES = ("edge_weight", "edge_attr")
 
 HeldValues = tuple[tuple[str, int], ...]  # names of the values that a graph has, each with its number of axes

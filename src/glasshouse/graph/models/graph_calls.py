@@ -16,8 +16,6 @@ from glasshouse.graph.models.calls import EDGE_NAMES, PLACED, declines, paramete
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.model_outputs import unwrapped
 
-__all__ = ["GraphCall", "bind_graph_call", "check_apart"]
-
 _FIELDS = {  # what users call a parameter -> what it gets of a batch
     "batch": "batch",
     "batch_index": "batch",

@@ -16,8 +16,6 @@ from torch import nn
 from glasshouse.graph.programs.program import MessageStep, Value
 from glasshouse.graph.programs.reach import counted_layers
 
-__all__ = ["LAYER_TYPES", "LayerType", "arguments_of", "counted_step", "is_altered", "register_layer_type"]
-
 
 def _never(layer: Any) -> bool:
     return False

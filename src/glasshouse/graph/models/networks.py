@@ -13,8 +13,6 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 from glasshouse.graph.programs.reach import counted_layers
 from glasshouse.registry import Registry
 
-__all__ = ["GNN", "NETWORKS", "Model", "Network", "build_gnn", "layer_widths", "model_device", "register_network"]
-
 
 class Model(Protocol):
     """Anything that maps a graph to logits [n, classes]: module or black box.

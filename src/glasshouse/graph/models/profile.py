@@ -32,25 +32,12 @@ from glasshouse.model_outputs import SHARES_NOTE, array_of, check_not_counts, lo
 from glasshouse.resolution import ShareFinder
 from glasshouse.training.batching import say_once
 
-__all__ = [
-    "UNKNOWN_HOPS",
-    "Manners",
-    "ask_model",
-    "asked",
-    "manners_of",
-    "measured_reach",
-    "meet",
-    "notes_on",
-    "quiet",
-    "refuse_caches",
-]
-
 UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
 _PLAIN = Arguments()  # x and edge_index
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manners:
+class ModelProfile:
     """How a model wants to be asked, and what its answers are.
 
     Args:
@@ -67,7 +54,7 @@ class Manners:
         notes: what a reader of the report should know about this.
 
     Example:
-        >>> Manners().hops  # of a callable that states nothing and was not measured
+        >>> ModelProfile().hops  # of a callable that states nothing and was not measured
         2
     """
 
@@ -83,51 +70,51 @@ class Manners:
     notes: tuple[str, ...] = ()
 
 
-def notes_on(manners: Manners, *, stated: object) -> tuple[str, ...]:
+def notes_on(profile: ModelProfile, *, stated: object) -> tuple[str, ...]:
     """What a reader of the report should know about how a model is asked.
 
     Args:
-        manners: of the model.
+        profile: of the model.
         stated: its attribute ``hops``, if it has one.
 
     Example:
-        >>> notes_on(Manners(hops=3), stated=2)
+        >>> notes_on(ModelProfile(hops=3), stated=2)
         ('The model says hops = 2, but its answers change up to 3 steps away; 3 is used.',)
     """
     notes = []
-    if manners.everywhere and manners.both_ways is False:
+    if profile.everywhere and profile.both_ways is False:
         notes.append(
             "The model's answers about a node depend on edges that lead away from it or its neighbours (as with "
             "out-degrees), and the edges of the graph do not all go both ways, so every toggle asks it about a whole "
             "graph, and the sum of eq. (6) runs over all members."
         )
-    elif manners.everywhere:
+    elif profile.everywhere:
         notes.append(
             "The model's answers about a node depend on the whole graph (as with GraphNorm, a virtual node or the "
             "number of nodes), so every toggle asks it about a whole graph, and the sum of eq. (6) runs over all "
             "members."
         )
-    elif manners.obstacle:
+    elif profile.obstacle:
         notes.append(
-            f"The model is asked as a black box, which is exact but slow: {manners.obstacle}. A module of layers and "
+            f"The model is asked as a black box, which is exact but slow: {profile.obstacle}. A module of layers and "
             f"operations on single nodes would be taken apart."
         )
-    if not manners.everywhere and isinstance(stated, int) and stated < manners.hops:
+    if not profile.everywhere and isinstance(stated, int) and stated < profile.hops:
         notes.append(
-            f"The model says hops = {stated}, but its answers change up to {manners.hops} steps away; "
-            f"{manners.hops} is used."
+            f"The model says hops = {stated}, but its answers change up to {profile.hops} steps away; "
+            f"{profile.hops} is used."
         )
-    if manners.probabilities:
+    if profile.probabilities:
         notes.append(
             "The model answers with probabilities (rows are not negative and sum to 1); they are used as such, not "
             "as logits."
         )
-    if manners.shares:
+    if profile.shares:
         notes.append(SHARES_NOTE)
-    notes += [f"The graph has {name}, which the model does not use." for name in manners.arguments.unused]
+    notes += [f"The graph has {name}, which the model does not use." for name in profile.arguments.unused]
     notes += [
         f"The model is given the graph's {name} as its argument {parameter}."
-        for parameter, name in manners.arguments.bound
+        for parameter, name in profile.arguments.bound
     ]
     return tuple(notes)
 
@@ -198,19 +185,19 @@ def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
 
 
 # by identity, since a callable need not be hashable; an entry goes when its model goes
-_KNOWN: dict[int, tuple[Callable[[], Any], Manners]] = {}
+_KNOWN: dict[int, tuple[Callable[[], Any], ModelProfile]] = {}
 
 
-def manners_of(model: Model) -> Manners:
-    """What is known about a model; if it was not measured (`meet`), what it states itself."""
-    place, manners = _KNOWN.get(id(model), (None, None))
-    if manners is not None and place is not None and place() is model:
-        return manners
-    return Manners(hops=_stated(model) or UNKNOWN_HOPS, measured=False)
+def profile_of(model: Model) -> ModelProfile:
+    """What is known about a model; if it was not measured (`profile_models`), what it states itself."""
+    place, profile = _KNOWN.get(id(model), (None, None))
+    if profile is not None and place is not None and place() is model:
+        return profile
+    return ModelProfile(hops=_stated(model) or UNKNOWN_HOPS, measured=False)
 
 
-def meet(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Tensor | None = None) -> None:
-    """Take every model apart that was not met before, or measure it; afterwards `manners_of` knows it.
+def profile_models(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Tensor | None = None) -> None:
+    """Take every model apart that is not known yet, or measure it; afterwards `profile_of` knows it.
 
     Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
 
@@ -223,8 +210,8 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Ten
     Example:
         >>> from torch_geometric.nn import GCN
         >>> model = GCN(3, 4, num_layers=3, out_channels=2)
-        >>> meet([model], Data(x=torch.randn(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
-        >>> manners_of(model).hops
+        >>> profile_models([model], Data(x=torch.randn(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
+        >>> profile_of(model).hops
         3
     """
     held, edges = held_values(data), _Edges(data)
@@ -238,7 +225,7 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Ten
     classes = int(known.max()) + 1 if isinstance(known, Tensor) and len(known) else None
     for group in groups.values():
         graph = with_edges(data, device=model_device(group))
-        with quiet(group):
+        with evaluation_mode(group):
             found = [_tried(model, graph, classes) for model in group]
             if parts:
                 refuse_caches(group)
@@ -251,9 +238,9 @@ def meet(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Ten
             say_once(f"The model {_kind_name(group[0])} is asked as a black box: {obstacle}.")
         hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
         ways = next((one.both_ways for one in found if one.both_ways is not None), None)
-        for model, manners in zip(group, found, strict=True):
-            manners = replace(manners, hops=hops, everywhere=everywhere, both_ways=ways)
-            _remember(model, replace(manners, notes=notes_on(manners, stated=getattr(model, "hops", None))))
+        for model, profile in zip(group, found, strict=True):
+            profile = replace(profile, hops=hops, everywhere=everywhere, both_ways=ways)
+            _remember(model, replace(profile, notes=notes_on(profile, stated=getattr(model, "hops", None))))
 
 
 def asked(model: Any) -> Asked:
@@ -263,7 +250,7 @@ def asked(model: Any) -> Asked:
         >>> type(asked(nn.Linear(2, 2))).__name__
         'Asked'
     """
-    arguments = manners_of(model).arguments
+    arguments = profile_of(model).arguments
     return Asked(model, takes_data=arguments.takes_data, keywords=dict(arguments.bound))
 
 
@@ -287,7 +274,7 @@ def refuse_caches(models: Sequence[Model]) -> None:
 
 
 def ask_model(model: Model, data: Data) -> Tensor:
-    """Logits [n, classes] of any model about all nodes of a graph, asked as its manners describe.
+    """Logits [n, classes] of any model about all nodes of a graph, asked as its profile describe.
 
     Args:
         model: to ask.
@@ -299,19 +286,19 @@ def ask_model(model: Model, data: Data) -> Tensor:
         >>> ask_model(lambda x, edge_index: {"logits": x}, alone).shape
         torch.Size([2, 2])
     """
-    manners, held = manners_of(model), held_values(data)
+    profile, held = profile_of(model), held_values(data)
     if _is_known(model, held, measured=False):
-        arguments = manners.arguments
-    elif manners.arguments.takes_data:
+        arguments = profile.arguments
+    elif profile.arguments.takes_data:
         arguments = Arguments(takes_data=True, held=held)
     else:
         arguments = bind_arguments(model, held)
     answer = answer_of(model, data, arguments)
-    return _log(answer) if manners.probabilities else answer
+    return _log(answer) if profile.probabilities else answer
 
 
 @contextlib.contextmanager
-def quiet(models: Sequence[Model]) -> Iterator[None]:
+def evaluation_mode(models: Sequence[Model]) -> Iterator[None]:
     """No gradients, and no dropout: modules are put in evaluation mode and back afterwards."""
     training = [model for model in models if isinstance(model, nn.Module) and model.training]
     for model in training:
@@ -338,36 +325,38 @@ class _Edges:
         return remembered(edges, ("both ways", nodes), lambda: bool(is_undirected(edges, num_nodes=nodes)))
 
 
-def _taken_apart(models: Sequence[Model], found: Sequence[Manners], data: Data, edges: _Edges) -> list[Manners]:
-    """The manners of models of one shape with their programs, or with the reason why there is none.
+def _taken_apart(
+    models: Sequence[Model], found: Sequence[ModelProfile], data: Data, edges: _Edges
+) -> list[ModelProfile]:
+    """The profile of models of one shape with their programs, or with the reason why there is none.
 
     The first program is tried on a part of the graph; the others need only do the same calls.
     """
     known: dict[tuple[object, ...], Program] = {}
     answers = []
-    for model, manners in zip(models, found, strict=True):
+    for model, profile in zip(models, found, strict=True):
         try:
-            program = _program(model, manners, data, known)
+            program = _program(model, profile, data, known)
         except NoProgram as reason:
-            answers.append(replace(manners, obstacle=str(reason)))
+            answers.append(replace(profile, obstacle=str(reason)))
             continue
         hops = max(program.hops, _stated_attribute(model))
         if not program.both_ways:
-            answers.append(replace(manners, hops=hops, program=program, measured=True))
+            answers.append(replace(profile, hops=hops, program=program, measured=True))
         elif edges.both_ways:
-            answers.append(replace(manners, hops=hops, program=program, both_ways=True, measured=True))
+            answers.append(replace(profile, hops=hops, program=program, both_ways=True, measured=True))
         else:
-            answers.append(replace(manners, hops=hops, everywhere=True, both_ways=False, measured=True))
+            answers.append(replace(profile, hops=hops, everywhere=True, both_ways=False, measured=True))
     if any(one.program is None for one in answers):  # models of one shape are asked in one way
         why = next(one.obstacle for one in answers if one.program is None)
         answers = [replace(one, program=None, obstacle=why, measured=one.everywhere) for one in answers]
     return answers
 
 
-def _program(model: Model, manners: Manners, data: Data, known: dict[tuple[object, ...], Program]) -> Program:
+def _program(model: Model, profile: ModelProfile, data: Data, known: dict[tuple[object, ...], Program]) -> Program:
     if not isinstance(model, nn.Module):
         raise NoProgram("it is not a torch module")
-    arguments = manners.arguments
+    arguments = profile.arguments
     keywords = dict(arguments.bound)
     signature = traced(model, takes_data=arguments.takes_data, keywords=keywords).signature
     if signature not in known:
@@ -387,12 +376,12 @@ def _stated_attribute(model: Model) -> int:
     return attribute if isinstance(attribute, int) else 0
 
 
-def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first: bool) -> Manners:
-    """The manners with the reach; the first model of a group is also asked about the graph itself."""
+def _measured(model: Model, profile: ModelProfile, data: Data, ways: _Edges, *, first: bool) -> ModelProfile:
+    """The profile with the reach; the first model of a group is also asked about the graph itself."""
 
     def ask(graph: Data) -> Tensor:
         try:
-            return answer_of(model, graph, manners.arguments)
+            return answer_of(model, graph, profile.arguments)
         except InputError:
             raise
         except Exception as error:
@@ -403,17 +392,17 @@ def _measured(model: Model, manners: Manners, data: Data, ways: _Edges, *, first
 
     reach, leaving = measured_reach(ask, data, both_ways=ways.both_ways, expected=_stated(model), on_graph=first)
     hops, both_ways = max(reach.hops, _stated_attribute(model)), ways.both_ways if leaving else None
-    return replace(manners, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
+    return replace(profile, hops=hops, everywhere=reach.everywhere, both_ways=both_ways, measured=True)
 
 
-def _tried(model: Model, data: Data, classes: int | None) -> Manners:
+def _tried(model: Model, data: Data, classes: int | None) -> ModelProfile:
     """Whether the model takes x and edges or a `Data`, and what its answers are.
 
     Percentages are refused, and so are rounded probabilities and those of some classes alone: a toggle changes losses
     by less than what they lack.
     """
     if type(model) is GNN:  # ours: it takes x and edges, and gives logits
-        return Manners(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
+        return ModelProfile(hops=_stated(model), arguments=bind_arguments(model, held_values(data)), measured=False)
     arguments, answer = try_call(model, data, classes=classes)
     probabilities = looks_like_probabilities(answer)
     if not probabilities:
@@ -429,7 +418,9 @@ def _tried(model: Model, data: Data, classes: int | None) -> Manners:
                 f"hides. Answer with the probabilities of all classes, with all their digits, or with logits."
             )
     shares = not probabilities and 0 <= float(answer.min()) < float(answer.max()) <= 1
-    return Manners(hops=_stated(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False)
+    return ModelProfile(
+        hops=_stated(model), arguments=arguments, probabilities=probabilities, shares=shares, measured=False
+    )
 
 
 def _log(probabilities: Tensor) -> Tensor:
@@ -453,21 +444,21 @@ def _shape(model: Model) -> object:
 
 
 def _is_known(model: Model, held: HeldValues, *, measured: bool, edges: _Edges | None = None) -> bool:
-    """Whether a model was met on a graph whose edges have such values, and go both ways if that matters."""
-    place, manners = _KNOWN.get(id(model), (None, None))
-    if place is None or manners is None or place() is not model or manners.arguments.held != held:
+    """Whether a model was profiled on a graph whose edges have such values, and go both ways if that matters."""
+    place, profile = _KNOWN.get(id(model), (None, None))
+    if place is None or profile is None or place() is not model or profile.arguments.held != held:
         return False
-    if edges is not None and manners.both_ways is not None and manners.both_ways != edges.both_ways:
+    if edges is not None and profile.both_ways is not None and profile.both_ways != edges.both_ways:
         return False
-    return manners.measured or not measured
+    return profile.measured or not measured
 
 
-def _remember(model: Model, manners: Manners) -> None:
+def _remember(model: Model, profile: ModelProfile) -> None:
     number = id(model)
     place: Callable[[], Any] = lambda: model  # noqa: E731 (an object that cannot be referred to weakly is kept)
     with contextlib.suppress(TypeError):
         place = weakref.ref(model, functools.partial(_forget, _KNOWN, number))
-    _KNOWN[number] = (place, manners)
+    _KNOWN[number] = (place, profile)
 
 
 def _forget(known: dict[int, Any], number: int, _: object) -> None:

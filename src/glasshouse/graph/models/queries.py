@@ -12,11 +12,9 @@ from glasshouse.arrays import FloatArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.edge_values import with_edges
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import ask_model, quiet
+from glasshouse.graph.models.profile import ask_model, evaluation_mode
 from glasshouse.losses import losses_from_logits
 from glasshouse.numerics import check_finite, finite_logits
-
-__all__ = ["node_logits", "node_losses"]
 
 
 def node_logits(
@@ -41,7 +39,7 @@ def node_logits(
     names, last = np.arange(len(labels)).astype(str) if ids is None else ids, int(labels.max())
     for model in models:
         device = model_device([model]) or data.x.device
-        with quiet([model]):
+        with evaluation_mode([model]):
             logits: FloatArray = ask_model(model, with_edges(data, edges, device=device)).double().cpu().numpy()
         if logits.ndim != 2 or logits.shape[1] <= last:
             raise InputError(f"models: one answers with shape {logits.shape}, but the labels go up to {last}.")

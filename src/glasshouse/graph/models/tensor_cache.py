@@ -14,8 +14,6 @@ import torch
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-__all__ = ["Memory", "on_device", "open_memory", "remembered"]
-
 T = TypeVar("T")
 
 

@@ -17,8 +17,6 @@ from glasshouse.graph.programs.reach import Dependence, counted_layers, dependen
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.model_outputs import unwrapped
 
-__all__ = ["checked_program", "sample_graph"]
-
 _EDGES = 512  # of the graph whose nodes the program is tried on
 _ROWS = 24  # rows on which operations are tried
 _CLOSE = {torch.float64: 1e-9}  # of the largest value; differences below are rounding

@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from torch import Tensor, fx, nn
 
-__all__ = ["INPUTS", "MessageStep", "NoProgram", "Program", "RowStep", "Step", "Value", "filled"]
-
 INPUTS = ("x", "edge_index", "edge_weight", "edge_attr")  # the values that a program starts from
 
 

@@ -14,8 +14,6 @@ from torch_geometric.nn import MessagePassing
 
 from glasshouse.errors import InputError
 
-__all__ = ["Dependence", "ModelReach", "counted_layers", "dependence_of", "reach_on_graph", "reach_on_path", "rounding"]
-
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
 
 _TRIALS = 4

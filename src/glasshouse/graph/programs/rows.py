@@ -18,8 +18,6 @@ from torch_geometric.nn import BatchNorm, LayerNorm
 from glasshouse.graph.programs.program import RowStep
 from glasshouse.graph.programs.trace import works_in_place
 
-__all__ = ["RowFunction", "alike", "is_direct", "settings_of", "stacked_modules", "stacked_rows"]
-
 RowFunction = Callable[..., Tensor]  # rows [rows, models or 1, width] of each input -> rows [rows, models or 1, width]
 
 _SAMPLE = 5  # rows on which two ways to compute are compared
@@ -298,11 +296,11 @@ _MODULES: tuple[tuple[tuple[type, ...], Callable[[Sequence[Any]], Callable[..., 
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def alike(models: Sequence[nn.Module]) -> bool:
+def same_settings(models: Sequence[nn.Module]) -> bool:
     """Whether models have the same parts with the same settings.
 
     Example:
-        >>> alike([nn.Dropout(0.5), nn.Dropout(0.5)]), alike([nn.Dropout(0.5), nn.Dropout(0.6)])
+        >>> same_settings([nn.Dropout(0.5), nn.Dropout(0.5)]), same_settings([nn.Dropout(0.5), nn.Dropout(0.6)])
         (True, False)
     """
     return len({settings_of(model) for model in models}) <= 1

@@ -17,8 +17,6 @@ from torch_geometric.nn import JumpingKnowledge, MessagePassing
 
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, Value
 
-__all__ = ["Asked", "steps_of", "traced", "works_in_place"]
-
 _ABOUT = ("size", "dim", "numel", "new_zeros", "new_ones")  # methods that ask about a tensor or make one like it
 _ABOUT_FUNCTIONS = (torch.zeros_like, torch.ones_like)
 _ABOUT_ATTRIBUTES = ("shape", "dtype", "device", "ndim")

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import ask_model, manners_of
-from glasshouse.graph.rule.ego_nets import Nets, draw_nets
+from glasshouse.graph.models.profile import ask_model, profile_of
+from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import audit_values, register_engine
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import Edges, MaskedGraph, coalesced, mask_graph
@@ -27,8 +27,6 @@ from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.graph.rule.reference import induced_losses
 from glasshouse.losses import tensor_losses
 from glasshouse.progress import open_bar
-
-__all__ = ["Packed", "Whole"]
 
 _PACKED_RATE = 1e-7  # seconds for one value on two cores
 _INDEX_BYTES = 200  # index arrays for each row or edge of a net
@@ -46,7 +44,7 @@ class Packed:
 
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        return not any(manners_of(model).everywhere for model in models)
+        return not any(profile_of(model).everywhere for model in models)
 
     def seconds(self, models: Sequence[Model], question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -55,7 +53,7 @@ class Packed:
     def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         edges = coalesced(question.edge_index, question.size, torch.float32)
-        hops = max(1, *(manners_of(model).hops for model in models))  # a model without edges changes nothing at 1 hop
+        hops = max(1, *(profile_of(model).hops for model in models))  # a model without edges changes nothing at 1 hop
         rows = []
         with open_bar(total=len(question.masks), label="Black-box queries", unit="masks") as done:
             for mask in question.masks:
@@ -77,7 +75,7 @@ def _packed_under_mask(
     graph = mask_graph(edges, mask.unsqueeze(0))
     inside = question.graph(mask[question.edge_index].all(0))
     kept = torch.stack([_losses(model, inside, question.labels, question) for model in models], dim=1)
-    degrees = 2 if any(manners_of(model).both_ways for model in models) else 1
+    degrees = 2 if any(profile_of(model).both_ways for model in models) else 1
     radius = hops + (question.hops == "affected")  # a black box may divide by degrees, which reach one hop further
     found = kept.new_empty(2, len(question.nodes), len(models))
     for part in slices_within(_index_cost(graph, question.nodes, radius + hops + 1 + degrees), memory / 2):
@@ -85,7 +83,7 @@ def _packed_under_mask(
         rings = draw_rings(graph, targets, radius=radius, around=False)
         ball = rings.balls[-1]
         wanted = ball.keys[~(rings.removes[ball.target] & (ball.node == targets[ball.target]))]
-        nets = draw_nets(graph, targets, rings.removes, wanted, hops=hops, degrees=degrees)
+        nets = draw_ego_nets(graph, targets, rings.removes, wanted, hops=hops, degrees=degrees)
         position, _ = lookup(nets.target * question.size + nets.node, wanted)
         after = torch.cat(
             [_ask(models, question, nets, part) for part in _queries(nets, question, len(targets), memory / 2)]
@@ -118,7 +116,7 @@ def _index_cost(graph: MaskedGraph, targets: Tensor, radius: int) -> Tensor:
     return rows.squeeze(1)[targets] * _INDEX_BYTES
 
 
-def _queries(nets: Nets, question: Question, targets: int, limit: float) -> Iterator[tuple[slice, slice]]:
+def _queries(nets: EgoNets, question: Question, targets: int, limit: float) -> Iterator[tuple[slice, slice]]:
     """Rows and edges of each query: as many whole nets as fit."""
     row_start, edge_start = starts_of(nets.target, targets), starts_of(nets.edge_target, targets)
     width = 4 * (question.x.shape[1] + _HIDDEN)
@@ -131,7 +129,7 @@ def _queries(nets: Nets, question: Question, targets: int, limit: float) -> Iter
         )
 
 
-def _ask(models: Sequence[Model], question: Question, nets: Nets, part: tuple[slice, slice]) -> Tensor:
+def _ask(models: Sequence[Model], question: Question, nets: EgoNets, part: tuple[slice, slice]) -> Tensor:
     """Losses of all rows of some nets, [rows, models]."""
     rows, edges = part
     node = nets.node[rows]
@@ -161,7 +159,7 @@ class Whole:
 
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        return any(manners_of(model).everywhere for model in models)
+        return any(profile_of(model).everywhere for model in models)
 
     def seconds(self, models: Sequence[Model], question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; one node's share of a query is taken as a row."""

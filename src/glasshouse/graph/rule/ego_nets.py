@@ -10,11 +10,9 @@ from torch import Tensor
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup
 
-__all__ = ["Nets", "draw_nets"]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Nets:
+class EgoNets:
     """Toggled ego-nets of some targets, sorted by target."""
 
     target: Tensor  # [rows]
@@ -24,7 +22,7 @@ class Nets:
     edge_number: Tensor  # [edges], which edge of the graph it is a copy of
 
 
-def draw_nets(
+def draw_ego_nets(
     graph: MaskedGraph,
     targets: Tensor,
     removes: Tensor,
@@ -34,7 +32,7 @@ def draw_nets(
     degrees: int = 1,
     counted: bool = False,
     own: Tensor | None = None,
-) -> Nets:
+) -> EgoNets:
     """Everything that the wanted rows can see: their senders up to ``hops`` steps back, and those senders' degrees.
 
     Args:
@@ -91,7 +89,7 @@ def draw_nets(
     number, pair = graph.copies.between(sender % size % graph.size, receiver % size % graph.size)  # duplicates stay
     received = torch.searchsorted(keys, receiver)
     keys = torch.cat([keys, (len(targets) + 1) * size + torch.arange(spare, device=keys.device)])
-    return Nets(
+    return EgoNets(
         target=keys // size,
         node=keys % size,
         edges=torch.stack([place, received])[:, pair],

@@ -18,27 +18,11 @@ from torch_geometric.nn import MaxAggregation
 from glasshouse.arrays import FloatArray
 from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import manners_of, meet, quiet
+from glasshouse.graph.models.profile import evaluation_mode, profile_models, profile_of
 from glasshouse.graph.models.tensor_cache import open_memory
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.two_layers.graph import even_cuts
 from glasshouse.progress import open_bar
-
-__all__ = [
-    "MODELS_PER_AUDIT",
-    "Block",
-    "Engine",
-    "answer_block",
-    "answer_in_blocks",
-    "audit_values",
-    "blocks_of",
-    "by_shape",
-    "cut_question",
-    "engines",
-    "question_seconds",
-    "register_engine",
-    "shape_of",
-]
 
 
 class Engine(Protocol):
@@ -126,7 +110,7 @@ def audit_values(model: Model, question: Question) -> float:
     width = _width(model) * _MODELS
     if isinstance(model, nn.Module) and any(isinstance(part, MaxAggregation) for part in model.modules()):
         width += _FEATURE_COST * int(question.x.shape[1])
-    return _QUESTIONS * pairs * _rows(question, manners_of(model).hops) * width
+    return _QUESTIONS * pairs * _rows(question, profile_of(model).hops) * width
 
 
 def question_seconds(audit: float, question: Question, *, models: int) -> float:
@@ -172,12 +156,12 @@ def shape_of(model: Model) -> tuple[object, ...]:
         >>> shape_of(lambda x, edge_index: x)
         ('black box', 2, False)
     """
-    manners = manners_of(model)
-    if manners.program is None:
-        return ("black box", manners.hops, manners.everywhere)
+    profile = profile_of(model)
+    if profile.program is None:
+        return ("black box", profile.hops, profile.everywhere)
     state = cast("nn.Module", model).state_dict().items()
     shapes = [(name, tuple(value.shape), value.dtype) for name, value in state]
-    return (manners.program.signature, manners.probabilities, manners.hops, *shapes)
+    return (profile.program.signature, profile.probabilities, profile.hops, *shapes)
 
 
 def by_shape(models: Sequence[Model]) -> list[list[int]]:
@@ -186,10 +170,10 @@ def by_shape(models: Sequence[Model]) -> list[list[int]]:
     Example:
         >>> import torch
         >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.profile import meet
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gcn")]
-        >>> meet(models, Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]])))
+        >>> profile_models(models, Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]])))
         >>> by_shape(models)
         [[0, 2], [1]]
     """
@@ -274,7 +258,7 @@ def answer_block(name: str, models: Sequence[Model], question: Question, memory:
     rows, columns = slice(*block.masks), slice(*block.nodes)
     part = dataclasses.replace(question, masks=question.masks[rows], nodes=question.nodes[columns])
     with open_memory():
-        meet(models, question.graph(), labels=question.labels)
-        with quiet(models):
+        profile_models(models, question.graph(), labels=question.labels)
+        with evaluation_mode(models):
             answer: Any = torch.stack(tuple(engines()[name].toggles(models, part, memory=memory)))
     return answer.cpu().numpy()  # type: ignore[no-any-return]

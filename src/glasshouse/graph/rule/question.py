@@ -14,8 +14,6 @@ from glasshouse.graph.data.checking import graph_faults
 from glasshouse.graph.models.edge_values import edge_values, with_edges
 from glasshouse.graph.models.tensor_cache import on_device
 
-__all__ = ["Hops", "Question", "Toggles", "ask", "check_width"]
-
 Hops = Literal["model", "affected"]
 
 

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import ask_model, manners_of, meet, quiet
+from glasshouse.graph.models.profile import ask_model, evaluation_mode, profile_models, profile_of
 from glasshouse.graph.rule.question import Hops, Question, Toggles, ask, check_width
 from glasshouse.losses import tensor_losses
-
-__all__ = ["induced_losses", "reference_losses", "reference_toggles", "toggle_of"]
 
 
 def reference_losses(
@@ -47,8 +45,8 @@ def reference_toggles(
 ) -> Toggles:
     """Like `reference_losses`, with the own losses ``loss_v(in)`` too."""
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.graph(), labels=question.labels)
-    with quiet(models):
+    profile_models(models, question.graph(), labels=question.labels)
+    with evaluation_mode(models):
         rows = [
             [[toggle_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
             for model in models
@@ -73,9 +71,9 @@ def toggle_of(model: Model, question: Question, mask: Tensor, node: int) -> tupl
     with_node[node], without_node[node] = True, False
     loss_in, edges_in = _losses_on(model, question, with_node)
     loss_out, _ = _losses_on(model, question, without_node)
-    manners = manners_of(model)
-    if question.hops == "model" and not manners.everywhere:
-        summed = neighbourhood(node, edges_in, hops=manners.hops, size=question.size) & without_node
+    profile = profile_of(model)
+    if question.hops == "model" and not profile.everywhere:
+        summed = neighbourhood(node, edges_in, hops=profile.hops, size=question.size) & without_node
     else:
         summed = without_node  # a member whose prediction does not change adds nothing
     return float(loss_in[node] + (loss_in - loss_out)[summed].sum()), float(loss_in[node])
@@ -88,7 +86,7 @@ def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tenso
     removed and their losses are 0.
     """
     graph = question.graph(present[question.edge_index].all(0))
-    if manners_of(model).everywhere:
+    if profile_of(model).everywhere:
         return induced_losses(model, question, present), graph.edge_index
     logits = check_width(ask_model(model, graph), question)
     return tensor_losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), graph.edge_index

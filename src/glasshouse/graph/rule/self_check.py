@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.models.tensor_cache import open_memory
 from glasshouse.graph.rule.engines import Block, answer_block, blocks_of, by_shape
 from glasshouse.graph.rule.incremental.engine import default_memory
@@ -21,8 +21,6 @@ from glasshouse.graph.rule.question import Question, ask
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import engine_names, settled_engine
 from glasshouse.randomness import generator
-
-__all__ = ["EngineCheck", "check_engine"]
 
 _TRIPLES = 8
 _MASKS = 8  # as G-BASE draws by default; the choice of an engine depends on their number
@@ -78,7 +76,7 @@ def check_engine(models: Sequence[Model], data: Data, *, nodes: IntArray, share:
     found: list[float] = []
     with open_memory():
         question = ask(data, masks, asked, device=model_device(models))
-        meet(models, question.graph(), labels=question.labels)
+        profile_models(models, question.graph(), labels=question.labels)
         groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
         names = engine_names(models, data, masks, asked) if settled == "auto" else [settled] * len(groups)
         for name, group in zip(names, groups, strict=True):

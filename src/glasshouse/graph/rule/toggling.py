@@ -15,7 +15,7 @@ from torch import Tensor
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import meet, quiet
+from glasshouse.graph.models.profile import evaluation_mode, profile_models
 from glasshouse.graph.models.tensor_cache import open_memory
 from glasshouse.graph.rule import black_box  # noqa: F401 (it registers its engines)
 from glasshouse.graph.rule.engines import MODELS_PER_AUDIT, answer_in_blocks, by_shape, engines, question_seconds
@@ -24,8 +24,6 @@ from glasshouse.graph.rule.question import Hops, Question, Toggles, ask
 from glasshouse.graph.rule.reference import reference_toggles
 from glasshouse.graph.rule.two_layers import engine as _two_layers  # noqa: F401 (it registers its engine)
 from glasshouse.numerics import check_finite
-
-__all__ = ["engine_names", "settled_engine", "toggle_answers", "toggle_losses", "toggle_seconds"]
 
 EngineName = Literal["auto", "toggle", "packed", "reference"]
 
@@ -116,8 +114,8 @@ def _toggle_answers(
     answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if answer.numel() == 0:
         return Toggles(*answer)
-    meet(models, question.graph(), labels=question.labels)
-    with quiet(models):
+    profile_models(models, question.graph(), labels=question.labels)
+    with evaluation_mode(models):
         for numbers in by_shape(models):
             group = [models[number] for number in numbers]
             chosen = _chosen(group, question, engine=engine)
@@ -137,8 +135,8 @@ def engine_names(
         ['packed']
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.graph(), labels=question.labels)
-    with quiet(models):
+    profile_models(models, question.graph(), labels=question.labels)
+    with evaluation_mode(models):
         groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
         return [_chosen(group, question, engine="auto") for group in groups]
 
@@ -161,9 +159,9 @@ def toggle_seconds(
         True
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    meet(models, question.graph(), labels=question.labels)
+    profile_models(models, question.graph(), labels=question.labels)
     total = 0.0
-    with quiet(models):
+    with evaluation_mode(models):
         for group in ([models[number] for number in numbers] for numbers in by_shape(models)):
             audit = engines()[_chosen(group, question, engine=engine)].seconds(group, question)
             total += question_seconds(audit, question, models=len(group))

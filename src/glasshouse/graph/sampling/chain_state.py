@@ -17,43 +17,24 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import ask_model, manners_of, meet, quiet
+from glasshouse.graph.models.profile import ask_model, evaluation_mode, profile_models, profile_of
 from glasshouse.graph.rule.engines import by_shape
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.reference import induced_losses
 from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.rule.two_layers.engine import (
     STAGES,
-    Problem,
-    build_problem,
+    StackedModels,
     commit,
     extra_hops,
     fill_rows,
+    stack_models,
     supports,
     toggle_all,
 )
-from glasshouse.graph.rule.two_layers.graph import Graph, arrange, find_two_hops, grow
+from glasshouse.graph.rule.two_layers.graph import CSR, arrange, find_two_hops, grow
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 from glasshouse.losses import tensor_losses
-
-__all__ = [
-    "ChainInfo",
-    "Groups",
-    "WholeLosses",
-    "add_members",
-    "asked_ratio",
-    "forward_losses",
-    "generators",
-    "groups_maker",
-    "log_ratio",
-    "membership_probability",
-    "move",
-    "move_all",
-    "prior_logits",
-    "speakers",
-    "starting_masks",
-    "summed_ratios",
-]
 
 
 @kernel
@@ -132,7 +113,7 @@ def _add(u: int, sign: int, state: Any, asked: BoolArray, totals: FloatArray) ->
 
 
 @kernel
-def add_members(graph: Graph, state: Any, asked: BoolArray, totals: FloatArray) -> None:
+def add_members(graph: CSR, state: Any, asked: BoolArray, totals: FloatArray) -> None:
     """Add every member to ``totals`` [1 + K]."""
     for u in range(len(graph.member)):
         if graph.member[u]:
@@ -140,7 +121,7 @@ def add_members(graph: Graph, state: Any, asked: BoolArray, totals: FloatArray) 
 
 
 @inner_kernel
-def _add_around(v: int, sign: int, graph: Graph, state: Any, reach: Any, asked: BoolArray, totals: FloatArray) -> None:
+def _add_around(v: int, sign: int, graph: CSR, state: Any, reach: Any, asked: BoolArray, totals: FloatArray) -> None:
     if graph.member[v]:
         _add(v, sign, state, asked, totals)
     for i in range(reach.size[2]):
@@ -148,7 +129,7 @@ def _add_around(v: int, sign: int, graph: Graph, state: Any, reach: Any, asked: 
 
 
 @inner_kernel
-def move(weights: Any, v: int, graph: Graph, state: Any, scratch: Any, asked: BoolArray, totals: FloatArray) -> None:
+def move(weights: Any, v: int, graph: CSR, state: Any, scratch: Any, asked: BoolArray, totals: FloatArray) -> None:
     """Flip v and keep ``totals`` [1 + K] up to date: summed losses of all members.
 
     If ``asked`` [n, K] has rows, ``totals[0]`` is the members' summed ratio with its sign turned, and the others stay
@@ -166,7 +147,7 @@ def move(weights: Any, v: int, graph: Graph, state: Any, scratch: Any, asked: Bo
 
 @kernel
 def move_all(
-    weights: Any, nodes: IntArray, graph: Graph, state: Any, scratch: Any, asked: BoolArray, totals: FloatArray
+    weights: Any, nodes: IntArray, graph: CSR, state: Any, scratch: Any, asked: BoolArray, totals: FloatArray
 ) -> None:
     """Flip these nodes in turn, and keep ``totals`` up to date."""
     for i in range(len(nodes)):
@@ -217,11 +198,11 @@ def starting_masks(prior: Prior, n: int, sources: list[np.random.Generator]) -> 
     return np.stack([source.random(n) < share for source in sources])
 
 
-def speakers(asked: BoolArray, *, n: int, shadows: int) -> BoolArray:
+def usable_shadows(asked: BoolArray, *, n: int, shadows: int) -> BoolArray:
     """Which shadow models may speak about each node, bool [n, shadows], from ``asked`` [shadows, n]; checked.
 
     Example:
-        >>> speakers(np.array([[True, False], [True, True]]), n=2, shadows=2)
+        >>> usable_shadows(np.array([[True, False], [True, True]]), n=2, shadows=2)
         array([[ True,  True],
                [False,  True]])
     """
@@ -251,10 +232,10 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
     def asked(mask: BoolArray) -> FloatArray:
         members = torch.from_numpy(mask).to(question.edge_index.device)
         graph = question.graph(members[question.edge_index].all(0))
-        with quiet(models):
+        with evaluation_mode(models):
             found = [
                 induced_losses(model, question, members)
-                if manners_of(model).everywhere
+                if profile_of(model).everywhere
                 else tensor_losses(ask_model(model, graph), data.y)
                 for model in models
             ]
@@ -293,8 +274,8 @@ class ModelGroup(Protocol):
 class CompiledGroup:
     """A group whose rows are kept; a flip costs as much as the rows that it changes."""
 
-    problem: Problem
-    _graph: Graph = field(init=False)
+    problem: StackedModels
+    _graph: CSR = field(init=False)
     _totals: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -440,7 +421,7 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
         >>> [places.tolist() for places, _ in make().parts], side_by_side
         ([[0], [1, 2]], True)
     """
-    meet(models, data)
+    profile_models(models, data)
     makers: list[tuple[IntArray, Callable[[], ModelGroup]]] = []
     side_by_side = True
     for numbers in by_shape(models):
@@ -454,7 +435,7 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
 
 
 def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Callable[[], ModelGroup]:
-    problem = build_problem(models, data, threads=threads)
+    problem = stack_models(models, data, threads=threads)
     return lambda: CompiledGroup(problem=problem)
 
 

@@ -15,11 +15,11 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores, is_worth_spreading, spread
 from glasshouse.errors import InputError
-from glasshouse.graph.models.profile import meet, quiet
+from glasshouse.graph.models.profile import evaluation_mode, profile_models
 from glasshouse.graph.rule.engines import engines, question_seconds
 from glasshouse.graph.rule.question import ask
-from glasshouse.graph.rule.two_layers.engine import build_problem, commit, fill_state, supports, toggle
-from glasshouse.graph.rule.two_layers.graph import Graph, arrange, open_workers, release
+from glasshouse.graph.rule.two_layers.engine import commit, fill_state, stack_models, supports, toggle
+from glasshouse.graph.rule.two_layers.graph import CSR, arrange, open_workers, release
 from glasshouse.graph.rule.two_layers.kernels import kernel
 from glasshouse.graph.sampling.chain_state import (
     ChainInfo,
@@ -29,12 +29,10 @@ from glasshouse.graph.sampling.chain_state import (
     groups_maker,
     membership_probability,
     prior_logits,
-    speakers,
     starting_masks,
+    usable_shadows,
 )
 from glasshouse.progress import open_bar
-
-__all__ = ["gibbs_masks"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +101,10 @@ def gibbs_masks(
     sources = generators(seed, chains)
     masks = starting_masks(prior, n, sources)
     shadows = len(models) - 1
-    heard = speakers(np.ones((shadows, n), np.bool_) if asked is None else asked, n=n, shadows=shadows)
-    meet(models, data)
+    heard = usable_shadows(np.ones((shadows, n), np.bool_) if asked is None else asked, n=n, shadows=shadows)
+    profile_models(models, data)
     # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
-    with quiet(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
+    with evaluation_mode(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
         run = _Run(masks=masks, sources=sources, prior_logit=logits, asked=heard, passes=passes, done=done)
         seconds = _seconds(models, data, masks, passes=passes) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
@@ -147,8 +145,8 @@ def _one_chain(models: Sequence[Any], data: Data, run: _Run, task: tuple[BoolArr
     """One chain from its first mask and its random numbers; where it ends, and how many indicators flipped."""
     mask, source = task
     alone = dataclasses.replace(run, masks=mask[None].copy(), sources=[source])
-    meet(models, data)
-    with quiet(models):
+    profile_models(models, data)
+    with evaluation_mode(models):
         flips = _walked(models, data, alone, threads=1)
     return alone.masks[0], flips
 
@@ -164,7 +162,7 @@ def sweep(
     uniform: FloatArray,
     prior_logit: FloatArray,
     asked: BoolArray,
-    graph: Graph,
+    graph: CSR,
     state: Any,
     scratch: Any,
 ) -> int:
@@ -184,7 +182,7 @@ def sweep(
 
 def _compiled(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
     """Run every chain in place on its row of ``masks``; a thread keeps one state for all chains it takes."""
-    problem = build_problem(models, data, threads=threads)
+    problem = stack_models(models, data, threads=threads)
     flips = np.zeros(len(run.masks), np.int64)
 
     def walk(space: tuple[Any, Any], chain: int) -> None:

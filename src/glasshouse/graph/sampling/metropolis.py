@@ -21,14 +21,14 @@ from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores
 from glasshouse.errors import InputError
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import manners_of, meet, quiet
+from glasshouse.graph.models.profile import evaluation_mode, profile_models, profile_of
 from glasshouse.graph.rule.engines import by_shape
 from glasshouse.graph.rule.incremental.engine import default_memory, make_plan
 from glasshouse.graph.rule.incremental.graph import coalesced, mask_graph
-from glasshouse.graph.rule.incremental.program import Ends, lower, place, program_logits
+from glasshouse.graph.rule.incremental.program import LossesToSignal, changed_balls, lower, program_logits
 from glasshouse.graph.rule.question import ask, check_width
-from glasshouse.graph.rule.two_layers.engine import Problem, build_problem, fill_state, supports
-from glasshouse.graph.rule.two_layers.graph import Graph, arrange, open_workers
+from glasshouse.graph.rule.two_layers.engine import StackedModels, fill_state, stack_models, supports
+from glasshouse.graph.rule.two_layers.graph import CSR, arrange, open_workers
 from glasshouse.graph.rule.two_layers.kernels import kernel
 from glasshouse.graph.sampling.chain_state import (
     ChainInfo,
@@ -40,28 +40,11 @@ from glasshouse.graph.sampling.chain_state import (
     log_ratio,
     move,
     prior_logits,
-    speakers,
     starting_masks,
     summed_ratios,
+    usable_shadows,
 )
 from glasshouse.progress import open_bar
-
-__all__ = [
-    "Block",
-    "CompiledFlipper",
-    "Crowd",
-    "Flipper",
-    "GroupFlipper",
-    "Schedule",
-    "changed_rows",
-    "draw_block",
-    "masked_losses",
-    "metropolis_masks",
-    "run_chain",
-    "run_in_step",
-    "tuned",
-    "walk_in_step",
-]
 
 _WANTED = 0.3  # the middle of the acceptance rates 0.2 to 0.4
 _LARGEST = 0.5
@@ -136,7 +119,7 @@ def propose_all(
     prior_logit: FloatArray,
     asked: BoolArray,
     totals: FloatArray,
-    graph: Graph,
+    graph: CSR,
     state: Any,
     scratch: Any,
 ) -> int:
@@ -172,10 +155,10 @@ class CompiledFlipper:
         asked: bool [n, shadow models], which of them may speak about which node; without rows: all about all.
     """
 
-    problem: Problem
+    problem: StackedModels
     prior_logit: FloatArray
     asked: BoolArray = field(default_factory=lambda: np.zeros((0, 0), np.bool_))
-    _graph: Graph = field(init=False)
+    _graph: CSR = field(init=False)
     totals: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -200,7 +183,7 @@ class CompiledFlipper:
         """The current configuration [n], a copy."""
         return self._graph.member.copy()
 
-    def _filled(self, mask: BoolArray, state: Any) -> tuple[Graph, FloatArray]:
+    def _filled(self, mask: BoolArray, state: Any) -> tuple[CSR, FloatArray]:
         """A forward pass into ``state``; the graph under the mask, and the totals."""
         graph, totals = arrange(self.problem.graph, mask), np.zeros(self.problem.models)
         fill_state(self.problem.weights, graph, state, self._scratch)
@@ -273,18 +256,18 @@ def walk_in_step(models: Sequence[Model], data: Data) -> bool:
         >>> walk_in_step([torch.nn.Linear(1, 1)], Data(x=torch.zeros(1, 1)))
         False
     """
-    return bool(data.x.is_cuda) and all(manners_of(model).program is not None for model in models)
+    return bool(data.x.is_cuda) and all(profile_of(model).program is not None for model in models)
 
 
 def masked_losses(models: Sequence[Model], data: Data) -> MaskedLosses:
     """A function from masks [chains, n] to losses [chains, n, models] of all nodes; only members' have a meaning.
 
     Example:
-        >>> from glasshouse.graph.models.profile import meet
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> meet(models, pair)
+        >>> profile_models(models, pair)
         >>> masked_losses(models, pair)(torch.ones(5, 2, dtype=torch.bool)).shape
         torch.Size([5, 2, 3])
     """
@@ -301,7 +284,7 @@ def masked_losses(models: Sequence[Model], data: Data) -> MaskedLosses:
 
 def _of_one_shape(models: Sequence[Model], data: Data) -> MaskedLosses:
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
-    placed = place(lower(models, question), radius=None)
+    placed = changed_balls(lower(models, question), radius=None)
     dtype = placed[-1].operation.result.sample.dtype
     edges = coalesced(question.edge_index, question.size, dtype)
     x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
@@ -311,14 +294,14 @@ def _of_one_shape(models: Sequence[Model], data: Data) -> MaskedLosses:
     def under(masks: Tensor) -> Tensor:
         logits = program_logits(placed, x, mask_graph(edges, masks), limit=plan.temporary)
         logits = check_width(logits, question).expand(-1, len(models), -1)
-        losses = Ends.of(question.labels.repeat(len(masks)), logits).kept_loss
+        losses = LossesToSignal.of(question.labels.repeat(len(masks)), logits).kept_loss
         return losses.reshape(*masks.shape, len(models)).double()
 
     return lambda masks: torch.cat([under(some) for some in masks.split(plan.masks)])
 
 
 @dataclass(kw_only=True)
-class Crowd:
+class ChainsInStep:
     """Several chains at their current masks; everything stays on the models' device.
 
     Args:
@@ -339,7 +322,7 @@ class Crowd:
     @classmethod
     def begin(
         cls, answer: MaskedLosses, masks: BoolArray, *, logits: FloatArray, asked: BoolArray, on: torch.device
-    ) -> Crowd:
+    ) -> ChainsInStep:
         """From arrays: masks [chains, n], logits [n], and asked [n, shadow models], or without rows."""
         begun, prior, heard = (torch.from_numpy(part).to(on) for part in (masks, logits, asked))
         return cls(answer=answer, masks=begun, prior_logit=prior, asked=heard)
@@ -459,7 +442,7 @@ def metropolis_masks(
     began = time.perf_counter()
     n, cores = int(data.num_nodes), threads or available_cores()
     logits, shadows = prior_logits(prior, n), len(models) - 1
-    heard = np.zeros((0, shadows), np.bool_) if asked is None else speakers(asked, n=n, shadows=shadows)
+    heard = np.zeros((0, shadows), np.bool_) if asked is None else usable_shadows(asked, n=n, shadows=shadows)
     sources = generators(seed, chains)
     masks = starting_masks(prior, n, sources)
     schedule = Schedule(
@@ -469,14 +452,14 @@ def metropolis_masks(
         flip_share=flip_share,
         candidates=np.flatnonzero(np.isfinite(logits)),
     )
-    meet(models, data)
+    profile_models(models, data)
     kept = np.zeros((schedule.samples, chains, n), np.bool_)
     taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
     steps = chains * (burn_in + schedule.samples * thinning)
     # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
-    with quiet(models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
+    with evaluation_mode(models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
         if walk_in_step(models, data):
-            crowd = Crowd.begin(masked_losses(models, data), masks, logits=logits, asked=heard, on=data.x.device)
+            crowd = ChainsInStep.begin(masked_losses(models, data), masks, logits=logits, asked=heard, on=data.x.device)
             taken, shares = run_in_step(crowd, schedule, sources, kept, done)
         else:
             new_flipper, side_by_side = _flipper_maker(models, data, logits, heard, threads=cores)
@@ -500,7 +483,7 @@ def _flipper_maker(
 ) -> tuple[Callable[[], Flipper], bool]:
     """A function that makes a chain's flipper, and whether several may run side by side."""
     if supports(models, data):
-        problem = build_problem(models, data, threads=threads)
+        problem = stack_models(models, data, threads=threads)
         return lambda: CompiledFlipper(problem=problem, prior_logit=logits, asked=asked), True
     new_groups, side_by_side = groups_maker(models, data, threads=threads)
     return lambda: GroupFlipper(groups=new_groups(), prior_logit=logits, asked=asked), side_by_side
@@ -525,7 +508,7 @@ def run_chain(
 
 
 def run_in_step(
-    crowd: Crowd,
+    crowd: ChainsInStep,
     schedule: Schedule,
     sources: Sequence[np.random.Generator],
     kept: BoolArray,

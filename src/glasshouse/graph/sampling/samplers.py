@@ -26,22 +26,6 @@ from glasshouse.population import as_members
 from glasshouse.randomness import generator, seed_for
 from glasshouse.registry import Registry
 
-__all__ = [
-    "SAMPLERS",
-    "GroundTruth",
-    "Sampler",
-    "Samples",
-    "SamplingRequest",
-    "base_samples",
-    "bernoulli",
-    "draw",
-    "gibbs_samples",
-    "metropolis_samples",
-    "one_query_each",
-    "prior_samples",
-    "register_sampler",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingRequest:

@@ -24,8 +24,6 @@ from glasshouse.training.batches import batches, classification_loss, logits_of
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
 
-__all__ = ["GraphClassifierTrainer"]
-
 _LOOK = 64  # graphs that show what a module answers with
 _ADAM = adam()
 

@@ -23,8 +23,6 @@ from glasshouse.progress import track
 from glasshouse.randomness import seed_for
 from glasshouse.table import Table
 
-__all__ = ["PAPER_GRID", "GridSearch", "grid_search"]
-
 PAPER_GRID: dict[str, Sequence[Any]] = {
     "learning_rate": (0.01, 0.001),
     "weight_decay": (1e-4, 1e-5),

@@ -17,8 +17,6 @@ from glasshouse.graph.data.subgraph import InducedGraph
 from glasshouse.graph.models.edge_values import held_values
 from glasshouse.randomness import generator
 
-__all__ = ["Batches", "Neighbors", "Part", "RandomNodes", "Step", "training_steps"]
-
 
 class Part(NamedTuple):
     """A part of a graph, for one step of training."""

@@ -15,10 +15,8 @@ from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import ask_model, quiet
+from glasshouse.graph.models.profile import ask_model, evaluation_mode
 from glasshouse.losses import tensor_losses
-
-__all__ = ["Setting", "check_setting", "fit_ratios", "looks_transductive", "node_accuracy", "node_choices"]
 
 Setting = Literal["inductive", "transductive"]
 
@@ -64,7 +62,7 @@ def fit_ratios(models: Sequence[Model], data: Data, members: BoolArray) -> Float
         means = []
         for chosen in (everybody, who):
             graph = induced(data, chosen, device=device)
-            with quiet([model]):
+            with evaluation_mode([model]):
                 found = tensor_losses(ask_model(model, graph.shown()), graph.y.clamp(min=0)).cpu().numpy()
             labelled = (graph.y >= 0).cpu().numpy() & who[chosen]
             means.append(max(_FEW, float(found[labelled].mean()) if labelled.any() else 0.0))
@@ -120,6 +118,6 @@ def node_choices(model: Model, data: Data, nodes: BoolArray, *, setting: Setting
     """
     asked = nodes if setting == "inductive" else np.ones_like(nodes)
     graph = induced(data, asked, device=model_device([model]) or "cpu")
-    with quiet([model]):
+    with evaluation_mode([model]):
         chosen: IntArray = ask_model(model, graph.shown()).argmax(dim=-1).cpu().numpy()
     return chosen[nodes[asked]]

@@ -27,8 +27,6 @@ from glasshouse.training.batches import logits_of
 from glasshouse.training.threads import fitting_threads
 from glasshouse.training.trainer import check_factory
 
-__all__ = ["GNNTrainer", "OptimizerFactory", "adam", "sgd"]
-
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
 
 

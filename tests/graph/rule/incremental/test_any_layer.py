@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.rule.ego_nets import draw_nets
+from glasshouse.graph.rule.ego_nets import draw_ego_nets
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
 from glasshouse.graph.rule.question import Hops
@@ -63,7 +63,7 @@ def test_shared_nets_hold_the_messages_of_disjoint_ones(degrees: int) -> None:
         wanted, own = rings.balls[2].keys, rings.balls[1].keys
         seen = []
         for keys in (None, own):
-            nets = draw_nets(
+            nets = draw_ego_nets(
                 graph, rings.targets, rings.removes, wanted, hops=1, degrees=degrees, counted=degrees == 1, own=keys
             )
             rows = nets.target * 80 + nets.node

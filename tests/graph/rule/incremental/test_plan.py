@@ -7,19 +7,19 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.rule.incremental.engine import make_plan, target_costs
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-from glasshouse.graph.rule.incremental.program import Builder, Placed, place
+from glasshouse.graph.rule.incremental.program import Builder, ChangedBalls, changed_balls
 from glasshouse.graph.rule.incremental.sum import Summed
 from glasshouse.graph.rule.question import Question, ask
 from tests.graph.random_graphs import FEATURES
 
 
-def two_layers() -> list[Placed]:
+def two_layers() -> list[ChangedBalls]:
     build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
     value = build.features(torch.ones(3, FEATURES))
     for width in (FEATURES, 8):
         weight = torch.ones(1, width, 8)
         value = build.rows(torch.relu, build.message(Summed.of(weight=weight, bias=None, normalisation="none"), value))
-    return place(build.operations, radius=None)
+    return changed_balls(build.operations, radius=None)
 
 
 STEPS = two_layers()

@@ -11,9 +11,9 @@ import torch
 from torch_geometric.nn import GCNConv
 
 from glasshouse.graph import citation_graph, toggle_losses
-from glasshouse.graph.models.profile import meet
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental.engine import are_safe, in_turns
-from glasshouse.graph.rule.incremental.program import lower, place
+from glasshouse.graph.rule.incremental.program import changed_balls, lower
 from glasshouse.graph.rule.question import ask
 from tests.graph.random_graphs import random_models
 from tests.graph.zoo import Differences
@@ -78,9 +78,9 @@ def test_a_layer_that_cannot_be_copied_stays_on_one_core() -> None:
     hooked.register_forward_hook(lambda layer, given, made: made)
     safe, others = [GCNConv(features, 7), Differences(features, 7)], [locked, hooked]
     for model in (*safe, *others):
-        meet([model.eval()], DATA)
+        profile_models([model.eval()], DATA)
         with torch.no_grad():
-            assert are_safe(place(lower([model], question), radius=1)) is (model in safe)
+            assert are_safe(changed_balls(lower([model], question), radius=1)) is (model in safe)
 
 
 def test_parts_keep_their_order(threads: int) -> None:

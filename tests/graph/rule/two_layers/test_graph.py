@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from glasshouse.graph.rule.two_layers import graph as plan
-from glasshouse.graph.rule.two_layers.graph import Graph, arrange, has_self_loops, is_simple, whole_graph
+from glasshouse.graph.rule.two_layers.graph import CSR, arrange, has_self_loops, is_simple, whole_graph
 from tests.graph.random_graphs import Case
 from tests.graph.rule.two_layers.plain_kernels import in_python
 from tests.graph.simple_graphs import simple_cases, simple_graph
 
 
-def neighbours(graph: Graph, u: int) -> tuple[set[int], set[int]]:
+def neighbours(graph: CSR, u: int) -> tuple[set[int], set[int]]:
     """The members next to u, and the others."""
     border = graph.start[u] + graph.degree[u]
     return set(graph.columns[graph.start[u] : border].tolist()), set(

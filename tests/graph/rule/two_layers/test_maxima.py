@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from glasshouse.arrays import F32
 from glasshouse.graph.rule.two_layers import sage
-from glasshouse.graph.rule.two_layers.graph import Graph
+from glasshouse.graph.rule.two_layers.graph import CSR
 from tests.graph.rule.two_layers.plain_kernels import in_python
 
 KERNELS = in_python(sage)
@@ -61,7 +61,7 @@ def test_several_values_that_change_move_the_maximum_as_a_fresh_look_does(
     slot[v] = -2
     own = before[v : v + 1].copy()
     top, second = two_largest(before[neighbours])
-    graph = Graph(
+    graph = CSR(
         start=np.array([0, len(neighbours)]),
         columns=np.array(neighbours, np.int32),
         degree=np.array([len(neighbours)], np.int32),

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, BatchNorm, GATConv, GCNConv, GraphSAGE, LayerNorm, SAGEConv
 
 from glasshouse.graph.models.networks import GNN
-from glasshouse.graph.models.profile import meet, quiet
+from glasshouse.graph.models.profile import evaluation_mode, profile_models
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.rule.two_layers.engine import Compiled
@@ -110,8 +110,8 @@ def made(make: Callable[[], nn.Module], count: int = 2) -> list[nn.Module]:
 
 def asked_of(models: list[nn.Module], data: Data) -> bool:
     """Whether the compiled engine takes them."""
-    meet(models, data)
-    with quiet(models):
+    profile_models(models, data)
+    with evaluation_mode(models):
         return Compiled().supports(models, ask(data, torch.ones(1, 24, dtype=torch.bool), torch.tensor([0])))
 
 
@@ -124,7 +124,7 @@ def test_a_module_that_reduces_gets_the_kernels_and_they_equal_the_rule_as_writt
     torch.manual_seed(5)
     masks, nodes = torch.rand(2, 24) < 0.6, torch.randperm(24)[:5]
     found = toggle_losses(models, data, masks, nodes, engine="compiled")
-    with quiet(models):
+    with evaluation_mode(models):
         wanted = [
             [[rule_as_written(model, data, mask, node, 2) for node in nodes.tolist()] for mask in masks]
             for model in models
@@ -168,8 +168,8 @@ def test_a_stated_reach_beyond_two_steps_is_kept_which_the_kernels_cannot() -> N
 def test_chains_run_on_the_kernels_of_users_modules() -> None:
     data = graph(4, dtype=torch.float32)
     models = made(REDUCE["BatchNorm"], count=3)
-    meet(models, data)
-    with quiet(models):
+    profile_models(models, data)
+    with evaluation_mode(models):
         twins = [reduced(model) for model in models]
     ours = [GNN(list(twin)) for twin in twins if twin is not None]
     for model in models:

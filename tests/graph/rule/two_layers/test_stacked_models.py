@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from glasshouse.errors import InputError
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.rule.two_layers import gcn
-from glasshouse.graph.rule.two_layers.engine import build_problem, supports
+from glasshouse.graph.rule.two_layers.engine import stack_models, supports
 from tests.graph.random_graphs import CLASSES, random_models
 from tests.graph.simple_graphs import KERNELS, simple_graph
 
@@ -54,11 +54,11 @@ def test_graphs_with_edges_one_way_or_twice_are_left_and_loops_where_they_matter
 
 def test_a_problem_has_room_for_every_model_and_labels_that_can_be_looked_up() -> None:
     unlabelled = Data(x=DATA.x, edge_index=DATA.edge_index, y=torch.tensor([-1, 99, *DATA.y[2:].tolist()]))
-    problem = build_problem(models("gcn", count=3), unlabelled, threads=1)
+    problem = stack_models(models("gcn", count=3), unlabelled, threads=1)
     assert problem.architecture is gcn
     assert problem.new_state().loss.shape == (8, 3)
     assert problem.new_scratch().signal.shape == (3,)
     assert problem.graph.label[:2].tolist() == [0, CLASSES - 1]
     assert np.array_equal(problem.graph.label[2:], DATA.y[2:].numpy())
     with pytest.raises(InputError, match="no compiled kernels"):
-        build_problem(models("gin"), DATA)
+        stack_models(models("gin"), DATA)

@@ -17,8 +17,6 @@ from glasshouse.graph.models.networks import Model
 from glasshouse.graph.rule.toggling import toggle_answers
 from glasshouse.graph.scene import Scene
 
-__all__ = ["PlainAnswers", "SampledAnswers", "draw_training_sets", "plain_answers", "sampled_answers"]
-
 
 class PlainAnswers(NamedTuple):
     """Losses of K models on every node.

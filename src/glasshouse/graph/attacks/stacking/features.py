@@ -19,18 +19,8 @@ from glasshouse.attacks.sides import moments
 from glasshouse.attacks.stacking.features import Features, record_features
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers
-from glasshouse.graph.attacks.stacking.similar_nodes import Described, Kin, compact
+from glasshouse.graph.attacks.stacking.similar_nodes import Described, SimilarNodes, compact
 from glasshouse.numerics import distinct, log_mean_exp
-
-__all__ = [
-    "SIGNALS",
-    "GraphContext",
-    "TargetSignals",
-    "gbase_odds",
-    "node_features",
-    "plain_features",
-    "without_signals",
-]
 
 # what may be left out, to see what it adds: a feature is left out if any word of its name is
 SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")
@@ -60,7 +50,7 @@ class GraphContext:
     degree: FloatArray
     labels: IntArray
     among: csr_array
-    kin: Mapping[str, Kin]
+    kin: Mapping[str, SimilarNodes]
 
     @classmethod
     def of(
@@ -100,7 +90,7 @@ class GraphContext:
         chosen = None if where.type == "cpu" else where
         alone, beside = (Described.of(features, labels, device=chosen) for features in (own, around))
         parts = {"alone": [alone], "whole": [alone, beside]}
-        found = {query: Kin.described(part, labels) for query, part in parts.items()}
+        found = {query: SimilarNodes.described(part, labels) for query, part in parts.items()}
         return cls(adjacency, degree, labels, among, found)
 
     def mean(self, values: FloatArray, *, alone: float) -> FloatArray:

@@ -33,8 +33,6 @@ from glasshouse.numerics import area_under_roc, loss_to_margin, margin_to_loss
 from glasshouse.progress import open_bar
 from glasshouse.randomness import generator, seed_for
 
-__all__ = ["Learned", "PlainLikeness", "SampledLikeness", "TargetPosterior", "Untrained", "best_untrained", "learn"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlainLikeness:

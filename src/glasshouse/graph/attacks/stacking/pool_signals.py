@@ -37,8 +37,6 @@ from glasshouse.graph.scene import Scene
 from glasshouse.numerics import log_mean_exp
 from glasshouse.randomness import generator, some_of
 
-__all__ = ["TEACHING", "PoolSignals", "SampledSignals", "ask_pool"]
-
 TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
 
 

@@ -27,8 +27,6 @@ from torch import Tensor
 from glasshouse.arrays import F32, FloatArray, IntArray
 from glasshouse.randomness import generator
 
-__all__ = ["ROOM", "Described", "Kin", "Operator", "RowSums", "Similarity", "Solver", "class_spans", "compact"]
-
 _DIRECTIONS = 64  # that are treated separately
 _STEPS = 200  # of conjugate gradients, at most
 _ROUNDING = 1e-5  # of products in float32, next to the largest
@@ -408,7 +406,7 @@ _ROUGHLY = 2e-2  # the same where random signs cause larger errors
 
 
 @dataclass(frozen=True, eq=False)
-class Kin:
+class SimilarNodes:
     """Ridge regression on the features of nodes, one slope per class, prepared for the answers of any target.
 
     Confidence in one class is doubt in the others: what raises the margin of a node of one class lowers that of a
@@ -424,7 +422,7 @@ class Kin:
         own: [n] the weight of a node's own answer in its fitted value, nodes in order of class.
 
     Example:
-        >>> kin = Kin.of(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1]))
+        >>> kin = SimilarNodes.of(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1]))
         >>> abs(kin.expected(np.array([1.0, 0.0, 0.0, 0.0]))[:2]).round(2)  # node 0's own answer is left out
         array([0.  , 0.76])
     """
@@ -434,12 +432,12 @@ class Kin:
     own: FloatArray
 
     @classmethod
-    def of(cls, features: Any, labels: IntArray) -> Kin:
+    def of(cls, features: Any, labels: IntArray) -> SimilarNodes:
         """From features [n, D] (numpy, torch or scipy) and labels [n] of all nodes."""
         return cls.described([Described.of(compact(features), labels)], labels)
 
     @classmethod
-    def described(cls, described: Sequence[Described], labels: IntArray) -> Kin:
+    def described(cls, described: Sequence[Described], labels: IntArray) -> SimilarNodes:
         """From one or several sets of features and labels [n] of all nodes."""
         similarity = Similarity.of(described, labels, constant=_CONSTANT)
         solver = Solver.of(similarity, len(labels), penalty=_PENALTY)

@@ -18,14 +18,12 @@ from torch import Tensor, nn
 
 from glasshouse.graph.models.layer_type import is_altered
 from glasshouse.graph.programs.program import MessageStep, filled
-from glasshouse.graph.rule.ego_nets import Nets, draw_nets
+from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.incremental.balls import Ball, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within
 from glasshouse.training.batching import spread
-
-__all__ = ["Copies", "Unknown", "can_copy"]
 
 
 class Copies:
@@ -138,7 +136,7 @@ class Unknown:
 
     @property
     def beyond(self) -> int:
-        """How many steps beyond its hops a net must go; see ``draw_nets``."""
+        """How many steps beyond its hops a net must go; see ``draw_ego_nets``."""
         return 2 if self.step.both_ways else int(self.step.by_degree)
 
     def cost(self, *, shared: bool) -> Cost:
@@ -149,7 +147,7 @@ class Unknown:
 
     @property
     def shares_senders(self) -> bool:
-        """Whether targets may share the rows of senders that no toggle changes; see ``draw_nets``."""
+        """Whether targets may share the rows of senders that no toggle changes; see ``draw_ego_nets``."""
         return self.hops == 1 and self.beyond < 2
 
     @cached_property
@@ -226,7 +224,7 @@ class KeptUnknown:
             targets = keys // len(self.graph.members)
             # an added target sends, so it needs a row in its net
             first, last = int(targets[0]), int(targets[-1]) + 1
-            nets = draw_nets(
+            nets = draw_ego_nets(
                 self.graph,
                 rings.targets,
                 rings.removes,
@@ -242,7 +240,7 @@ class KeptUnknown:
                 torch.index_select(answer, 0, place, out=made[model, rows])
         return Toggled(made.transpose(0, 1))
 
-    def _values(self, nets: Nets, source: Ball, changed: Tensor | None) -> Iterator[Tensor]:
+    def _values(self, nets: EgoNets, source: Ball, changed: Tensor | None) -> Iterator[Tensor]:
         """For each model the inputs of the nets' rows, [rows, widths]: new in the source ball, kept elsewhere."""
         models = len(self.layer.layers)
         if changed is None and len(self.inputs) == 1:

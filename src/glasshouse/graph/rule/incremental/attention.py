@@ -29,8 +29,6 @@ from glasshouse.graph.rule.incremental.layer import (
 from glasshouse.graph.rule.incremental.segments import expand, lookup, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.incremental.triton_attention import Scored, attended, attended_afresh, attended_update
 
-__all__ = ["Affine", "Attention", "PairAttention", "PairScores", "Parts", "Softmax"]
-
 _KEPT_SHARE = 0.25  # a denominator that falls below this share of itself has lost digits: the row is summed again
 _HIGHEST = 20.0  # also a row with a new sender this far above the old maximum, before exponentials overflow
 

@@ -16,8 +16,6 @@ from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import expand, lookup, starts_of
 from glasshouse.graph.rule.incremental.triton_balls import senders_within
 
-__all__ = ["Ball", "Paths", "Rings", "draw_rings", "grow", "target_ball"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ball:

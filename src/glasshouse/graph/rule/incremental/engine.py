@@ -14,7 +14,7 @@ from torch import Tensor
 
 from glasshouse.compute import gpu_share
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import manners_of
+from glasshouse.graph.models.profile import profile_of
 from glasshouse.graph.programs.rows import is_direct
 from glasshouse.graph.rule.engines import audit_values, register_engine
 from glasshouse.graph.rule.incremental import triton
@@ -23,36 +23,20 @@ from glasshouse.graph.rule.incremental.balls import Ball, Rings, grow, target_ba
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer
 from glasshouse.graph.rule.incremental.program import (
-    Ends,
-    KeptProgram,
+    ChangedBalls,
+    ForwardState,
     LayerStep,
+    LossesToSignal,
     MessageOperation,
-    Placed,
     chain_of,
-    keep_program,
+    changed_balls,
+    forward_state,
     lower,
-    place,
 )
 from glasshouse.graph.rule.incremental.segments import bag_sum, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.reading import current_limit
 from glasshouse.training.batching import spread
-
-__all__ = [
-    "PATH_BYTES",
-    "ROW_BYTES",
-    "Front",
-    "Layered",
-    "WorkPlan",
-    "are_safe",
-    "default_memory",
-    "growth_costs",
-    "in_turns",
-    "loss_bytes",
-    "make_plan",
-    "target_costs",
-    "toggle_outward",
-]
 
 
 def in_turns(work: Callable[[slice], Tensor], parts: Sequence[slice], *, device: torch.device, threads: bool) -> Tensor:
@@ -82,7 +66,7 @@ def in_turns(work: Callable[[slice], Tensor], parts: Sequence[slice], *, device:
     return torch.cat(spread(some, [[number] for number in range(len(parts))], device=device))
 
 
-def are_safe(placed: Sequence[Placed]) -> bool:
+def are_safe(placed: Sequence[ChangedBalls]) -> bool:
     """Whether threads may share the operations: none calls a user's own module, which may keep a state.
 
     A layer of unknown type is called, but each thread has its own copy.
@@ -164,7 +148,7 @@ def loss_bytes(logits: int, *, fused: bool = False) -> int:
     return logits * (_FUSED_LOSS_BYTES if fused else _LOSS_BYTES)
 
 
-def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[Placed], *, logits: int) -> Tensor:
+def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBalls], *, logits: int) -> Tensor:
     """Upper estimate of the bytes that each target needs, [targets], from the number of walks that start there.
 
     Args:
@@ -264,7 +248,7 @@ def toggle_outward(
     steps: Sequence[tuple[LayerStep, Kept]],
     graph: MaskedGraph,
     front: Front,
-    ends: Ends,
+    ends: LossesToSignal,
     *,
     limit: int,
     values: Tensor | None = None,
@@ -317,7 +301,7 @@ class Layered:
 
     def supports(self, models: Sequence[Model], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        return all(manners_of(model).program is not None for model in models)
+        return all(profile_of(model).program is not None for model in models)
 
     def seconds(self, models: Sequence[Model], question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
@@ -325,8 +309,8 @@ class Layered:
 
     def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        radius = manners_of(models[0]).hops if question.hops == "model" else None
-        first = place(lower(models[:1], question), radius=radius)
+        radius = profile_of(models[0]).hops if question.hops == "model" else None
+        first = changed_balls(lower(models[:1], question), radius=radius)
         dtype = first[-1].operation.result.sample.dtype
         edges = coalesced(question.edge_index, question.size, dtype)
         costs, threads = [one.cost() for one in first], are_safe(first)
@@ -334,7 +318,7 @@ class Layered:
         parts = []
         for models_at in range(0, len(models), plan.models):
             some = models[models_at : models_at + plan.models]
-            placed = first if len(models) == 1 else place(lower(some, question), radius=radius)
+            placed = first if len(models) == 1 else changed_balls(lower(some, question), radius=radius)
             rows = []
             for masks_at in range(0, len(question.masks), plan.masks):
                 graph = mask_graph(edges, question.masks[masks_at : masks_at + plan.masks])
@@ -343,14 +327,16 @@ class Layered:
         return Toggles(*torch.cat(parts, dim=1))
 
 
-def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *, models: int, plan: WorkPlan) -> Tensor:
+def _answer(
+    placed: Sequence[ChangedBalls], graph: MaskedGraph, question: Question, *, models: int, plan: WorkPlan
+) -> Tensor:
     """S and own losses under one group of masks, [2, models, masks, nodes]."""
     masks, count = len(graph.members) // graph.size, len(question.nodes)
     dtype = placed[-1].operation.result.sample.dtype
     x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
-    program, logits = keep_program(placed, x, graph, limit=plan.temporary)
+    program, logits = forward_state(placed, x, graph, limit=plan.temporary)
     logits = check_width(logits, question).expand(-1, models, -1)
-    ends = Ends.of(question.labels.repeat(masks), logits)
+    ends = LossesToSignal.of(question.labels.repeat(masks), logits)
     targets = (torch.arange(masks, device=logits.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)
     chain = chain_of(placed)
     if placed[-1].outer is None:  # no toggle changes an answer
@@ -365,7 +351,7 @@ def _answer(placed: Sequence[Placed], graph: MaskedGraph, question: Question, *,
 
 
 def _in_balls(
-    program: KeptProgram, graph: MaskedGraph, targets: Tensor, ends: Ends, *, models: int, limit: int
+    program: ForwardState, graph: MaskedGraph, targets: Tensor, ends: LossesToSignal, *, models: int, limit: int
 ) -> Tensor:
     """S and own losses of all targets, [targets, 2, models], in chunks that fit into memory."""
     costs = target_costs(graph, targets, program.placed, logits=models * ends.classes)

@@ -13,8 +13,6 @@ from torch import Tensor
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.rule.incremental.segments import expand, lookup, segment_sum, starts_of
 
-__all__ = ["Adjacency", "EdgeCopies", "Edges", "MaskedGraph", "PairWeights", "coalesce", "coalesced", "mask_graph"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCopies:

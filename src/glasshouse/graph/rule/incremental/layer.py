@@ -15,21 +15,6 @@ from glasshouse.graph.rule.incremental.balls import Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 
-__all__ = [
-    "Cost",
-    "EdgeValues",
-    "Kept",
-    "Layer",
-    "LeanLayer",
-    "Messages",
-    "Toggled",
-    "messages_of",
-    "outputs_of",
-    "project",
-    "summed_features",
-    "under_every_mask",
-]
-
 _COLUMNS = 16  # a product with fewer columns takes MKL three times as long as its transpose with as few rows
 
 

@@ -19,19 +19,6 @@ from glasshouse.graph.rule.incremental.layer import Cost, Layer, Toggled, projec
 from glasshouse.graph.rule.incremental.segments import bag_sum, expand, lookup, slices_within, starts_of
 from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima, ranked_senders, toggled_maxima
 
-__all__ = [
-    "Largest",
-    "Maximum",
-    "SparseMaximum",
-    "SparseRows",
-    "bag_max",
-    "find_largest",
-    "for_features",
-    "largest_other",
-    "largest_values",
-    "sparse_rows",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Largest:

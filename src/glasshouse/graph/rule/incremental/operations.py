@@ -17,21 +17,6 @@ from glasshouse.graph.rule.incremental.layer import EdgeValues
 from glasshouse.graph.rule.incremental.program import Builder, Slot
 from glasshouse.graph.rule.incremental.sum import Summed
 
-__all__ = [
-    "added",
-    "affine",
-    "batched_maps",
-    "batched_vectors",
-    "edge_features",
-    "gcn_options",
-    "loop_fill",
-    "mapped",
-    "perceptron",
-    "shared_weight",
-    "spread",
-    "spread_options",
-]
-
 
 def batched_maps(layers: Sequence[nn.Linear]) -> Tensor:
     """Weights of linear maps, [models, width, out].

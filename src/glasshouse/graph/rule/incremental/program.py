@@ -17,7 +17,7 @@ from torch import Tensor
 
 from glasshouse.graph.models.layer_type import LAYER_TYPES, arguments_of
 from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import asked, manners_of
+from glasshouse.graph.models.profile import asked, profile_of
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import RowFunction, stacked_rows
 from glasshouse.graph.rule.incremental import triton
@@ -30,25 +30,6 @@ from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 from glasshouse.graph.rule.incremental.triton import row_margins
 from glasshouse.graph.rule.question import Question
 from glasshouse.losses import tensor_losses
-
-__all__ = [
-    "Builder",
-    "Ends",
-    "KeptProgram",
-    "LayerStep",
-    "MessageOperation",
-    "Operation",
-    "Placed",
-    "RowOperation",
-    "Slot",
-    "chain_of",
-    "keep_program",
-    "lower",
-    "place",
-    "program_logits",
-    "row_losses",
-    "sources_of",
-]
 
 _SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
 
@@ -160,22 +141,22 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
 
     Example:
         >>> from torch_geometric.data import Data
-        >>> from glasshouse.graph.models.profile import meet
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> meet(models, data)
+        >>> profile_models(models, data)
         >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         >>> [type(one).__name__ for one in lower(models, question)]
         ['MessageOperation', 'RowOperation', 'MessageOperation']
     """
-    manners = manners_of(models[0])
-    program = manners.program
+    profile = profile_of(models[0])
+    program = profile.program
     if program is None:
         raise TypeError("these models have no program; ask Layered.supports first")
     roots: list[Any] = [asked(model) for model in models]
-    device, dtype = _place(roots[0], question)
+    device, dtype = _value_at(roots[0], question)
     build = Builder(models=len(models), device=device, dtype=dtype)
     slots: dict[str, Slot] = {"x": build.features(question.x)}
     edges = {name: value.unsqueeze(1) for name, value in question.edge_values().items()}  # [edges, 1, ...]
@@ -190,7 +171,7 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
             function = stacked_rows(step, roots, [source.sample for source in sources])
             slots[step.name] = build.rows(function, *sources)
     output = slots[program.output]
-    output = build.rows(_log, output) if manners.probabilities else output
+    output = build.rows(_log, output) if profile.probabilities else output
     return _in_use(build.operations, output, question)
 
 
@@ -226,7 +207,7 @@ def _log(rows: Tensor) -> Tensor:
     return rows.clamp(min=torch.finfo(rows.dtype).eps).log()
 
 
-def _place(root: Any, question: Question) -> tuple[torch.device, torch.dtype]:
+def _value_at(root: Any, question: Question) -> tuple[torch.device, torch.dtype]:
     for parameter in root.parameters():
         return parameter.device, parameter.dtype
     return question.x.device, question.x.dtype
@@ -260,7 +241,7 @@ _ROW_COPIES = 2  # of a row while a row-wise operation on several values works: 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Placed:
+class ChangedBalls:
     """An operation, and which balls it reads and writes.
 
     Args:
@@ -287,7 +268,7 @@ class Placed:
         return Cost(node=own.node + kept, row=own.row, path=own.path)
 
 
-def place(operations: Sequence[Operation], *, radius: int | None) -> list[Placed]:
+def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> list[ChangedBalls]:
     """For each operation the balls that it reads and writes.
 
     Args:
@@ -301,11 +282,11 @@ def place(operations: Sequence[Operation], *, radius: int | None) -> list[Placed
         >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
         >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
         >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))
-        >>> [(one.inner, one.outer) for one in place(build.operations, radius=2)]
+        >>> [(one.inner, one.outer) for one in changed_balls(build.operations, radius=2)]
         [(1, 2), (2, 2)]
     """
     ball: dict[int, int] = {}  # by slot, for values that a toggle changes
-    placed: list[Placed] = []
+    placed: list[ChangedBalls] = []
     for one in operations:
         if isinstance(one, MessageOperation):
             inner = ball.get(one.source.number, 0)
@@ -316,15 +297,17 @@ def place(operations: Sequence[Operation], *, radius: int | None) -> list[Placed
             inner, outer = max(changed, default=0), max(changed, default=None)
         if outer is not None:
             ball[one.result.number] = outer
-        placed.append(Placed(operation=one, inner=inner, outer=outer, keeps=False))
+        placed.append(ChangedBalls(operation=one, inner=inner, outer=outer, keeps=False))
     kept = _kept(placed, ball)
     return [
-        Placed(operation=one.operation, inner=one.inner, outer=one.outer, keeps=one.operation.result.number in kept)
+        ChangedBalls(
+            operation=one.operation, inner=one.inner, outer=one.outer, keeps=one.operation.result.number in kept
+        )
         for one in placed
     ]
 
 
-def _kept(placed: Sequence[Placed], ball: dict[int, int]) -> set[int]:
+def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
     """Values that a row-wise operation reads in a larger ball than they change in, or that never change."""
     kept = set()
     for one in placed:
@@ -341,7 +324,7 @@ class LayerStep:
     after: Callable[[Tensor], Tensor]
 
 
-def chain_of(placed: Sequence[Placed]) -> list[LayerStep] | None:
+def chain_of(placed: Sequence[ChangedBalls]) -> list[LayerStep] | None:
     """The layers in order, if each changed value is read only by the next operation and each ball is one further.
 
     Such a program can be followed outward from the targets, and rows that turn out not to change are dropped.
@@ -390,11 +373,11 @@ def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ends:
+class LossesToSignal:
     """What turns logits into signals: labels [N], kept losses [N, models] and the number of classes.
 
     Example:
-        >>> Ends.of(torch.tensor([0, 1]), torch.zeros(2, 3, 4)).kept_loss.shape
+        >>> LossesToSignal.of(torch.tensor([0, 1]), torch.zeros(2, 3, 4)).kept_loss.shape
         torch.Size([2, 3])
     """
 
@@ -403,7 +386,7 @@ class Ends:
     classes: int
 
     @classmethod
-    def of(cls, labels: Tensor, logits: Tensor) -> Ends:
+    def of(cls, labels: Tensor, logits: Tensor) -> LossesToSignal:
         """From the labels [N] and the kept logits [N, models, classes]."""
         loss = row_losses(logits, _safe(labels, logits))
         return cls(labels=labels, kept_loss=loss, classes=int(logits.shape[-1]))
@@ -426,7 +409,7 @@ def _safe(labels: Tensor, logits: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptProgram:
+class ForwardState:
     """The state of a program after the forward pass under a group of masks.
 
     Args:
@@ -436,12 +419,12 @@ class KeptProgram:
         values: by slot, the kept values that toggles read: [N, models or 1, width], or [n, ...] if they never change.
     """
 
-    placed: Sequence[Placed]
+    placed: Sequence[ChangedBalls]
     graph: MaskedGraph
     layers: Sequence[Kept]
     values: Mapping[int, Tensor]
 
-    def signals(self, targets: Tensor, ends: Ends) -> Tensor:
+    def signals(self, targets: Tensor, ends: LossesToSignal) -> Tensor:
         """S and own losses of some targets, [targets, 2, models]."""
         outermost = max(one.outer for one in self.placed if one.outer is not None)
         around = any(isinstance(one.operation, MessageOperation) and one.inner == one.outer for one in self.placed)
@@ -481,7 +464,9 @@ class KeptProgram:
         return values
 
 
-def keep_program(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptProgram, Tensor]:
+def forward_state(
+    placed: Sequence[ChangedBalls], x: Tensor, graph: MaskedGraph, *, limit: int
+) -> tuple[ForwardState, Tensor]:
     """The forward pass under all masks: the state, and the logits [N, models, classes].
 
     Args:
@@ -500,17 +485,17 @@ def keep_program(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, lim
     needed = {0, *(one.operation.result.number for one in placed if one.keeps)}  # layers hold what else toggles need
     values, logits = _passed(placed, x, graph, keep, needed=needed)
     kept = {slot: value for slot, value in values.items() if slot in needed}
-    return KeptProgram(placed=placed, graph=graph, layers=layers, values=kept), logits
+    return ForwardState(placed=placed, graph=graph, layers=layers, values=kept), logits
 
 
-def program_logits(placed: Sequence[Placed], x: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
-    """The logits [N, models, classes] of `keep_program` alone, where nothing is toggled; arguments as there."""
+def program_logits(placed: Sequence[ChangedBalls], x: Tensor, graph: MaskedGraph, *, limit: int) -> Tensor:
+    """The logits [N, models, classes] of `forward_state` alone, where nothing is toggled; arguments as there."""
     run = partial(outputs_of, graph=graph, limit=limit)
     return _passed(placed, x, graph, run, needed=frozenset())[1]
 
 
 def _passed(
-    placed: Sequence[Placed],
+    placed: Sequence[ChangedBalls],
     x: Tensor,
     graph: MaskedGraph,
     run: Callable[[Layer, Tensor], Tensor],
@@ -540,7 +525,7 @@ def _together(values: list[Tensor], graph: MaskedGraph) -> list[Tensor]:
     return [under_every_mask(value, graph) for value in values]
 
 
-def _last_readers(placed: Sequence[Placed]) -> dict[int, int]:
+def _last_readers(placed: Sequence[ChangedBalls]) -> dict[int, int]:
     """By slot, the number of the last operation that reads it."""
     readers: dict[int, int] = {}
     for number, one in enumerate(placed):

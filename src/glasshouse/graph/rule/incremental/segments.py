@@ -10,8 +10,6 @@ from torch import Tensor
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.triton import narrow_sums
 
-__all__ = ["bag_sum", "distinct", "expand", "lookup", "segment_sum", "slices_within", "starts_of"]
-
 _NARROW = 64  # columns up to which a GPU sums a segment in blocks of rows; one thread a column would take too long
 
 

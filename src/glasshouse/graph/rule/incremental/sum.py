@@ -21,8 +21,6 @@ from glasshouse.graph.rule.incremental.layer import Cost, EdgeValues, Toggled, m
 from glasshouse.graph.rule.incremental.segments import bag_sum, expand, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.incremental.triton_sum import message_gains, summed_rows
 
-__all__ = ["EdgeSum", "Loops", "Normalisation", "Scales", "Scaling", "Summed"]
-
 Normalisation = Literal["symmetric", "mean", "none"]
 Loops = Literal["added", "listed", "dropped"]
 

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from glasshouse.store import keep_code_private
 
-__all__ = ["Kernel", "blocks_of", "kernel", "narrow_sums", "row_margins", "usable"]
-
 
 @cache
 def _has_triton() -> bool:

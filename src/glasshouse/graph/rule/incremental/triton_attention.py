@@ -16,8 +16,6 @@ from glasshouse.graph.rule.incremental.balls import Ball, Paths
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.triton import blocks_of, kernel
 
-__all__ = ["Scored", "attended", "attended_afresh", "attended_update"]
-
 tl: Any = None  # triton.language, filled in by the first launch
 _BLOCK = 128  # columns of one program
 

@@ -10,8 +10,6 @@ from torch import Tensor
 from glasshouse.graph.rule.incremental.graph import Adjacency
 from glasshouse.graph.rule.incremental.triton import kernel
 
-__all__ = ["senders_within"]
-
 tl: Any = None  # triton.language, filled in by the first launch
 _BLOCK = 32  # senders that are searched for at once
 

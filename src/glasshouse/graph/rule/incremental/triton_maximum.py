@@ -11,8 +11,6 @@ from glasshouse.graph.rule.incremental.balls import Paths
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.triton import blocks_of, kernel
 
-__all__ = ["plain_maxima", "ranked_senders", "toggled_maxima"]
-
 tl: Any = None  # triton.language, filled in by the first launch
 _BLOCK = 128  # columns of one program
 _SENDERS = 8  # senders that are read at once; one after the other, a hub with thousands would take milliseconds

@@ -10,8 +10,6 @@ from torch import Tensor
 from glasshouse.graph.rule.incremental.balls import Paths
 from glasshouse.graph.rule.incremental.triton import blocks_of, kernel
 
-__all__ = ["message_gains", "summed_rows"]
-
 tl: Any = None  # triton.language, filled in by the first launch
 _BLOCK = 128  # columns of one program
 _UNIT = 4  # values that a GPU loads in one instruction, where the rows allow it

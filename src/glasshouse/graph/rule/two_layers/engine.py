@@ -25,7 +25,7 @@ from glasshouse.graph.rule.engines import audit_values, register_engine
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.graph.rule.two_layers import gat, gcn, sage
 from glasshouse.graph.rule.two_layers.graph import (
-    Graph,
+    CSR,
     arrange,
     even_cuts,
     flip,
@@ -40,36 +40,17 @@ from glasshouse.graph.rule.two_layers.graph import (
 from glasshouse.graph.rule.two_layers.kernels import choose_by_type, inner_kernel, kernel
 from glasshouse.graph.rule.two_layers.reduce import reduced
 
-__all__ = [
-    "ARCHITECTURES",
-    "SELF_LOOPS_MATTER",
-    "STAGES",
-    "Compiled",
-    "Problem",
-    "build_problem",
-    "commit",
-    "compiled_toggles",
-    "extra_hops",
-    "fill_row",
-    "fill_rows",
-    "fill_state",
-    "refresh",
-    "supports",
-    "toggle",
-    "toggle_all",
-]
-
 ARCHITECTURES = (gcn, sage, gat)
 SELF_LOOPS_MATTER = (sage,)  # GCN and GAT give every node exactly one self-loop, whatever the graph has
 STAGES = 2  # a row is filled for every node in stage 0 before any node reaches stage 1
 
 
-def fill_row(weights: Any, stage: int, u: int, graph: Graph, state: Any, scratch: Any) -> None:
+def fill_row(weights: Any, stage: int, u: int, graph: CSR, state: Any, scratch: Any) -> None:
     """Compute the kept row of member u again."""
     raise TypeError("only kernels may call this")
 
 
-def toggle(weights: Any, v: int, affected: bool, graph: Graph, state: Any, scratch: Any) -> None:
+def toggle(weights: Any, v: int, affected: bool, graph: CSR, state: Any, scratch: Any) -> None:
     """S of node v into ``scratch.signal`` [K]; ``scratch.reach`` stays filled for a commit or a release."""
     raise TypeError("only kernels may call this")
 
@@ -79,13 +60,13 @@ def extra_hops(weights: Any) -> int:
     raise TypeError("only kernels may call this")
 
 
-def refresh(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+def refresh(weights: Any, v: int, graph: CSR, state: Any, scratch: Any) -> None:
     """Update every row after node v, whose neighbourhood ``scratch.reach`` holds, was added or removed."""
     raise TypeError("only kernels may call this")
 
 
 @inner_kernel
-def _fill_all(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+def _fill_all(weights: Any, v: int, graph: CSR, state: Any, scratch: Any) -> None:
     """Compute every row within reach again, so that no error builds up along a chain."""
     reach = scratch.reach
     for stage in range(STAGES):
@@ -115,7 +96,7 @@ choose_by_type(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Problem:
+class StackedModels:
     """Stacked models on one graph, ready for kernels.
 
     Attributes:
@@ -125,7 +106,7 @@ class Problem:
         architecture: the module that knows how to fill and toggle rows.
     """
 
-    graph: Graph
+    graph: CSR
     weights: Any
     models: int
     architecture: ModuleType
@@ -180,7 +161,7 @@ def _in_single(parameter: torch.Tensor) -> bool:
     return parameter.device.type == "cpu" and parameter.dtype == torch.float32
 
 
-def build_problem(models: Sequence[Any], data: Data, *, threads: int | None = None) -> Problem:
+def stack_models(models: Sequence[Any], data: Data, *, threads: int | None = None) -> StackedModels:
     """Stack the models and read the graph; ask ``supports`` first."""
     layers = [found for model in models if (found := reduced(model)) is not None]
     architecture = _architecture(layers[0]) if layers and len(layers) == len(models) else None
@@ -192,14 +173,14 @@ def build_problem(models: Sequence[Any], data: Data, *, threads: int | None = No
     last_class = layers[0][-1].out_channels - 1
     # The label of a node that has none is never used, but a kernel must be able to look it up.
     graph = graph._replace(label=np.clip(graph.label, 0, last_class))
-    return Problem(graph=graph, weights=weights, models=len(models), architecture=architecture)
+    return StackedModels(graph=graph, weights=weights, models=len(models), architecture=architecture)
 
 
 _PIECES_A_THREAD = 8  # enough that no thread waits long for the last piece
 
 
 @kernel
-def fill_rows(weights: Any, stage: int, graph: Graph, state: Any, scratch: Any, cut: tuple[int, int]) -> None:
+def fill_rows(weights: Any, stage: int, graph: CSR, state: Any, scratch: Any, cut: tuple[int, int]) -> None:
     """Stage 0 or 1 of the forward pass, for the members in the range ``cut``."""
     for u in range(cut[0], cut[1]):
         if graph.member[u]:
@@ -211,7 +192,7 @@ def toggle_all(
     weights: Any,
     affected: bool,
     targets: IntArray,
-    graph: Graph,
+    graph: CSR,
     state: Any,
     out: FloatArray,
     scratch: Any,
@@ -257,7 +238,7 @@ def compiled_toggles(
         torch.Size([1, 1, 2])
     """
     cores = threads or available_cores()
-    problem = build_problem(models, data, threads=cores)
+    problem = stack_models(models, data, threads=cores)
     weights = problem.weights
     targets = np.asarray(nodes, dtype=np.int64)
     mask_array = np.asarray(masks, dtype=np.bool_)
@@ -314,7 +295,7 @@ def _data(question: Question) -> Data:
 
 
 @kernel
-def fill_state(weights: Any, graph: Graph, state: Any, scratch: Any) -> None:
+def fill_state(weights: Any, graph: CSR, state: Any, scratch: Any) -> None:
     """The forward pass: rows of all members."""
     for stage in range(STAGES):
         for u in range(len(graph.member)):
@@ -323,7 +304,7 @@ def fill_state(weights: Any, graph: Graph, state: Any, scratch: Any) -> None:
 
 
 @inner_kernel
-def commit(weights: Any, v: int, graph: Graph, state: Any, scratch: Any) -> None:
+def commit(weights: Any, v: int, graph: CSR, state: Any, scratch: Any) -> None:
     """Flip v, whose two hops ``scratch.reach`` holds, and refresh every row that this changes. Releases the reach."""
     reach = scratch.reach
     if extra_hops(weights) and reach.size[2] == reach.size[1]:

@@ -33,32 +33,9 @@ from torch_geometric.nn import GATConv
 
 from glasshouse.arrays import F32, I32, FloatArray, Floats
 from glasshouse.graph.rule.two_layers import rows
-from glasshouse.graph.rule.two_layers.graph import Graph, Reach, arrange, find_two_hops, new_reach
+from glasshouse.graph.rule.two_layers.graph import CSR, Reach, arrange, find_two_hops, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 from glasshouse.graph.rule.two_layers.rows import array, batch_biases, batch_columns, project, sparse_rows, times
-
-__all__ = [
-    "PARTS",
-    "QUARTER",
-    "GATScratch",
-    "GATState",
-    "GATWeights",
-    "add_message",
-    "cancels",
-    "fill_row",
-    "first_sums",
-    "new_scratch",
-    "new_state",
-    "prepare",
-    "refresh",
-    "replace_message",
-    "second_message",
-    "supports",
-    "take_message",
-    "toggle",
-    "write_logits",
-    "write_message",
-]
 
 PARTS = 6
 QUARTER = 0.25  # if less is left of a sum of weights, too few digits of it are left
@@ -225,7 +202,7 @@ def _second_matrix(layer: GATConv) -> F32:
     return np.concatenate([weight, scores[:, 0].T, scores[:, 1].T]).astype(np.float32)
 
 
-def prepare(models: Sequence[Sequence[Any]], x: F32, graph: Graph, *, threads: int) -> GATWeights:
+def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> GATWeights:
     """Stack the two layers of every model; x [n, features]."""
     first, second = [m[0] for m in models], [m[1] for m in models]
     values = times(x, sparse_rows(x), batch_columns([array(c.lin.weight) for c in first]), threads=threads)
@@ -314,7 +291,7 @@ def second_message(
 
 
 @inner_kernel
-def first_sums(weights: GATWeights, u: int, without: int, graph: Graph, scratch: GATScratch) -> None:
+def first_sums(weights: GATWeights, u: int, without: int, graph: CSR, scratch: GATScratch) -> None:
     """The first layer's sums of u over itself and its member neighbours, without one of them, into ``scratch.sum1``."""
     first, sums = weights.first, scratch.sum1
     for j in range(sums.shape[1]):
@@ -345,7 +322,7 @@ def write_logits(weights: GATWeights, scratch: GATScratch) -> None:
 
 
 @inner_kernel
-def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+def fill_row(weights: GATWeights, stage: int, u: int, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     """Compute the kept row of member u again: stage 0 up to its message, stage 1 the loss."""
     state.updates[u, stage] = 0
     if stage == 0:
@@ -367,13 +344,13 @@ def fill_row(weights: GATWeights, stage: int, u: int, graph: Graph, state: GATSt
 
 
 @kernel
-def _fill_all(weights: GATWeights, stage: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+def _fill_all(weights: GATWeights, stage: int, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     for u in range(len(graph.member)):
         fill_row(weights, stage, u, graph, state, scratch)
 
 
 @inner_kernel
-def _new_messages(v: int, graph: Graph, weights: GATWeights, state: GATState, scratch: GATScratch) -> None:
+def _new_messages(v: int, graph: CSR, weights: GATWeights, state: GATState, scratch: GATScratch) -> None:
     """Fill ``after`` for the neighbours of v, and after them for v itself if it is not a member yet."""
     first, sums, reach = weights.first, scratch.sum1, scratch.reach
     near = reach.size[0]
@@ -395,7 +372,7 @@ def _new_messages(v: int, graph: Graph, weights: GATWeights, state: GATState, sc
 
 
 @inner_kernel
-def _second_sums(v: int, i: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+def _second_sums(v: int, i: int, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     """The second layer's sums of the i-th node around v after the toggle, computed again, into ``scratch.sum2``."""
     reach, after, second, sums = scratch.reach, scratch.after, state.second, scratch.sum2
     x, near = reach.nodes[i], reach.size[0]
@@ -415,7 +392,7 @@ def _second_sums(v: int, i: int, graph: Graph, state: GATState, scratch: GATScra
 
 
 @inner_kernel
-def toggle(weights: GATWeights, v: int, affected: bool, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+def toggle(weights: GATWeights, v: int, affected: bool, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, sums, signal, sum2, after = scratch.reach, scratch.sums, scratch.signal, scratch.sum2, scratch.after
     find_two_hops(v, graph, reach)
@@ -457,7 +434,7 @@ _LEFT = 11 / 12  # the least share of a sum of weights that an update may leave:
 
 
 @inner_kernel
-def refresh(weights: GATWeights, v: int, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+def refresh(weights: GATWeights, v: int, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     """Update the rows of v and of its two hops; the graph already has its new state."""
     reach, joined = scratch.reach, graph.member[v]
     if joined:
@@ -474,7 +451,7 @@ def refresh(weights: GATWeights, v: int, graph: Graph, state: GATState, scratch:
 
 
 @inner_kernel
-def _message_row(v: int, i: int, weights: GATWeights, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+def _message_row(v: int, i: int, weights: GATWeights, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     """Update the first layer's sums and the message of the i-th neighbour of v; its old message stays in ``after``."""
     first, sums, after, second = weights.first, scratch.sum1, scratch.after, state.second
     u = scratch.reach.nodes[i]
@@ -497,7 +474,7 @@ def _message_row(v: int, i: int, weights: GATWeights, graph: Graph, state: GATSt
 
 
 @inner_kernel
-def _loss_row(i: int, weights: GATWeights, graph: Graph, state: GATState, scratch: GATScratch) -> None:
+def _loss_row(i: int, weights: GATWeights, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     """Update the second layer's sums and the loss of the i-th node, two steps from the flipped one."""
     reach, sums, second = scratch.reach, scratch.sum2, state.second
     x, near = reach.nodes[i], reach.size[0]

@@ -14,7 +14,7 @@ from torch_geometric.nn import GCNConv
 
 from glasshouse.arrays import F32, FloatArray
 from glasshouse.graph.rule.two_layers import rows
-from glasshouse.graph.rule.two_layers.graph import Graph, Reach, find_two_hops, grow, new_reach
+from glasshouse.graph.rule.two_layers.graph import CSR, Reach, find_two_hops, grow, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel
 from glasshouse.graph.rule.two_layers.rows import (
     array,
@@ -25,18 +25,6 @@ from glasshouse.graph.rule.two_layers.rows import (
     sparse_rows,
     times,
 )
-
-__all__ = [
-    "GCNScratch",
-    "GCNState",
-    "GCNWeights",
-    "fill_row",
-    "new_scratch",
-    "new_state",
-    "prepare",
-    "supports",
-    "toggle",
-]
 
 
 class GCNWeights(NamedTuple):
@@ -82,7 +70,7 @@ def supports(layers: Sequence[Any]) -> bool:
     return all(_plain(layer) for layer in layers)
 
 
-def prepare(models: Sequence[Sequence[Any]], x: F32, graph: Graph, *, threads: int) -> GCNWeights:
+def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> GCNWeights:
     """Stack the two layers of every model; x [n, features]."""
     first, second = [m[0] for m in models], [m[1] for m in models]
     return GCNWeights(
@@ -126,7 +114,7 @@ def _activate(scale: float, weights: GCNWeights, hidden: F32) -> None:
 
 
 @inner_kernel
-def _gather(u: int, values: F32, graph: Graph, rsqrt: F32, out: F32) -> None:
+def _gather(u: int, values: F32, graph: CSR, rsqrt: F32, out: F32) -> None:
     """Compute the kept row of member u again: stage 0 up to P, stage 1 the loss."""
     s = rsqrt[1 + graph.degree[u]]
     for j in range(values.shape[1]):
@@ -139,7 +127,7 @@ def _gather(u: int, values: F32, graph: Graph, rsqrt: F32, out: F32) -> None:
 
 
 @inner_kernel
-def fill_row(weights: GCNWeights, stage: int, u: int, graph: Graph, state: GCNState, scratch: GCNScratch) -> None:
+def fill_row(weights: GCNWeights, stage: int, u: int, graph: CSR, state: GCNState, scratch: GCNScratch) -> None:
     """Compute the kept row of member u afresh: stage 0 up to P, stage 1 the loss."""
     hidden, row = scratch.hidden, scratch.row
     s = weights.rsqrt[1 + graph.degree[u]]
@@ -157,7 +145,7 @@ def fill_row(weights: GCNWeights, stage: int, u: int, graph: Graph, state: GCNSt
 
 
 @inner_kernel
-def _hidden_changes(v: int, sign: int, graph: Graph, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
+def _hidden_changes(v: int, sign: int, graph: CSR, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
     """Fill ``change`` for the rows within two hops of v."""
     start, columns, count = graph.start, graph.columns, graph.degree
     rsqrt, Z, hidden = weights.rsqrt, weights.Z, scratch.hidden
@@ -190,7 +178,7 @@ def _hidden_changes(v: int, sign: int, graph: Graph, weights: GCNWeights, state:
 
 
 @inner_kernel
-def _own_projection(v: int, graph: Graph, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
+def _own_projection(v: int, graph: CSR, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
     """Fill ``own``: P of v in the graph with v."""
     if graph.member[v]:
         for j in range(state.P.shape[1]):
@@ -211,7 +199,7 @@ def _own_projection(v: int, graph: Graph, weights: GCNWeights, state: GCNState, 
 
 
 @inner_kernel
-def _own_loss(v: int, graph: Graph, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
+def _own_loss(v: int, graph: CSR, weights: GCNWeights, state: GCNState, scratch: GCNScratch) -> None:
     """Write the loss of v, not a member, in the graph with v, into its otherwise unused row of the state."""
     nodes, row, change = scratch.reach.nodes, scratch.row, scratch.change
     s = weights.rsqrt[1 + scratch.reach.size[0]]
@@ -228,7 +216,7 @@ def _own_loss(v: int, graph: Graph, weights: GCNWeights, state: GCNState, scratc
 
 
 @inner_kernel
-def toggle(weights: GCNWeights, v: int, affected: bool, graph: Graph, state: GCNState, scratch: GCNScratch) -> None:
+def toggle(weights: GCNWeights, v: int, affected: bool, graph: CSR, state: GCNState, scratch: GCNScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, row, sums, signal = scratch.reach, scratch.row, scratch.sums, scratch.signal
     start, columns, count = graph.start, graph.columns, graph.degree

@@ -21,28 +21,8 @@ from glasshouse.arrays import I32, BoolArray, IntArray
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 
-__all__ = [
-    "Graph",
-    "Reach",
-    "Workers",
-    "arrange",
-    "even_cuts",
-    "find_one_hop",
-    "find_two_hops",
-    "flip",
-    "grow",
-    "grow_from",
-    "has_self_loops",
-    "is_simple",
-    "new_reach",
-    "open_workers",
-    "release",
-    "target_order",
-    "whole_graph",
-]
 
-
-class Graph(NamedTuple):
+class CSR(NamedTuple):
     """A symmetric graph without self-loops under one mask; n nodes, e directed edges.
 
     Row u is ``columns[start[u]:start[u + 1]]``; its first ``degree[u]`` entries are the members among u's neighbours.
@@ -78,7 +58,7 @@ def has_self_loops(data: Data) -> bool:
     return bool((data.edge_index[0] == data.edge_index[1]).any())
 
 
-def whole_graph(data: Data) -> Graph:
+def whole_graph(data: Data) -> CSR:
     """All edges without self-loops, with no members yet.
 
     Example:
@@ -90,7 +70,7 @@ def whole_graph(data: Data) -> Graph:
     n = int(data.num_nodes)
     row, column = np.divmod(np.sort(_edge_keys(data)), n)
     row, column = row[row != column], column[row != column]
-    return Graph(
+    return CSR(
         start=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))]).astype(np.int64),
         columns=column.astype(np.int32),
         degree=np.zeros(n, np.int32),
@@ -112,7 +92,7 @@ def _members_first(start: IntArray, member: BoolArray, columns: I32, degree: I32
         degree[u] = front - start[u]
 
 
-def arrange(graph: Graph, mask: BoolArray) -> Graph:
+def arrange(graph: CSR, mask: BoolArray) -> CSR:
     """A copy of the graph with the members of ``mask`` [n]; the original is not changed."""
     columns, degree = graph.columns.copy(), graph.degree.copy()
     member = np.array(mask, dtype=np.bool_)
@@ -121,7 +101,7 @@ def arrange(graph: Graph, mask: BoolArray) -> Graph:
 
 
 @inner_kernel
-def flip(v: int, graph: Graph) -> None:
+def flip(v: int, graph: CSR) -> None:
     """Move v into the members, or out of them, in place."""
     start, columns, degree = graph.start, graph.columns, graph.degree
     joins = not graph.member[v]
@@ -138,7 +118,7 @@ def flip(v: int, graph: Graph) -> None:
         degree[u] += 1 if joins else -1
 
 
-def target_order(graph: Graph, nodes: IntArray, *, pieces: int) -> list[IntArray]:
+def target_order(graph: CSR, nodes: IntArray, *, pieces: int) -> list[IntArray]:
     """Positions in ``nodes``, cut into pieces of about equal work.
 
     Nodes that share their neighbour of highest degree are put together: they use the same rows, which stay in cache.
@@ -171,7 +151,7 @@ def new_reach(n: int) -> Reach:
 
 
 @inner_kernel
-def _append_neighbours(i: int, size: int, graph: Graph, reach: Reach) -> int:
+def _append_neighbours(i: int, size: int, graph: CSR, reach: Reach) -> int:
     """Append the members next to the i-th node that are not there yet, and say how many nodes there are now."""
     u = reach.nodes[i]
     for e in range(graph.start[u], graph.start[u] + graph.degree[u]):
@@ -184,7 +164,7 @@ def _append_neighbours(i: int, size: int, graph: Graph, reach: Reach) -> int:
 
 
 @inner_kernel
-def grow(ring: int, graph: Graph, reach: Reach) -> None:
+def grow(ring: int, graph: CSR, reach: Reach) -> None:
     """Append the members next to those of the ring before."""
     first = reach.size[ring - 2] if ring > 1 else 0
     size = reach.size[ring - 1]
@@ -194,7 +174,7 @@ def grow(ring: int, graph: Graph, reach: Reach) -> None:
 
 
 @kernel
-def find_one_hop(v: int, graph: Graph, reach: Reach) -> None:
+def find_one_hop(v: int, graph: CSR, reach: Reach) -> None:
     """Fill the first ring around v; the others are empty until they are filled. ``release`` must follow."""
     reach.slot[v] = -2
     size = 0
@@ -208,7 +188,7 @@ def find_one_hop(v: int, graph: Graph, reach: Reach) -> None:
 
 
 @kernel
-def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
+def find_two_hops(v: int, graph: CSR, reach: Reach) -> None:
     """Fill the first two rings around v. ``release`` must follow before the next node."""
     find_one_hop(v, graph, reach)
     grow(1, graph, reach)
@@ -216,7 +196,7 @@ def find_two_hops(v: int, graph: Graph, reach: Reach) -> None:
 
 
 @inner_kernel
-def grow_from(changed: BoolArray, graph: Graph, reach: Reach) -> None:
+def grow_from(changed: BoolArray, graph: CSR, reach: Reach) -> None:
     """Fill the second ring with the members next to those of the first that change, [ring 1] by slot."""
     size = reach.size[0]
     for i in range(reach.size[0]):

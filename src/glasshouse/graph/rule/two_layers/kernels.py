@@ -31,8 +31,6 @@ from numba.extending import overload
 
 from glasshouse.store import private_folder
 
-__all__ = ["choose_by_type", "inner_kernel", "kernel", "kernel_folder"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -12,10 +12,8 @@ from torch_geometric.nn import BatchNorm, GCNConv, SAGEConv
 
 from glasshouse.graph.models.layer_type import arguments_of, is_altered
 from glasshouse.graph.models.networks import GNN
-from glasshouse.graph.models.profile import asked, manners_of
+from glasshouse.graph.models.profile import asked, profile_of
 from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Value
-
-__all__ = ["reduced"]
 
 _LAYERS = 2
 _RELU, _LOG_SOFTMAX = "relu", "log_softmax"
@@ -33,23 +31,23 @@ def reduced(model: object) -> list[Any] | None:
     attention depends on its weights, so nothing is folded into it. A log_softmax at the end changes no loss.
 
     Args:
-        model: our `GNN`, or a module in evaluation mode with a known program (`glasshouse.graph.models.profile.meet`).
+        model: our `GNN`, or a module in evaluation mode with a known program (`profile_models`).
 
     Example:
         >>> from torch_geometric.data import Data
         >>> from torch_geometric.nn import GCN
-        >>> from glasshouse.graph.models.profile import meet
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> model = GCN(3, 8, num_layers=2, out_channels=2, norm="batch").eval()
-        >>> meet([model], Data(x=torch.randn(3, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
+        >>> profile_models([model], Data(x=torch.randn(3, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
         >>> reduced(model)
         [GCNConv(3, 8), GCNConv(8, 2)]
     """
     if type(model) is GNN:  # nothing to look for
         altered = any(is_altered(layer) for layer in model.convolutions)
         return list(model.convolutions) if len(model.convolutions) == _LAYERS and not altered else None
-    manners = manners_of(model)  # type: ignore[arg-type]
-    program = manners.program
-    if program is None or manners.probabilities or manners.hops != _LAYERS or program.edge_values:
+    profile = profile_of(model)  # type: ignore[arg-type]
+    program = profile.program
+    if program is None or profile.probabilities or profile.hops != _LAYERS or program.edge_values:
         return None
     return _read(program, asked(model))
 

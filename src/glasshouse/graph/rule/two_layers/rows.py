@@ -17,26 +17,6 @@ from glasshouse.arrays import F32, I32, FloatArray, Floats, IntArray
 from glasshouse.graph.rule.two_layers.graph import even_cuts, open_workers
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 
-__all__ = [
-    "LossRow",
-    "LossSum",
-    "SparseRows",
-    "add_losses",
-    "add_product",
-    "array",
-    "batch_biases",
-    "batch_columns",
-    "batch_lines",
-    "clear",
-    "new_loss_row",
-    "new_loss_sum",
-    "project",
-    "row_losses",
-    "sparse_rows",
-    "times",
-    "total",
-]
-
 
 class SparseRows(NamedTuple):
     """The non-zero entries of a feature matrix, row by row (all entries if some are negative)."""

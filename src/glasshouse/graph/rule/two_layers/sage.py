@@ -17,7 +17,7 @@ from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.aggr import MaxAggregation
 
 from glasshouse.arrays import F32, I32, BoolArray, FloatArray
-from glasshouse.graph.rule.two_layers.graph import Graph, Reach, find_one_hop, grow_from, new_reach
+from glasshouse.graph.rule.two_layers.graph import CSR, Reach, find_one_hop, grow_from, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel
 from glasshouse.graph.rule.two_layers.rows import (
     LossRow,
@@ -38,27 +38,6 @@ from glasshouse.graph.rule.two_layers.rows import (
     times,
     total,
 )
-
-__all__ = [
-    "SAGEScratch",
-    "SAGEState",
-    "SAGEWeights",
-    "appear",
-    "fill_hidden",
-    "fill_loss",
-    "fill_row",
-    "find_moved",
-    "leave",
-    "list_moved",
-    "new_scratch",
-    "new_state",
-    "prepare",
-    "refresh",
-    "replace_one",
-    "replace_several",
-    "supports",
-    "toggle",
-]
 
 _ZERO = np.float32(0)
 
@@ -91,7 +70,7 @@ def replace_one(x: int, top: F32, second: F32, old: F32, w: int, new: F32, k: in
 
 @inner_kernel
 def replace_several(
-    with_v: bool, v: int, x: int, moved: int, graph: Graph, top: F32, second: F32, before: F32, scratch: Any
+    with_v: bool, v: int, x: int, moved: int, graph: CSR, top: F32, second: F32, before: F32, scratch: Any
 ) -> None:
     """The neighbours of x in ``scratch.moved`` change, and v is added or removed if it is a neighbour."""
     delta, after = scratch.delta, scratch.after
@@ -127,7 +106,7 @@ def replace_several(
 
 
 @inner_kernel
-def _recompute(v: int, x: int, graph: Graph, top: F32, before: F32, scratch: Any) -> None:
+def _recompute(v: int, x: int, graph: CSR, top: F32, before: F32, scratch: Any) -> None:
     """The maximum of delta[1] and of all unchanged neighbours of x."""
     delta, slot, near = scratch.delta, scratch.reach.slot, scratch.reach.size[0]
     for e in range(graph.start[x], graph.start[x] + graph.degree[x]):
@@ -201,7 +180,7 @@ def supports(layers: Sequence[Any]) -> bool:
     return all(_plain(layer) for layer in layers)
 
 
-def prepare(models: Sequence[Sequence[Any]], x: F32, graph: Graph, *, threads: int) -> SAGEWeights:
+def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> SAGEWeights:
     """Stack the two layers of every model; x [n, features]."""
     first, second = [m[0] for m in models], [m[1] for m in models]
     rows = sparse_rows(x)
@@ -272,7 +251,7 @@ def _add_aggregate(largest: F32, row: int, weights: SAGEWeights, scratch: SAGESc
 
 
 @inner_kernel
-def fill_hidden(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def fill_hidden(weights: SAGEWeights, u: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Compute the hidden row of member u again from the maxima of its neighbours' features."""
     for j in range(state.before.shape[1]):
         state.before[u, j] = weights.own1[u, j]
@@ -281,7 +260,7 @@ def fill_hidden(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, sc
 
 
 @inner_kernel
-def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def fill_row(weights: SAGEWeights, stage: int, u: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Compute the kept row of member u again: stage 0 up to the hidden row, stage 1 the loss."""
     first, last = graph.start[u], graph.start[u] + graph.degree[u]
     width = state.before.shape[1]
@@ -312,7 +291,7 @@ def fill_row(weights: SAGEWeights, stage: int, u: int, graph: Graph, state: SAGE
 
 
 @inner_kernel
-def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def fill_loss(weights: SAGEWeights, u: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Compute logits and losses of member u again from its hidden row and the maxima of its neighbours'."""
     before, row, own = state.before, scratch.row, scratch.own
     for j in range(own.shape[1]):
@@ -327,7 +306,7 @@ def fill_loss(weights: SAGEWeights, u: int, graph: Graph, state: SAGEState, scra
 
 
 @inner_kernel
-def _own_row(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
+def _own_row(v: int, graph: CSR, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
     """Fill ``own``: the hidden row of v, before its ReLU, in the graph with v."""
     own = scratch.own
     if graph.member[v]:
@@ -350,7 +329,7 @@ def _own_row(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scrat
 
 
 @inner_kernel
-def _new_hidden_row(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
+def _new_hidden_row(v: int, i: int, graph: CSR, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
     """Fill ``after`` of the i-th neighbour of v, or mark that nothing changes there."""
     u = scratch.reach.nodes[i]
     rows, top, second = weights.rows, state.feature1, state.feature2
@@ -376,7 +355,7 @@ def _new_hidden_row(v: int, i: int, graph: Graph, weights: SAGEWeights, state: S
 
 
 @inner_kernel
-def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
+def _own_loss(v: int, graph: CSR, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> None:
     """Write the loss of v, not a member, in the graph with v, into its otherwise unused row of the state."""
     delta, own, row = scratch.delta, scratch.own, scratch.row
     for j in range(own.shape[1]):
@@ -399,7 +378,7 @@ def _own_loss(v: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scra
 
 
 @inner_kernel
-def list_moved(graph: Graph, scratch: SAGEScratch) -> None:
+def list_moved(graph: CSR, scratch: SAGEScratch) -> None:
     """List for every row around the toggled node its neighbours whose hidden rows change.
 
     They tell their neighbours: a hub, which is a neighbour of many, would look at all of its own each time.
@@ -432,7 +411,7 @@ def find_moved(i: int, scratch: SAGEScratch) -> int:
 
 
 @inner_kernel
-def _new_logits(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> bool:
+def _new_logits(v: int, i: int, graph: CSR, weights: SAGEWeights, state: SAGEState, scratch: SAGEScratch) -> bool:
     """Put the logits of the i-th node around v into ``row.logits``; False if none of its inputs changes."""
     reach, delta, row, after, before = scratch.reach, scratch.delta, scratch.row, scratch.after, state.before
     x = reach.nodes[i]
@@ -465,7 +444,7 @@ def _new_logits(v: int, i: int, graph: Graph, weights: SAGEWeights, state: SAGES
 
 
 @inner_kernel
-def toggle(weights: SAGEWeights, v: int, affected: bool, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def toggle(weights: SAGEWeights, v: int, affected: bool, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
     reach, sums, signal = scratch.reach, scratch.sums, scratch.signal
     find_one_hop(v, graph, reach)
@@ -494,7 +473,7 @@ _SHARE = 8  # if more than one neighbour in this many changes, looking at all of
 
 
 @inner_kernel
-def refresh(weights: SAGEWeights, v: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def refresh(weights: SAGEWeights, v: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Update the rows of v and of its two hops; the graph already has its new state."""
     reach, joined = scratch.reach, graph.member[v]
     if joined:
@@ -509,7 +488,7 @@ def refresh(weights: SAGEWeights, v: int, graph: Graph, state: SAGEState, scratc
 
 
 @inner_kernel
-def _hidden_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def _hidden_row(v: int, i: int, weights: SAGEWeights, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Update the hidden row of the i-th neighbour of v, leave the old one in ``after``, return whether it changed."""
     u = scratch.reach.nodes[i]
     before, after, width = state.before, scratch.after, state.before.shape[1]
@@ -528,7 +507,7 @@ def _hidden_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGES
 
 
 @inner_kernel
-def _largest_features(v: int, u: int, weights: SAGEWeights, graph: Graph, state: SAGEState) -> bool:
+def _largest_features(v: int, u: int, weights: SAGEWeights, graph: CSR, state: SAGEState) -> bool:
     """Update the two largest values of each feature among the neighbours of u; return whether a largest one changes."""
     rows, top, second = weights.rows, state.feature1, state.feature2
     changes = False
@@ -545,7 +524,7 @@ def _largest_features(v: int, u: int, weights: SAGEWeights, graph: Graph, state:
 
 
 @inner_kernel
-def _loss_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def _loss_row(v: int, i: int, weights: SAGEWeights, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Update the largest hidden values, the logits and the loss of the i-th node around v."""
     reach = scratch.reach
     x, near = reach.nodes[i], reach.size[0]
@@ -559,7 +538,7 @@ def _loss_row(v: int, i: int, weights: SAGEWeights, graph: Graph, state: SAGESta
 
 
 @inner_kernel
-def _largest_hidden(v: int, i: int, moved: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> bool:
+def _largest_hidden(v: int, i: int, moved: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> bool:
     """Update the two largest hidden values among the neighbours of the i-th node; return whether a largest changes."""
     top, second, delta, lost = state.hidden1, state.hidden2, scratch.delta, scratch.lost
     x = scratch.reach.nodes[i]
@@ -588,7 +567,7 @@ def _largest_hidden(v: int, i: int, moved: int, graph: Graph, state: SAGEState, 
 
 
 @inner_kernel
-def _comings_and_goings(v: int, i: int, moved: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def _comings_and_goings(v: int, i: int, moved: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Fill ``delta`` with the two largest hidden values that the i-th node no longer sees, and those that are new."""
     before, after, delta = state.before, scratch.after, scratch.delta
     width = before.shape[1]
@@ -610,7 +589,7 @@ def _comings_and_goings(v: int, i: int, moved: int, graph: Graph, state: SAGESta
 
 
 @inner_kernel
-def _seek_several(count: int, x: int, graph: Graph, state: SAGEState, scratch: SAGEScratch) -> None:
+def _seek_several(count: int, x: int, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Find the two largest hidden values among all neighbours of x at the first entries of ``lost``."""
     before, top, second, lost = state.before, state.hidden1, state.hidden2, scratch.lost
     for k in range(count):
@@ -628,7 +607,7 @@ def _seek_several(count: int, x: int, graph: Graph, state: SAGEState, scratch: S
 
 
 @inner_kernel
-def _seek(f: int, u: int, graph: Graph, weights: SAGEWeights, state: SAGEState) -> None:
+def _seek(f: int, u: int, graph: CSR, weights: SAGEWeights, state: SAGEState) -> None:
     """Find the two largest values of feature f among all neighbours of u; none of them is above the kept one."""
     X, most = weights.X, state.feature1[u, f]
     first, next_to_it = _NONE, _NONE

@@ -21,17 +21,6 @@ from glasshouse.arrays import FloatArray
 from glasshouse.graph.data.subgraph import InducedGraph
 from glasshouse.graph.models.edge_values import held_values
 
-__all__ = [
-    "BatchedGraph",
-    "DrawnBy",
-    "SparseMatrix",
-    "drop",
-    "drop_parts",
-    "padded_size",
-    "share_dropped",
-    "side_by_side",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:

@@ -17,21 +17,6 @@ from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, so
 from glasshouse.graph.models.layer_type import LAYER_TYPES
 from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
 
-__all__ = [
-    "AttentionEdges",
-    "Layer",
-    "Weights",
-    "attended",
-    "attention_edges",
-    "batched_layer",
-    "biased",
-    "largest",
-    "layer_obstacle",
-    "normalised",
-    "summed",
-    "weights_of",
-]
-
 Weights = Mapping[str, Tensor]  # a layer's parameters and buffers by name, each [K, ...]
 Layer = Callable[[SparseMatrix | Tensor, Weights], Tensor]  # features, weights -> [K, m, out]
 

@@ -20,8 +20,6 @@ from glasshouse.graph.training.many.layers import Weights, batched_layer, layer_
 from glasshouse.graph.training.many.rows import batched_rows
 from glasshouse.training.batching import ModuleBatch
 
-__all__ = ["BatchedProgram", "apart_step", "call_obstacle"]
-
 
 def apart_step(
     step: Step, roots: Sequence[nn.Module], graph: BatchedGraph, weights: Weights

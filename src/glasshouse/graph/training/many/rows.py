@@ -25,8 +25,6 @@ from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, share_dropped
 from glasshouse.graph.training.many.layers import Weights, biased, weights_of
 
-__all__ = ["Deferred", "batch_norm", "batched_perceptron", "batched_rows", "has_rows"]
-
 
 def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Mapping[str, Tensor], graph: BatchedGraph) -> Tensor:
     """Hidden values [K, m, c], normalised as ``norm`` does for one model; nodes that only fill a graph up do not count.

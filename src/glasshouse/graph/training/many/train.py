@@ -13,7 +13,7 @@ from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.programs.program import MessageStep, NoProgram
-from glasshouse.graph.programs.rows import alike
+from glasshouse.graph.programs.rows import same_settings
 from glasshouse.graph.training.many.check import Plan, mean_losses, planned
 from glasshouse.graph.training.many.graph import BatchedGraph, padded_size
 from glasshouse.graph.training.many.program import BatchedProgram
@@ -28,8 +28,6 @@ from glasshouse.training.batching import (
     split,
     spread,
 )
-
-__all__ = ["batching_obstacle", "train_batched"]
 
 _TOGETHER = 4  # models per batch on a CPU
 _TRIED = 2  # models whose first step is compared
@@ -123,7 +121,7 @@ def _plan(trainer: _Trainer, data: Data, members: BoolArray, models: Sequence[nn
     obstacle = optimizer_obstacle(trainer.optimizer, models[0].parameters())
     if obstacle:
         return obstacle
-    if not alike(models):
+    if not same_settings(models):
         return "the models are not all of one shape"
     sizes = [int(who.sum()) for who in members]
     size = padded_size(min(sizes, key=lambda nodes: nodes - padded_size(nodes)))
