@@ -98,7 +98,7 @@ def of_settings() -> Digests:
     rng = np.random.default_rng(7)
     x = rng.normal(size=(300, 4))
     labels, numbers = (x[:, 0] + rng.normal(size=300) > 0).astype(int), x[:, 0] + rng.normal(size=300)
-    classes, regression = glasshouse.Population(x, labels), glasshouse.Population(x, numbers)
+    classes, regression = glasshouse.Population(x, labels), glasshouse.Population(x, numbers, regression=True)
     tree, forest = DecisionTreeClassifier(max_depth=6, random_state=0), RandomForestRegressor(10, random_state=0)
     settings: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         "prior 0.1": (classes, tree, {"prior": 0.1}),
