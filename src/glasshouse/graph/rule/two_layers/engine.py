@@ -294,13 +294,10 @@ def _data(question: Question) -> Data:
     return Data(x=question.x, edge_index=question.edge_index, y=question.labels.clamp(min=0))
 
 
-@kernel
 def fill_state(weights: Any, graph: CSR, state: Any, scratch: Any) -> None:
-    """The forward pass: rows of all members."""
+    """The forward pass on one thread: rows of all members."""
     for stage in range(STAGES):
-        for u in range(len(graph.member)):
-            if graph.member[u]:
-                fill_row(weights, stage, u, graph, state, scratch)
+        fill_rows(weights, stage, graph, state, scratch, (0, len(graph.member)))
 
 
 @inner_kernel
