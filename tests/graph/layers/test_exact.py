@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 from glasshouse.graph import toggle_losses
 from glasshouse.graph.models.profile import profile_of
 from glasshouse.graph.rule.incremental.any_layer import Unknown
-from glasshouse.graph.rule.incremental.program import MessageOperation, lower
+from glasshouse.graph.rule.incremental.operations import MessageOperation
+from glasshouse.graph.rule.incremental.program import lower
 from glasshouse.graph.rule.question import ask
 from tests.graph.layers.cases import CASES, TwoLayers, made_models, messy_graph
 
@@ -57,7 +58,7 @@ def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.Monk
     kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
     assert (Unknown in kinds) == (name in ASKED_THEMSELVES)
     # the twin knows no type: every changed row is computed by the layer itself
-    monkeypatch.setattr("glasshouse.graph.rule.incremental.program.LAYER_TYPES", {})
+    monkeypatch.setattr("glasshouse.graph.programs.program.LAYER_TYPES", {})
     twin = toggle_losses(models, data, masks, nodes, engine="layered")
     torch.testing.assert_close(found, twin, rtol=1e-9, atol=1e-9)
 
