@@ -22,6 +22,8 @@ ASKED_THEMSELVES = {  # no type, or edge values that the type does not understan
     "GCNConv gated",
     "ChebConv weights",
     "GATConv largest features",
+    "RGCNConv bases",
+    "GENConv powermean",
 }
 BOTH_WAYS = {name for name in CASES if name.startswith("ChebConv")} | {
     "GCNConv weights",
@@ -29,6 +31,9 @@ BOTH_WAYS = {name for name in CASES if name.startswith("ChebConv")} | {
     "GINEConv",
     "GATConv features",
     "TransformerConv",
+    "GCN2Conv",
+    "FAConv",
+    "RGCNConv",
 }
 SINGLE = ("GCNConv weights without loops", "GATv2Conv features", "TransformerConv beta", "GINEConv", "SAGEConv project")
 
@@ -52,7 +57,8 @@ def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.Monk
     masks, nodes = questions(len(name))
     memory = 20_000 if name in BOTH_WAYS else None  # some in several pieces
     found = toggle_losses(models, data, masks, nodes, engine="layered", memory=memory)
-    equals_the_rule(found, models, data, masks, close=1e-9)
+    close = 1e-6 if name == "ClusterGCNConv" else 1e-9  # it divides by degrees in single precision
+    equals_the_rule(found, models, data, masks, close=close)
     with torch.no_grad():
         steps = lower(models, ask(data, masks, nodes))
     kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
@@ -60,7 +66,7 @@ def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.Monk
     # the twin knows no type: every changed row is computed by the layer itself
     monkeypatch.setattr("glasshouse.graph.programs.program.LAYER_TYPES", {})
     twin = toggle_losses(models, data, masks, nodes, engine="layered")
-    torch.testing.assert_close(found, twin, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(found, twin, rtol=close, atol=close)
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,19 @@ def adds(layer: Any) -> bool:
     return layer.aggr in ("add", "sum")
 
 
+_ELEMENTWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity)
+
+
+def is_elementwise(act: Any) -> bool:
+    """Whether an activation is None, or one that is known to work on each value alone.
+
+    Example:
+        >>> is_elementwise(nn.ReLU()), is_elementwise(nn.Softmax(dim=1))
+        (True, False)
+    """
+    return act is None or (type(act) in _ELEMENTWISE and not getattr(act, "inplace", False))
+
+
 def _steps(layer: Any) -> int:
     """As PyTorch Geometric's layers of several steps name their number."""
     steps = [getattr(layer, name, None) for name in ("K", "num_layers")]

@@ -8,18 +8,31 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import (
     APPNP,
+    ARMAConv,
     ChebConv,
+    ClusterGCNConv,
+    GCN2Conv,
     GCNConv,
     GINConv,
     GraphConv,
+    LEConv,
     LGConv,
+    MFConv,
+    RGCNConv,
     SAGEConv,
     SGConv,
     SSGConv,
     TAGConv,
 )
 
-from glasshouse.graph.layers.layer_type import LayerType, Operations, adds, register_layer_type
+from glasshouse.graph.layers.layer_type import (
+    LayerType,
+    NotDescribed,
+    Operations,
+    adds,
+    is_elementwise,
+    register_layer_type,
+)
 
 
 def _gcn_norm(layer: Any, weight: Any) -> dict[str, Any]:
@@ -114,8 +127,75 @@ def _gin(o: Operations, layer: GINConv, x: Any) -> Any:
     return o.module_of_sum(x, "nn", own="eps")
 
 
+def _gcn2(o: Operations, layer: GCN2Conv, x: Any, x_0: Any, edge_weight: Any = None) -> Any:
+    sums, alpha, beta = o.sum(x, **_gcn_norm(layer, edge_weight)), layer.alpha, layer.beta
+    if layer.weight2 is None:
+        both = o.add(sums, x_0, factors=(1 - alpha, alpha))
+        return o.add(both, o.linear(both, "weight1"), factors=(1 - beta, beta))
+    parts = (sums, o.linear(sums, "weight1"), x_0, o.linear(x_0, "weight2"))
+    return o.add(*parts, factors=[share * part for share in (1 - alpha, alpha) for part in (1 - beta, beta)])
+
+
+def _arma(o: Operations, layer: ARMAConv, x: Any, edge_weight: Any = None) -> Any:
+    stacks = []
+    for k in range(layer.num_stacks):
+        made = x
+        for t in range(layer.num_layers):
+            now, before = (0, 0) if layer.shared_weights else (t, t - 1)
+            maps = f"weight.{before}.{k}" if t else f"init_weight.{k}"
+            sums = o.sum(made, linear=maps, norm="symmetric", weight=edge_weight)
+            made = o.add(sums, o.linear(x, f"root_weight.{now}.{k}"), bias=f"bias.{now}.{k}")
+            made = made if layer.act is None else o.rows(layer.act, made)
+        stacks.append(made)
+    return o.add(*stacks, factors=[1 / layer.num_stacks] * layer.num_stacks)
+
+
+def _cluster_gcn(o: Operations, layer: ClusterGCNConv, x: Any) -> Any:
+    maps: dict[str, Any] = {"linear": "lin_out", "bias": "lin_out.bias", "root": "lin_root"}
+    return o.sum(x, norm="mean", loops="added", own=1 + layer.diag_lambda, **maps)
+
+
+def degree(o: Operations, x: Any, **how: Any) -> Any:
+    """The number of messages of each node, or the sum of their weights; options as of `Operations.sum`."""
+    return o.sum(o.rows(lambda rows: torch.ones_like(rows[..., :1]), x), **how)
+
+
+def _le(o: Operations, layer: LEConv, x: Any, edge_weight: Any = None) -> Any:
+    """The sum of ``w (a_j - b_i)`` is that of ``w a_j`` less the weights' sum times ``b_i``."""
+    sums, weights = o.sum(o.linear(x, "lin1"), weight=edge_weight), degree(o, x, weight=edge_weight)
+    parts = (sums, weights, o.linear(x, "lin2"), o.linear(x, "lin3"))
+    return o.rows(lambda sums, weights, less, own: sums - weights * less + own, *parts)
+
+
+def _mf(o: Operations, layer: MFConv, x: Any) -> Any:
+    sums, count = o.sum(x), degree(o, x)
+    made = [o.add(o.linear(sums, f"lins_l.{k}"), o.linear(x, f"lins_r.{k}")) for k in range(layer.max_degree + 1)]
+    return o.rows(_chosen, count, *made)
+
+
+def _chosen(count: Tensor, *made: Tensor) -> Tensor:
+    """The result for a node's degree."""
+    place, found = count.round().clamp(max=len(made) - 1), made[0]
+    for k, rows in enumerate(made):
+        found = torch.where(place == k, rows, found)
+    return found
+
+
+def _rgcn(o: Operations, layer: RGCNConv, x: Any, edge_type: Any = None) -> Any:
+    if edge_type is None:
+        raise NotDescribed
+    own = [] if layer.root is None else [o.linear(x, "root")]
+    how = {"norm": _mean(layer), "weight": edge_type}
+    kinds = range(layer.num_relations)
+    return o.add(*own, *[o.sum(x, linear=f"weight.{kind}", only=kind, **how) for kind in kinds], bias="bias")
+
+
 def _takes_steps(layer: Any) -> bool:
     return adds(layer) and layer.K > 0
+
+
+def _has_full_weights(layer: RGCNConv) -> bool:
+    return layer.aggr in ("add", "sum", "mean") and layer.num_bases is None and layer.num_blocks is None
 
 
 _WEIGHT = ("edge_weight",)
@@ -144,5 +224,28 @@ for _one in (
     ),
     LayerType(convolution=SAGEConv, formula=_sage, can_toggle=_adds_or_more, can_train=_adds_or_more),
     LayerType(convolution=GINConv, formula=_gin, modules=("nn",)),
+    LayerType(convolution=GCN2Conv, formula=_gcn2, nodes=("x_0",), edges=_WEIGHT),
+    LayerType(
+        convolution=ARMAConv,
+        formula=_arma,
+        edges=_WEIGHT,
+        can_toggle=lambda c: adds(c) and is_elementwise(c.act),
+        can_train=lambda c: adds(c) and is_elementwise(c.act) and c.dropout == 0,
+    ),
+    LayerType(
+        convolution=ClusterGCNConv,
+        formula=_cluster_gcn,
+        can_toggle=lambda c: adds(c) and c.add_self_loops,
+        can_train=lambda c: adds(c) and c.add_self_loops,
+    ),
+    LayerType(convolution=LEConv, formula=_le, edges=_WEIGHT),
+    LayerType(convolution=MFConv, formula=_mf),
+    LayerType(
+        convolution=RGCNConv,
+        formula=_rgcn,
+        edges=("edge_type",),
+        can_toggle=_has_full_weights,
+        can_train=_has_full_weights,
+    ),
 ):
     register_layer_type(_one)

@@ -313,7 +313,7 @@ class KeptAttention:
             afresh[paths.inside] = True  # the row asks for something else, so every weight changes
         if self._means:
             afresh |= ball.degree_change != 0
-        above, below, spoilt = self._update(fresh, rings, inner, outer, skip=afresh)
+        above, below, spoilt = self._update(fresh, rings, inner, outer, skip=afresh, same=changed is None)
         rows = (afresh | spoilt).nonzero().squeeze(1)
         senders = self.graph.sources.count[ball.node[rows]] + paths.start.diff()[rows] + 1
         for part in slices_within(senders * self.layer.cost(shared=False).path, self.limit):  # a hub has many
@@ -344,7 +344,7 @@ class KeptAttention:
         return self.layer.finish(rows.view(len(rows), *self.above.shape[1:]))
 
     def _update(
-        self, fresh: Ends, rings: Rings, inner: int, outer: int, *, skip: Tensor
+        self, fresh: Ends, rings: Rings, inner: int, outer: int, *, skip: Tensor, same: bool
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Numerators and denominators after the exchange of changed messages, and the rows where that lost digits."""
         ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
@@ -360,7 +360,8 @@ class KeptAttention:
         spoilt[receiver[torch.isinf(highest).flatten(1).any(1)]] = True  # it had no sender before
         highest = highest.masked_fill(torch.isinf(highest), 0)
         new, new_values = layer.pairs(fresh.at(sender), asked, messages.edges)
-        old, old_values = layer.pairs(self.parts.at(node), asked, messages.edges)
+        # the first layer's inputs do not change: each message of a target comes or goes as it is
+        old, old_values = (new, new_values) if same else layer.pairs(self.parts.at(node), asked, messages.edges)
         new, old = new - highest, old - highest
         spoilt[receiver[(new > _HIGHEST).flatten(1).any(1)]] = True
         arrives, leaves = torch.ones_like(source.degree_change), torch.ones_like(source.degree_change)
@@ -372,8 +373,10 @@ class KeptAttention:
         start = starts_of(receiver, len(ball.node))
         below = before + segment_sum((new - old).flatten(1), start).view_as(before)
         spoilt |= (below < _KEPT_SHARE * before).flatten(1).any(1)
-        change = new_values * new.unsqueeze(-1)
-        change -= old_values * old.unsqueeze(-1)
+        if same:
+            change = new_values * (new - old).unsqueeze(-1)
+        else:
+            change = (new_values * new.unsqueeze(-1)).sub_(old_values * old.unsqueeze(-1))
         above = self.above[ball.node]
         return above + segment_sum(change.flatten(1), start).view_as(above), below, spoilt
 

@@ -211,6 +211,8 @@ class _Rows:
 
 
 def _part(owner: Any, name: str) -> Any:
+    if owner is None:
+        return None
     return owner[int(name)] if name.isdigit() else getattr(owner, name)
 
 
@@ -253,15 +255,21 @@ class _Toggling(_Rows):
         norm: str = "none",
         loops: str = "listed",
         fill: float = 1.0,
+        own: float = 1.0,
         weight: Tensor | None = None,
+        only: int | None = None,
         sums_first: bool = False,
     ) -> Slot:
         if norm == "laplacian":  # the largest entry of the Laplacian is 1, which PyTorch Geometric scales it by
             norm, loops = "symmetric", "dropped"
-        options: dict[str, Any] = {"normalisation": norm, "loops": loops, "fill": fill, "edge_weight": _shared(weight)}
+        edges = _shared(weight)
+        if edges is not None and only is not None:
+            edges = (edges == only).to(self.build.dtype)
+        options: dict[str, Any] = {"normalisation": norm, "loops": loops, "fill": fill, "own": own}
+        options |= {"edge_weight": edges, "weighted_mean": only is not None}
         if linear is not None:
-            weights, own = self.maps(linear), None if root is None else self.maps(root)
-            return self.build.message(Summed.of(weight=weights, root=own, bias=self.vectors(bias), **options), x)
+            maps, roots = self.maps(linear), None if root is None else self.maps(root)
+            return self.build.message(Summed.of(weight=maps, root=roots, bias=self.vectors(bias), **options), x)
         models = int(x.sample.shape[1]) if bias is None else len(self.layers)
         layer = Summed.without_map(x.sample, models=models, bias=self.vectors(bias), **options)
         return self.build.message(layer, x, shared=models == 1 and x.shared)

@@ -35,6 +35,8 @@ class Scaling:
             those listed.
         edge_weight: one weight per edge, [edges], or None if all are 1.
         fill: weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges.
+        own: what the message of a self-loop is multiplied with; degrees count it once.
+        weighted_mean: whether the mean divides by the sum of the messages' weights, not by their number.
 
     Example:
         >>> Scaling(normalisation="symmetric", loops="added").by_degree
@@ -45,6 +47,13 @@ class Scaling:
     loops: Loops | None = None
     edge_weight: Tensor | None = None
     fill: float = 1.0
+    own: float = 1.0
+    weighted_mean: bool = False
+
+    @property
+    def counts_weights(self) -> bool:
+        """Whether degrees are sums of weights."""
+        return self.by_degree or self.weighted_mean
 
     @property
     def by_degree(self) -> bool:
@@ -60,7 +69,7 @@ class Scaling:
             receiver = torch.repeat_interleave(graph.sources.count, output_size=len(messages))
             weight = pairs.between(graph.sources.other % graph.size, receiver % graph.size)
             messages = weight
-            if self.by_degree:
+            if self.counts_weights:
                 degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
         if self.loops == "dropped":
             loops = torch.zeros_like(graph.loops)
@@ -68,7 +77,7 @@ class Scaling:
             loops = torch.ones_like(graph.loops) if pairs is None else pairs.loops(none=self.fill).repeat(masks)
         else:
             loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
-        counted = loops if self.by_degree else graph.loops
+        counted = loops if self.counts_weights or self.loops == "added" else graph.loops
         scale = self._scale(degree, counted).to(messages.dtype)
         return Scales(
             scaling=self,
@@ -77,7 +86,7 @@ class Scaling:
             messages=messages,
             degree=degree,
             counted=counted,
-            loops=loops.to(scale.dtype),
+            loops=self.own * loops.to(scale.dtype),
             scale=scale,
             sent=scale if self.by_degree else torch.ones_like(scale),
         )
@@ -111,7 +120,7 @@ class Scales:
     def after(self, ball: Ball, rings: Rings) -> Tensor:
         """C of the rows of a ball after the toggle, [rows]."""
         change = ball.degree_change
-        if self.pairs is not None and self.scaling.by_degree:
+        if self.pairs is not None and self.scaling.counts_weights:
             change = torch.zeros_like(change, dtype=torch.float64)
             row = ball.degree_change.nonzero().squeeze(1)  # the receivers of the targets
             target = ball.target[row]

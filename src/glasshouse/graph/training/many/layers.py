@@ -202,7 +202,9 @@ def _matrix(
     norm: str = "none",
     loops: str = "listed",
     fill: float = 1.0,
+    own: float = 1.0,
     weight: Tensor | None = None,
+    only: int | None = None,
 ) -> SparseMatrix:
     """The matrix [K m, K m] that sums over neighbours, as `glasshouse.graph.layers.layer_type.Operations.sum` says."""
 
@@ -214,11 +216,16 @@ def _matrix(
             edges, values = gcn_norm(edges, weight, graph.nodes, fill == 2, loops == "added", dtype=torch.float32)
             return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
         values = torch.ones_like(target, dtype=torch.float32) if weight is None else weight
+        if weight is not None and only is not None:
+            edges, values = edges[:, weight == only], values.new_ones(int((weight == only).sum()), dtype=torch.float32)
+        elif loops == "added" and weight is None:
+            edges = add_self_loops(remove_self_loops(edges)[0], num_nodes=graph.nodes)[0]
+            values = torch.where(edges[0] == edges[1], own, torch.ones_like(edges[0], dtype=torch.float32))
         if norm == "mean":
-            values = values * (1 / torch.bincount(target, minlength=graph.nodes).clamp(min=1).float())[target]
+            values = values * (1 / torch.bincount(edges[1], minlength=graph.nodes).clamp(min=1).float())[edges[1]]
         return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
 
-    options = getattr(layer, "normalization", None) if norm == "laplacian" else (loops, fill)
+    options = getattr(layer, "normalization", None) if norm == "laplacian" else (loops, fill, own, only)
     return graph.kept(("matrix", norm, options, weight is None or id(weight)), make)
 
 

@@ -169,7 +169,7 @@ def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> st
         return obstacle
     given = arguments_of(layer, step)
     plain = LAYER_TYPES[type(layer)].takes(layer, given) and all(isinstance(one, Value) for one in given.values())
-    numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1 and value.is_floating_point()}
+    numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1}
     if not plain or not numbers.issuperset(step.edges):
         return f"the layer {type(layer).__name__} gets values that cannot be trained in one batch"
     return None
