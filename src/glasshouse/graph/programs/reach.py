@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch import Tensor
 
 from glasshouse.errors import InputError
 
@@ -23,7 +22,6 @@ _MORE = 5  # nodes without edges that are added, to see whether answers depend o
 _ROUNDING = {torch.float64: 1e-11}  # of the largest answer; a smaller change does not count
 _ROUNDING_ELSE = 2e-6
 _UNSTEADY = 1e-3  # of the largest answer: if two answers to one query differ by more, it is not rounding
-_STEPS = ("K", "num_layers")  # how PyTorch Geometric's layers of several steps name their number
 
 
 @dataclass(frozen=True)
@@ -41,22 +39,6 @@ class ModelReach:
 
     hops: int
     everywhere: bool = False
-
-
-def counted_layers(module: nn.Module) -> int:
-    """Steps of all message-passing layers of a module; a layer that is used twice is counted once.
-
-    Example:
-        >>> from torch_geometric.nn import GCN, SGConv
-        >>> counted_layers(GCN(4, 8, num_layers=3, out_channels=2)), counted_layers(SGConv(4, 2, K=5))
-        (3, 5)
-    """
-    if not isinstance(module, MessagePassing):
-        return sum(counted_layers(child) for child in module.children())
-    if type(module).__name__ == "ChebConv":  # it keeps one linear map per power of the Laplacian, the first for power 0
-        return max(len(getattr(module, "lins", ())) - 1, 1)
-    steps = [getattr(module, name, None) for name in _STEPS]
-    return max([step for step in steps if isinstance(step, int) and step > 0], default=1)
 
 
 def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> ModelReach:

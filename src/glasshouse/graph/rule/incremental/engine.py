@@ -22,12 +22,12 @@ from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.balls import Ball, Rings, grow, target_ball
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer
+from glasshouse.graph.rule.incremental.operations import MessageOperation
 from glasshouse.graph.rule.incremental.program import (
     ChangedBalls,
     ForwardState,
     LayerStep,
     LossesToSignal,
-    MessageOperation,
     chain_of,
     changed_balls,
     forward_state,
