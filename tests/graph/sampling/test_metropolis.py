@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from glasshouse.arrays import BoolArray
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.two_layers.engine import stack_models
 from glasshouse.graph.sampling import metropolis
 from glasshouse.graph.sampling.chain_state import forward_losses, log_ratio
 from glasshouse.graph.sampling.metropolis import CompiledFlipper, draw_block, metropolis_masks
 from tests.graph.random_graphs import random_models
 from tests.graph.sampling.plain_chains import joint_ratio, plain_metropolis
-from tests.graph.simple_graphs import KERNELS, simple_graph
+from tests.graph.simple_graphs import KERNELS, simple_graph, unmeasured
 
 
 def some_asked(shadows: int, n: int) -> BoolArray:
@@ -44,13 +45,13 @@ def test_kept_totals_agree_with_a_forward_pass_after_many_undone_steps(architect
     models = random_models(architecture, layers=2, count=3, dtype=torch.float32)
     asked = some_asked(2, n)
     given = {"asked": asked.T.copy()} if offline else {}
-    flipper = CompiledFlipper(problem=stack_models(models, data), prior_logit=np.zeros(n), **given)
+    flipper = CompiledFlipper(problem=stack_models(unmeasured(models), data), prior_logit=np.zeros(n), **given)
     source = np.random.default_rng(0)
     flipper.begin(source.random(n) < 0.5)
     taken = flipper.steps(draw_block(source, np.arange(n), share=0.03, steps=300))
     assert 0 < taken < 300
     mask = flipper.mask()
-    losses = forward_losses(models, data)(mask)
+    losses = forward_losses(profile_models(models, data), data)(mask)
     if offline:
         assert log_ratio(flipper.totals) == pytest.approx(joint_ratio(losses, mask, asked), rel=1e-5)
     else:
@@ -66,7 +67,7 @@ def test_steps_of_many_flips_by_forward_passes_are_those_of_flip_after_flip(
     data = simple_graph(size=n, edges=90, seed=1, hub=True)
     models = random_models(architecture, layers=2, count=3, dtype=torch.float32)
     given = {"asked": some_asked(2, n).T.copy()} if offline else {}
-    problem = stack_models(models, data)
+    problem = stack_models(unmeasured(models), data)
     source = np.random.default_rng(1)
     begin, blocks = source.random(n) < 0.5, [draw_block(source, np.arange(n), share=0.2, steps=20) for _ in range(3)]
     found = []
@@ -83,7 +84,7 @@ def test_steps_of_many_flips_by_forward_passes_are_those_of_flip_after_flip(
 def test_proposals_that_change_more_rows_than_there_are_take_forward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simple_graph(size=60, edges=500, seed=1)
     models = random_models("gcn", layers=2, count=3, dtype=torch.float32)
-    flipper = CompiledFlipper(problem=stack_models(models, data), prior_logit=np.zeros(60))
+    flipper = CompiledFlipper(problem=stack_models(unmeasured(models), data), prior_logit=np.zeros(60))
     flipper.begin(np.arange(60) % 2 == 0)
     monkeypatch.setattr(metropolis, "propose_all", lambda *_: pytest.fail("flip after flip"))
     flipper.steps(draw_block(np.random.default_rng(0), np.arange(60), share=0.2, steps=2))
@@ -96,7 +97,7 @@ def test_long_run_frequencies_match_the_enumerated_posterior(offline: bool) -> N
     data = simple_graph(size=n, edges=9, seed=3)
     models = random_models("gcn", layers=2, count=4, dtype=torch.float32)
     prior = np.array([0.5, 0.3, 0.6, 0.5, 0.7, 0.4])
-    losses = forward_losses(models, data)
+    losses = forward_losses(profile_models(models, data), data)
     masks = np.array(list(itertools.product([False, True], repeat=n)))
     log_joint = [joint_ratio(losses(m), m, asked) + np.log(np.where(m, prior, 1 - prior)).sum() for m in masks]
     expected = np.exp(log_joint) / np.exp(log_joint).sum()

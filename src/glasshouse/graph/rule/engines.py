@@ -17,8 +17,7 @@ from torch_geometric.nn import MaxAggregation
 
 from glasshouse.arrays import FloatArray
 from glasshouse.compute import is_worth_spreading, spread
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import evaluation_mode, profile_models, profile_of
+from glasshouse.graph.models.profile import Profiled, evaluation_mode
 from glasshouse.graph.models.tensor_cache import open_memory
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.two_layers.graph import even_cuts
@@ -32,13 +31,13 @@ class Engine(Protocol):
     its questions are cut into blocks only if there are workers to share them.
     """
 
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
         """Whether it can answer for these models, which all have the same shape."""
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
         """How long an audit that asks such questions would take with it; a function of the arguments alone."""
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
         """S and own losses, float64 [models, masks, nodes] each, within about ``memory`` bytes."""
 
 
@@ -89,7 +88,7 @@ _GPU = 100  # times as fast as two cores, about
 _FEATURE_COST = 4  # a maximum over raw features is taken feature by feature, for all models at once
 
 
-def audit_values(model: Model, question: Question) -> float:
+def audit_values(model: Profiled, question: Question) -> float:
     """How many numbers change, over all toggles of an audit that asks this about every node, for each of its targets.
 
     Args:
@@ -99,18 +98,22 @@ def audit_values(model: Model, question: Question) -> float:
     Example:
         >>> from torch_geometric.data import Data
         >>> from glasshouse.graph.models.networks import build_gnn
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
         >>> question = ask(data, torch.ones(2, 3, dtype=torch.bool), torch.tensor([0, 1]))
-        >>> narrow, wide = (build_gnn("gcn", features=3, hidden=width, classes=2) for width in (16, 32))
+        >>> nets = [build_gnn("gcn", features=3, hidden=width, classes=2) for width in (16, 32)]
+        >>> narrow, wide = profile_models(nets, data)
         >>> audit_values(wide, question) / audit_values(narrow, question)
         2.0
     """
     pairs = len(question.masks) * question.size  # a question about some nodes is one of several, or a check
-    width = _width(model) * _MODELS
-    if isinstance(model, nn.Module) and any(isinstance(part, MaxAggregation) for part in model.modules()):
+    module = model.model if isinstance(model.model, nn.Module) else nn.Module()
+    weights = [int(weight.shape[0]) for weight in module.parameters() if weight.ndim == 2]
+    width = max(weights, default=_BLACK_BOX_WIDTH) * _MODELS  # the widest layer, by the rows of its weights
+    if any(isinstance(part, MaxAggregation) for part in module.modules()):
         width += _FEATURE_COST * int(question.x.shape[1])
-    return _QUESTIONS * pairs * _rows(question, profile_of(model).hops) * width
+    return _QUESTIONS * pairs * _rows(question, model.profile.hops) * width
 
 
 def question_seconds(audit: float, question: Question, *, models: int) -> float:
@@ -133,12 +136,6 @@ def question_seconds(audit: float, question: Question, *, models: int) -> float:
     return audit / _QUESTIONS * share / (_GPU if question.x.is_cuda else 1)
 
 
-def _width(model: Any) -> int:
-    """The widest layer of a model, by the rows of its weights."""
-    weights = model.parameters() if isinstance(model, nn.Module) else ()
-    return max((int(weight.shape[0]) for weight in weights if weight.ndim == 2), default=_BLACK_BOX_WIDTH)
-
-
 def _rows(question: Question, hops: int) -> float:
     """How many members are within so many steps of a node, on average, if members are spread evenly."""
     share = float(question.masks.float().mean())
@@ -149,22 +146,23 @@ def _rows(question: Question, hops: int) -> float:
     return min(rows, max(share * question.size, 1.0))
 
 
-def shape_of(model: Model) -> tuple[object, ...]:
+def shape_of(model: Profiled) -> tuple[object, ...]:
     """What must agree for two models to be stacked: the calls of their programs, settings of layers, and shapes.
 
     Example:
-        >>> shape_of(lambda x, edge_index: x)
+        >>> from glasshouse.graph.models.profile import ModelProfile
+        >>> shape_of(Profiled(lambda x, edge_index: x, ModelProfile()))
         ('black box', 2, False)
     """
-    profile = profile_of(model)
+    profile = model.profile
     if profile.program is None:
         return ("black box", profile.hops, profile.everywhere)
-    state = cast("nn.Module", model).state_dict().items()
+    state = cast("nn.Module", model.model).state_dict().items()
     shapes = [(name, tuple(value.shape), value.dtype) for name, value in state]
     return (profile.program.signature, profile.probabilities, profile.hops, *shapes)
 
 
-def by_shape(models: Sequence[Model]) -> list[list[int]]:
+def by_shape(models: Sequence[Profiled]) -> list[list[int]]:
     """The places of the models in groups of one shape, in the order in which the shapes first appear.
 
     Example:
@@ -173,8 +171,8 @@ def by_shape(models: Sequence[Model]) -> list[list[int]]:
         >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gcn")]
-        >>> profile_models(models, Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]])))
-        >>> by_shape(models)
+        >>> data = Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]))
+        >>> by_shape(profile_models(models, data))
         [[0, 2], [1]]
     """
     groups: dict[tuple[object, ...], list[int]] = {}
@@ -217,7 +215,7 @@ def cut_question(masks: int, nodes: int, *, seconds: float, each: float = _SECON
     return [Block(rows, columns) for rows in even_cuts(masks, groups) for columns in even_cuts(nodes, parts)]
 
 
-def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+def answer_in_blocks(name: str, models: Sequence[Profiled], question: Question, *, memory: int) -> Tensor:
     """S and own losses [2, models, masks, nodes] by a named engine, for models of one shape.
 
     If the engine's answers about a node do not depend on what else is asked, and there are no workers, the question
@@ -225,7 +223,7 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
 
     Args:
         name: of the engine.
-        models: of one shape, which were met.
+        models: of one shape.
         question: graph, masks and nodes.
         memory: bytes that a block may take.
     """
@@ -245,7 +243,7 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
     return found
 
 
-def blocks_of(name: str, models: Sequence[Model], question: Question) -> tuple[list[Block], float]:
+def blocks_of(name: str, models: Sequence[Profiled], question: Question) -> tuple[list[Block], float]:
     """The blocks of a question for a named engine, and the seconds that are predicted for all of them."""
     engine = engines()[name]
     seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
@@ -253,12 +251,10 @@ def blocks_of(name: str, models: Sequence[Model], question: Question) -> tuple[l
     return cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each), seconds
 
 
-def answer_block(name: str, models: Sequence[Model], question: Question, memory: int, block: Block) -> FloatArray:
+def answer_block(name: str, models: Sequence[Profiled], question: Question, memory: int, block: Block) -> FloatArray:
     """S and own losses of one block, [2, models, masks, nodes]."""
     rows, columns = slice(*block.masks), slice(*block.nodes)
     part = dataclasses.replace(question, masks=question.masks[rows], nodes=question.nodes[columns])
-    with open_memory():
-        profile_models(models, question.graph(), labels=question.labels)
-        with evaluation_mode(models):
-            answer: Any = torch.stack(tuple(engines()[name].toggles(models, part, memory=memory)))
+    with open_memory(), evaluation_mode(models):
+        answer: Any = torch.stack(tuple(engines()[name].toggles(models, part, memory=memory)))
     return answer.cpu().numpy()  # type: ignore[no-any-return]

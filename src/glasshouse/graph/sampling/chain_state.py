@@ -6,7 +6,7 @@ Models of several shapes are one group per shape, and their answers are joined i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,12 +16,12 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import ask_model, evaluation_mode, profile_models, profile_of
+from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
+from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.engines import by_shape
-from glasshouse.graph.rule.question import ask
+from glasshouse.graph.rule.question import Question, ask
 from glasshouse.graph.rule.reference import induced_losses
-from glasshouse.graph.rule.toggling import toggle_losses
+from glasshouse.graph.rule.toggling import answer_question
 from glasshouse.graph.rule.two_layers.engine import (
     STAGES,
     StackedModels,
@@ -216,15 +216,15 @@ def usable_shadows(asked: BoolArray, *, n: int, shadows: int) -> BoolArray:
 WholeLosses = Callable[[BoolArray], FloatArray]  # mask [n] -> losses [models, n]
 
 
-def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
-    """A function from a mask [n] to the losses [models, n] of any modules or callables ``(x, edge_index) -> logits``.
+def forward_losses(models: Sequence[Profiled], data: Data) -> WholeLosses:
+    """A function from a mask [n] to the losses [models, n] of any models.
 
     Losses of nodes outside the mask have no meaning.
 
     Example:
         >>> import numpy as np
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> forward_losses([lambda x, edge_index: x * 0], pair)(np.array([True, True])).round(4)
+        >>> forward_losses(profile_models([lambda x, edge_index: x * 0], pair), pair)(np.array([True, True])).round(4)
         array([[0.6931, 0.6931]])
     """
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
@@ -235,8 +235,8 @@ def forward_losses(models: Sequence[Any], data: Data) -> WholeLosses:
         with evaluation_mode(models):
             found = [
                 induced_losses(model, question, members)
-                if profile_of(model).everywhere
-                else tensor_losses(ask_model(model, graph), data.y)
+                if model.profile.everywhere
+                else tensor_losses(model.logits(graph), data.y)
                 for model in models
             ]
         return torch.stack(found).cpu().numpy()
@@ -316,11 +316,18 @@ class CompiledGroup:
 
 @dataclass(kw_only=True)
 class AskedGroup:
-    """A group without kernels: `toggle_losses` answers for one node, a forward pass for a whole configuration."""
+    """A group without kernels: an engine answers for one node, a forward pass for a whole configuration.
 
-    models: Sequence[Model]
-    data: Data
+    Args:
+        models: of one shape.
+        question: about their graph; its masks and nodes are not used.
+        answer: the forward pass.
+    """
+
+    models: Sequence[Profiled]
+    question: Question
     answer: WholeLosses
+    _memory: Memory = field(init=False, default_factory=Memory)
     _mask: BoolArray = field(init=False)
     _losses: FloatArray | None = field(init=False, default=None)
     _before: FloatArray | None = field(init=False, default=None)
@@ -331,7 +338,10 @@ class AskedGroup:
 
     def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models of the group]."""
-        found = toggle_losses(self.models, self.data, torch.from_numpy(self._mask)[None], torch.tensor([v]))
+        device = self.question.masks.device
+        masks, nodes = torch.from_numpy(self._mask)[None].to(device), torch.tensor([v], device=device)
+        with self._memory.open():
+            found = answer_question(self.models, replace(self.question, masks=masks, nodes=nodes)).signal
         signals: FloatArray = found[:, 0, 0].cpu().numpy()
         return signals
 
@@ -421,7 +431,7 @@ def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Ca
         >>> [places.tolist() for places, _ in make().parts], side_by_side
         ([[0], [1, 2]], True)
     """
-    profile_models(models, data)
+    models = profile_models(models, data)
     makers: list[tuple[IntArray, Callable[[], ModelGroup]]] = []
     side_by_side = True
     for numbers in by_shape(models):
@@ -441,4 +451,5 @@ def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Calla
 
 def _asked_maker(models: Sequence[Any], data: Data) -> Callable[[], ModelGroup]:
     answer = forward_losses(models, data)
-    return lambda: AskedGroup(models=models, data=data, answer=answer)
+    question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
+    return lambda: AskedGroup(models=models, question=question, answer=answer)

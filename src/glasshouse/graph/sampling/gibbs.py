@@ -102,7 +102,7 @@ def gibbs_masks(
     masks = starting_masks(prior, n, sources)
     shadows = len(models) - 1
     heard = usable_shadows(np.ones((shadows, n), np.bool_) if asked is None else asked, n=n, shadows=shadows)
-    profile_models(models, data)
+    models = profile_models(models, data)
     # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
     with evaluation_mode(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
         run = _Run(masks=masks, sources=sources, prior_logit=logits, asked=heard, passes=passes, done=done)
@@ -145,7 +145,6 @@ def _one_chain(models: Sequence[Any], data: Data, run: _Run, task: tuple[BoolArr
     """One chain from its first mask and its random numbers; where it ends, and how many indicators flipped."""
     mask, source = task
     alone = dataclasses.replace(run, masks=mask[None].copy(), sources=[source])
-    profile_models(models, data)
     with evaluation_mode(models):
         flips = _walked(models, data, alone, threads=1)
     return alone.masks[0], flips

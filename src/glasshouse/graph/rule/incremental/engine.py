@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.compute import gpu_share
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import profile_of
+from glasshouse.graph.models.profile import Profiled
+from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.programs.rows import is_direct
 from glasshouse.graph.rule.engines import audit_values, register_engine
 from glasshouse.graph.rule.incremental import triton
@@ -28,6 +28,7 @@ from glasshouse.graph.rule.incremental.program import (
     LayerStep,
     LossesToSignal,
     MessageOperation,
+    Operation,
     chain_of,
     changed_balls,
     forward_state,
@@ -119,6 +120,19 @@ def default_memory(device: torch.device) -> int:
     return min(int(2**35 * gpu_share()), int(0.4 * free))
 
 
+def fits(costs: Sequence[Cost], question: Question, *, memory: int) -> bool:
+    """Whether the kept state under one mask is within its share of ``memory`` bytes."""
+    return _kept_bytes(costs, question) + _graph_bytes(question) <= int(memory * _KEPT_SHARE)
+
+
+def _kept_bytes(costs: Sequence[Cost], question: Question) -> int:
+    return question.size * sum(cost.node for cost in costs)
+
+
+def _graph_bytes(question: Question) -> int:
+    return int(question.edge_index.shape[1]) * _EDGE_BYTES
+
+
 def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory: int, threads: bool = True) -> WorkPlan:
     """As many models and masks at once as fit; at least one of each.
 
@@ -130,8 +144,7 @@ def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory:
         threads: whether cores may work on parts at the same time; if not, a part may be larger.
     """
     kept = int(memory * _KEPT_SHARE)
-    for_model = question.size * sum(cost.node for cost in costs)
-    for_graph = question.edge_index.shape[1] * _EDGE_BYTES
+    for_model, for_graph = _kept_bytes(costs, question), _graph_bytes(question)
     at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
     masks = max(1, kept // max(for_model * at_once + for_graph, 1))
     most = _MOST_TEMPORARY if question.x.is_cuda else _MOST_ON_CPU if threads else 4 * _MOST_ON_CPU
@@ -287,6 +300,36 @@ def toggle_outward(
     return in_turns(signals_of, list(slices_within(costs, limit)), device=front.targets.device, threads=threads)
 
 
+_STACKS = 2  # of models, whose programs are kept: a chain over models of two shapes asks about both in turn
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Lowered:
+    """The operations of stacked models on a graph, and what they were made from."""
+
+    models: tuple[Profiled, ...]
+    edges: tuple[Tensor | None, ...]
+    operations: list[Operation]
+
+    def is_of(self, models: Sequence[Profiled], edges: tuple[Tensor | None, ...]) -> bool:
+        """Whether these very models and tensors were given."""
+        given = (*models, *edges)
+        known = (*self.models, *self.edges)
+        return len(given) == len(known) and all(one is other for one, other in zip(given, known, strict=True))
+
+
+def lowered(models: Sequence[Profiled], question: Question) -> list[Operation]:
+    """`lower`, done once for all questions about a graph in one memory; the last stacks of models are kept."""
+    kept: list[_Lowered] = remembered(question.x, "lowered", list)
+    edges = (question.edge_index, question.edge_weight, question.edge_attr)
+    for one in kept:
+        if one.is_of(models, edges):
+            return one.operations
+    kept.append(_Lowered(models=tuple(models), edges=edges, operations=lower(models, question)))
+    del kept[:-_STACKS]
+    return kept[-1].operations
+
+
 _RATE = 4e-9  # seconds for one value on two cores
 
 
@@ -295,30 +338,35 @@ class Layered:
     """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU.
 
     Example:
-        >>> Layered().supports([lambda x, edge_index: x], None)
+        >>> from glasshouse.graph.models.profile import ModelProfile
+        >>> Layered().supports([Profiled(lambda x, edge_index: x, ModelProfile())], None)
         False
     """
 
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        return all(profile_of(model).program is not None for model in models)
+        return all(model.profile.program is not None for model in models)
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return _RATE * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        radius = profile_of(models[0]).hops if question.hops == "model" else None
-        first = changed_balls(lower(models[:1], question), radius=radius)
-        dtype = first[-1].operation.result.sample.dtype
-        edges = coalesced(question.edge_index, question.size, dtype)
-        costs, threads = [one.cost() for one in first], are_safe(first)
-        plan = make_plan(costs, question, models=len(models), memory=memory, threads=threads)
+        radius = models[0].profile.hops if question.hops == "model" else None
+        placed = changed_balls(lowered(models, question), radius=radius)
+        edges = coalesced(question.edge_index, question.size, placed[-1].operation.result.sample.dtype)
+        costs, count, threads = [one.cost() for one in placed], 1, are_safe(placed)
+        if not fits(costs, question, memory=memory):
+            costs = [one.cost() for one in changed_balls(lowered(models[:1], question), radius=radius)]
+            count = len(models)
+        plan = make_plan(costs, question, models=count, memory=memory, threads=threads)
+        at_once = len(models) if count == 1 else plan.models
         parts = []
-        for models_at in range(0, len(models), plan.models):
-            some = models[models_at : models_at + plan.models]
-            placed = first if len(models) == 1 else changed_balls(lower(some, question), radius=radius)
+        for models_at in range(0, len(models), at_once):
+            some = models[models_at : models_at + at_once]
+            if len(some) < len(models):
+                placed = changed_balls(lowered(some, question), radius=radius)
             rows = []
             for masks_at in range(0, len(question.masks), plan.masks):
                 graph = mask_graph(edges, question.masks[masks_at : masks_at + plan.masks])

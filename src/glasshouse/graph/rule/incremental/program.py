@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.models.layer_type import LAYER_TYPES, arguments_of
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import asked, profile_of
+from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import RowFunction, stacked_rows
 from glasshouse.graph.rule.incremental import triton
@@ -111,7 +110,7 @@ class Builder:
 
     def features(self, x: Tensor) -> Slot:
         """The nodes' features [n, width], which all models share; whole numbers stay so, as they may be codes."""
-        rows = x[:_SAMPLE].to(self.device)
+        rows = x[:_SAMPLE].clone().to(self.device)  # no view: what is kept must not hold the features
         return self._slot((rows.to(self.dtype) if x.is_floating_point() else rows).unsqueeze(1), fixed=True)
 
     def message(self, layer: Layer, source: Slot, *, shared: bool = False) -> Slot:
@@ -136,7 +135,7 @@ class Builder:
         return Slot(self._slots - 1, sample, fixed)
 
 
-def lower(models: Sequence[Model], question: Question) -> list[Operation]:
+def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
     """The operations of models that share a program; the last one gives the logits.
 
     Example:
@@ -145,17 +144,16 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> profile_models(models, data)
+        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], data)
         >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         >>> [type(one).__name__ for one in lower(models, question)]
         ['MessageOperation', 'RowOperation', 'MessageOperation']
     """
-    profile = profile_of(models[0])
+    profile = models[0].profile
     program = profile.program
     if program is None:
         raise TypeError("these models have no program; ask Layered.supports first")
-    roots: list[Any] = [asked(model) for model in models]
+    roots: list[Any] = [model.root for model in models]
     device, dtype = _value_at(roots[0], question)
     build = Builder(models=len(models), device=device, dtype=dtype)
     slots: dict[str, Slot] = {"x": build.features(question.x)}
@@ -203,7 +201,7 @@ def _joined(*rows: Tensor) -> Tensor:
 
 
 def _log(rows: Tensor) -> Tensor:
-    """Logits from probabilities, as `glasshouse.graph.models.profile.ask_model` makes them."""
+    """Logits from probabilities, as `glasshouse.graph.models.profile.Profiled.logits` makes them."""
     return rows.clamp(min=torch.finfo(rows.dtype).eps).log()
 
 
