@@ -80,13 +80,13 @@ def engines_in_company(models: list[Any], data: Data) -> list[str]:
     With much memory, and with so little that many nets form, it must be what the rule says about each node, and what
     the engine itself says about a node alone.
     """
-    from glasshouse.graph.rule.engines import engines
+    from glasshouse.graph.rule.engines import Stack, engines
     from glasshouse.graph.rule.question import ask
 
     count = int(data.num_nodes)
     masks, nodes = torch.rand(2, count, generator=torch.Generator().manual_seed(5)) < 0.6, torch.arange(count)
     models = profile_models(models, data)
-    able = [name for name, engine in engines().items() if engine.supports(models, ask(data, masks, nodes))]
+    able = [name for name, engine in engines().items() if engine.supports(Stack(models), ask(data, masks, nodes))]
     wanted = toggle_losses(models, data, masks, nodes, engine="reference")
     for engine in able:
         some = nodes[:: count // 3]

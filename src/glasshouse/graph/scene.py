@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
@@ -22,12 +22,12 @@ from glasshouse.errors import InputError, naming
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.checking import CheckedGraph, checked_graph
-from glasshouse.graph.models.networks import Model
+from glasshouse.graph.models.networks import Model, model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, profile_models, raw_models, refuse_caches
 from glasshouse.graph.models.queries import node_logits
 from glasshouse.graph.models.tensor_cache import Memory
-from glasshouse.graph.rule.question import Hops, Question
-from glasshouse.graph.rule.toggling import answer_question, question_about, settled_engine
+from glasshouse.graph.rule.question import Hops, Question, ask
+from glasshouse.graph.rule.toggling import answer_question, settled_engine
 from glasshouse.graph.training.setting import Setting, check_setting
 from glasshouse.losses import losses_from_logits
 from glasshouse.population import as_ids, as_members
@@ -50,17 +50,23 @@ class _Pool:
 
     models: tuple[AnyModel, ...]
     kept: dict[str, _Answers] = field(default_factory=dict)
+    level: int = 0  # 1 if it is known how the models are called, 2 if it was measured how far they see
     memory: Memory = field(default_factory=Memory)
+
+    @cached_property
+    def device(self) -> torch.device | None:
+        """Where the models are; None if all are black boxes."""
+        return model_device(raw_models(self.models))
 
     def profiled(self, data: Data, *, parts: bool) -> list[Profiled]:
         """The models with their profiles; all get them together, so that a worker that asks only some agrees."""
-        found = profile_models(self.models, data, parts=parts)
-        self.models = tuple(found)
-        return found
+        if self.level < 1 + parts:
+            self.models, self.level = tuple(profile_models(self.models, data, parts=parts)), 1 + parts
+        return cast("list[Profiled]", list(self.models))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What is known about tensors of one process is not known about their copies in another."""
-        return _Pool, (self.models, self.kept)
+        return _Pool, (self.models, self.kept, self.level)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -217,7 +223,8 @@ class Scene:
 
     def engine_for(self, masks: BoolArray, *, engine: str = "auto", hops: Hops = "model") -> str:
         """The engine for a question about masks [M, n], chosen for the target and all simulated targets together."""
-        return self._engine(self.question(masks, hops=hops), engine)
+        with self.keeping():
+            return self._engine(self.question(masks, hops=hops), engine)
 
     def _engine(self, question: Question, engine: str) -> str:
         count = len(question.masks)
@@ -227,7 +234,8 @@ class Scene:
 
     def question(self, masks: BoolArray, *, hops: Hops = "model") -> Question:
         """The question about masks [M, n] and the audited nodes, where the models are."""
-        return question_about(self.models, self.data, masks, self.nodes, hops=hops)
+        chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
+        return ask(self.data, chosen, nodes, hops=hops, device=self._pool.device)
 
     def profiled(self) -> list[Profiled]:
         """The models with their profiles, the target first; every model of the pool is profiled once."""

@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import pickle
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GCN
 
 from glasshouse.errors import InputError
+from glasshouse.graph.models import profile
 from glasshouse.graph.models.profile import Profiled, ask_model, evaluation_mode, profile_models
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
@@ -61,23 +64,17 @@ def test_answers_that_are_not_logits_are_refused(answer: Any, said: str) -> None
         met(Taking(answer))
 
 
-def test_a_profiled_model_is_not_tried_again_on_such_a_graph_and_only_measured_where_parts_are_asked_about() -> None:
-    calls: list[int] = []
-
-    def counting(x: Tensor, edge_index: Tensor) -> Tensor:
-        calls.append(len(x))
-        return x
-
-    tried = profile_models([counting], DATA, parts=False)
-    asked = len(calls)
-    assert profile_models(tried, DATA, parts=False) == tried
-    assert len(calls) == asked
-    measured = profile_models(tried, DATA)
-    assert measured[0].profile.measured
-    assert calls[asked:].count(len(X)) < asked + calls[asked:].count(len(X))  # the first calls were not repeated
-    asked = len(calls)
-    assert profile_models(measured, DATA) == measured
-    assert len(calls) == asked
+def test_a_model_is_tried_once_and_measured_once_where_parts_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, measured = Mock(wraps=profile._tried), Mock(wraps=profile._measured)
+    monkeypatch.setattr(profile, "_tried", tried)
+    monkeypatch.setattr(profile, "_measured", measured)
+    known = profile_models([Taking(lambda x: x)], DATA, parts=False)
+    assert profile_models(known, DATA, parts=False) == known
+    assert (tried.call_count, measured.call_count) == (1, 0)
+    more = profile_models(known, DATA)
+    assert profile_models(more, DATA) == more
+    assert (tried.call_count, measured.call_count) == (1, 1)
+    assert more[0].profile.measured > known[0].profile.measured
 
 
 def test_a_profile_of_a_graph_with_other_values_of_edges_is_made_anew() -> None:
@@ -88,11 +85,18 @@ def test_a_profile_of_a_graph_with_other_values_of_edges_is_made_anew() -> None:
     assert (known.profile.arguments.held, other.profile.arguments.held) == ((), (("edge_weight", 1),))
 
 
-def test_what_is_known_of_a_model_travels_with_it_and_is_not_given_to_another() -> None:
-    model = met(nn.Linear(3, 2))
-    copy = pickle.loads(pickle.dumps(model))
-    assert copy.profile == model.profile
-    assert not isinstance(copy.model, Profiled)
+def test_what_is_known_of_a_model_travels_with_it() -> None:
+    """A worker does not measure it again, and its program still runs."""
+    known = met(GCN(3, 4, num_layers=2, out_channels=2))
+    there: Profiled = pickle.loads(pickle.dumps(known))
+    assert known.profile.program is not None
+    assert there.profile.program is not None
+    assert (there.profile.hops, there.profile.program.signature) == (2, known.profile.program.signature)
+    given = {"x": X, "edge_index": DATA.edge_index, "edge_weight": None, "edge_attr": None}
+    with evaluation_mode([known, there]):
+        assert torch.equal(
+            there.profile.program.run(there.root, given)[there.profile.program.output], known.logits(DATA)
+        )
 
 
 def test_modules_are_in_evaluation_mode_within_and_as_before_afterwards() -> None:

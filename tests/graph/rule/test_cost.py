@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from glasshouse.graph import citation_graph
 from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.rule.engines import audit_values, engines
+from glasshouse.graph.rule.engines import Stack, audit_values, engines
 from glasshouse.graph.rule.question import Question, ask
 
 
@@ -20,7 +20,7 @@ def question(nodes: int) -> Question:
 
 def chosen(architecture: str, asked: Question, *, hidden: int = 64, models: int = 9) -> str:
     made = [build_gnn(architecture, features=asked.x.shape[1], hidden=hidden, classes=7) for _ in range(models)]
-    known = profile_models(made, asked.graph())
+    known = Stack(profile_models(made, asked.graph()))
     able = {name: one.seconds(known, asked) for name, one in engines().items() if one.supports(known, asked)}
     return min(able, key=lambda name: able[name])
 

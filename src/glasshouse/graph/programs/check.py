@@ -12,15 +12,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
-from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled
+from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled, tolerance
 from glasshouse.graph.programs.reach import Dependence, counted_layers, dependence_of, reach_on_path
 from glasshouse.graph.programs.trace import Asked
 from glasshouse.model_outputs import unwrapped
 
 _EDGES = 512  # of the graph whose nodes the program is tried on
 _ROWS = 24  # rows on which operations are tried
-_CLOSE = {torch.float64: 1e-9}  # of the largest value; differences below are rounding
-_CLOSE_ELSE = 1e-4
 
 
 def sample_graph(data: Data, *, seed: int = 0) -> Data:
@@ -106,7 +104,7 @@ def _same(one: Any, other: Any) -> bool:
     if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.shape != other.shape:
         return False
     scale = float(other.abs().max()) if other.numel() else 0.0
-    return torch.allclose(one, other, rtol=0, atol=_CLOSE.get(other.dtype, _CLOSE_ELSE) * max(scale, 1e-12))
+    return torch.allclose(one, other, rtol=0, atol=tolerance("another way", other.dtype) * max(scale, 1e-12))
 
 
 def _check_rows(step: RowStep, call: Any, values: Mapping[str, Any], root: nn.Module) -> None:

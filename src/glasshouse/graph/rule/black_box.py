@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
-from glasshouse.graph.rule.engines import audit_values, register_engine
+from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import Edges, MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, segment_sum, slices_within, starts_of
@@ -38,19 +38,19 @@ class Packed:
 
     Example:
         >>> from glasshouse.graph.models.profile import ModelProfile
-        >>> Packed().supports([Profiled(lambda x, edge_index: x, ModelProfile())], None)
+        >>> Packed().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
         True
     """
 
-    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return not any(model.profile.everywhere for model in models)
 
-    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return _PACKED_RATE * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         edges = coalesced(question.edge_index, question.size, torch.float32)
         hops = max(1, *(model.profile.hops for model in models))  # a model without edges changes nothing at 1 hop
@@ -152,21 +152,21 @@ class Whole:
 
     Example:
         >>> from glasshouse.graph.models.profile import ModelProfile
-        >>> Whole().supports([Profiled(lambda x, edge_index: x.mean(0), ModelProfile(everywhere=True))], None)
+        >>> Whole().supports(Stack([Profiled(lambda x, edge_index: x.mean(0), ModelProfile(everywhere=True))]), None)
         True
     """
 
     apart: ClassVar[bool] = True
 
-    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return any(model.profile.everywhere for model in models)
 
-    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; one node's share of a query is taken as a row."""
         return _WHOLE_RATE * question.size * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; it does not use ``memory``."""
         shape = (len(models), len(question.masks), len(question.nodes))
         found = torch.empty(2, *shape, dtype=torch.float64, device=question.x.device)

@@ -7,7 +7,9 @@ disk, so that the same question always gets the same engine, and the same bytes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -18,10 +20,34 @@ from torch_geometric.nn import MaxAggregation
 from glasshouse.arrays import FloatArray
 from glasshouse.compute import is_worth_spreading, spread
 from glasshouse.graph.models.profile import Profiled, evaluation_mode
-from glasshouse.graph.models.tensor_cache import open_memory
+from glasshouse.graph.models.tensor_cache import open_memory, remembered
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.two_layers.graph import even_cuts
 from glasshouse.progress import open_bar
+
+T = TypeVar("T")
+
+
+class Stack(tuple[Profiled, ...]):
+    """Models of one shape, and what engines made for them on a graph: made once, and used by every question about it.
+
+    Example:
+        >>> stack = Stack([])
+        >>> stack.once("list", list) is stack.once("list", list)
+        True
+    """
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` returned the first time, by its name."""
+        known = vars(self).setdefault("known", {})
+        if name not in known:
+            known[name] = make()
+        found: T = known[name]
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What was made for them stays in its process."""
+        return Stack, (tuple(self),)
 
 
 class Engine(Protocol):
@@ -31,13 +57,13 @@ class Engine(Protocol):
     its questions are cut into blocks only if there are workers to share them.
     """
 
-    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """Whether it can answer for these models, which all have the same shape."""
 
-    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """How long an audit that asks such questions would take with it; a function of the arguments alone."""
 
-    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """S and own losses, float64 [models, masks, nodes] each, within about ``memory`` bytes."""
 
 
@@ -181,6 +207,30 @@ def by_shape(models: Sequence[Profiled]) -> list[list[int]]:
     return list(groups.values())
 
 
+_KEPT = 2  # lists of models whose stacks are kept; a chain over two shapes asks about both in turn
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """A list of models in stacks of one shape, each with its places; and the graph that they are asked about."""
+
+    given: tuple[object, ...]  # the models, the edges and their values
+    stacks: list[tuple[list[int], Stack]]
+
+
+def stacks_of(models: Sequence[Profiled], question: Question) -> list[tuple[list[int], Stack]]:
+    """The models in stacks of one shape, each with its places; the same ones for all questions in one memory."""
+    given = (*models, question.edge_index, question.edge_weight, question.edge_attr)
+    kept: list[_Stacked] = remembered(question.x, "stacks", list)
+    for one in kept:  # these very models and tensors: values would take long to compare
+        if len(one.given) == len(given) and all(map(operator.is_, one.given, given)):
+            return one.stacks
+    stacks = [(numbers, Stack(models[number] for number in numbers)) for numbers in by_shape(models)]
+    kept.append(_Stacked(given, stacks))
+    del kept[:-_KEPT]
+    return stacks
+
+
 _SECONDS = 4.0  # of a block, as predicted; how it is split changes last bits, so it must depend on the question alone
 _SHORT = 0.5  # the same where a split changes no bit: no worker waits long for the last block
 
@@ -215,7 +265,7 @@ def cut_question(masks: int, nodes: int, *, seconds: float, each: float = _SECON
     return [Block(rows, columns) for rows in even_cuts(masks, groups) for columns in even_cuts(nodes, parts)]
 
 
-def answer_in_blocks(name: str, models: Sequence[Profiled], question: Question, *, memory: int) -> Tensor:
+def answer_in_blocks(name: str, models: Stack, question: Question, *, memory: int) -> Tensor:
     """S and own losses [2, models, masks, nodes] by a named engine, for models of one shape.
 
     If the engine's answers about a node do not depend on what else is asked, and there are no workers, the question
@@ -235,7 +285,7 @@ def answer_in_blocks(name: str, models: Sequence[Profiled], question: Question, 
     shape = (2, len(models), len(question.masks), len(question.nodes))
     found = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     with open_bar(total=len(blocks), label="Toggled nodes", unit="blocks") as done:
-        for at, part in spread(answer_block, (name, tuple(models), question, memory), blocks, seconds=seconds):
+        for at, part in spread(answer_block, (name, models, question, memory), blocks, seconds=seconds):
             rows, columns = blocks[at]
             own = np.require(part, requirements="W")  # what comes from a cluster may be read only
             found[:, :, slice(*rows), slice(*columns)] = torch.from_numpy(own).to(found.device)
@@ -243,7 +293,7 @@ def answer_in_blocks(name: str, models: Sequence[Profiled], question: Question, 
     return found
 
 
-def blocks_of(name: str, models: Sequence[Profiled], question: Question) -> tuple[list[Block], float]:
+def blocks_of(name: str, models: Stack, question: Question) -> tuple[list[Block], float]:
     """The blocks of a question for a named engine, and the seconds that are predicted for all of them."""
     engine = engines()[name]
     seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
@@ -251,7 +301,7 @@ def blocks_of(name: str, models: Sequence[Profiled], question: Question) -> tupl
     return cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each), seconds
 
 
-def answer_block(name: str, models: Sequence[Profiled], question: Question, memory: int, block: Block) -> FloatArray:
+def answer_block(name: str, models: Stack, question: Question, memory: int, block: Block) -> FloatArray:
     """S and own losses of one block, [2, models, masks, nodes]."""
     rows, columns = slice(*block.masks), slice(*block.nodes)
     part = dataclasses.replace(question, masks=question.masks[rows], nodes=question.nodes[columns])

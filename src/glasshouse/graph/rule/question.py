@@ -91,7 +91,9 @@ def ask(
     faults = [] if hops in ("model", "affected") else [f'hops: {hops!r} is not known. Use "model" or "affected".']
     faults += [] if isinstance(data, CheckedGraph) else graph_faults(data)
     x = getattr(data, "x", None)
-    raise_faults([*faults, *_faults(masks, nodes, len(x))] if isinstance(x, Tensor) and x.ndim else faults)
+    faults += _faults(masks, nodes, len(x)) if isinstance(x, Tensor) and x.ndim else []
+    if faults:
+        raise_faults(faults)
     if nodes.dtype == torch.bool:
         nodes = nodes.nonzero().squeeze(1)
     device = device or data.x.device

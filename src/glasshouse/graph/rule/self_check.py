@@ -14,7 +14,8 @@ from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.profile import Profiled, evaluation_mode
 from glasshouse.graph.models.tensor_cache import open_memory
-from glasshouse.graph.rule.engines import Block, answer_block, blocks_of, by_shape
+from glasshouse.graph.programs.program import tolerance
+from glasshouse.graph.rule.engines import Block, Stack, answer_block, blocks_of, stacks_of
 from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.reference import toggle_of
@@ -24,7 +25,6 @@ from glasshouse.randomness import generator
 _TRIPLES = 8
 _MASKS = 8  # as G-BASE draws by default; the choice of an engine depends on their number
 _AGAIN = 256  # nodes of a block that are asked about a second time, in other company
-_TOLERANCE = 1e-3  # of S, or of 1 if S is smaller: float32 stays a hundred times below, a wrong reach is far above
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ def check_engine(models: Sequence[Profiled], data: Data, *, nodes: IntArray, sha
     with open_memory():
         question = question_about(models, data, masks, nodes)
         settled = settled_engine(models, question, work=work, least=_MASKS)
-        groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
+        groups = [stack for _, stack in stacks_of(models, question)]
         names = engine_names(models, question) if settled == "auto" else [settled] * len(groups)
         for name, group in zip(names, groups, strict=True):
             found += _differences(name, group, question, count=max(2, _TRIPLES // len(groups)), source=source)
     largest = float(np.max(found))
-    if not largest <= _TOLERANCE:
+    if not largest <= tolerance("engine"):
         raise InputError(
             f"model: the fast engine differs from the rule as written by {largest:.2g} on some nodes of this audit, "
             f'so its scores would be wrong. Use {{"name": "g-base", "engine": "reference"}}, which is slow, and report '
@@ -89,7 +89,7 @@ def check_engine(models: Sequence[Profiled], data: Data, *, nodes: IntArray, sha
 
 
 def _differences(
-    name: str, models: Sequence[Profiled], question: Question, *, count: int, source: np.random.Generator
+    name: str, models: Stack, question: Question, *, count: int, source: np.random.Generator
 ) -> list[float]:
     """How far about ``count`` signals of one block are from the rule, each as a share of S, or of 1 if S is smaller."""
     blocks, _ = blocks_of(name, models, question)
@@ -114,7 +114,7 @@ def _differences(
     return found
 
 
-def _signals(name: str, models: Sequence[Profiled], question: Question) -> FloatArray:
+def _signals(name: str, models: Stack, question: Question) -> FloatArray:
     """S [models, masks, nodes] of a question that is one block, with the memory that an audit has."""
     whole = Block((0, len(question.masks)), (0, len(question.nodes)))
     answered: FloatArray = answer_block(name, models, question, default_memory(question.x.device), whole)[0]

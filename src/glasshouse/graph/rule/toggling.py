@@ -18,7 +18,14 @@ from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.models.tensor_cache import open_memory
 from glasshouse.graph.rule import black_box  # noqa: F401 (it registers its engines)
-from glasshouse.graph.rule.engines import MODELS_PER_AUDIT, answer_in_blocks, by_shape, engines, question_seconds
+from glasshouse.graph.rule.engines import (
+    MODELS_PER_AUDIT,
+    Stack,
+    answer_in_blocks,
+    engines,
+    question_seconds,
+    stacks_of,
+)
 from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.rule.question import Hops, Question, Toggles, ask
 from glasshouse.graph.rule.reference import reference_toggles
@@ -120,10 +127,9 @@ def answer_question(
     elif answer.numel():
         budget = default_memory(question.x.device) if memory is None else memory
         with open_memory(), evaluation_mode(models):
-            for numbers in by_shape(models):
-                group = [models[number] for number in numbers]
-                chosen = _chosen(group, question, engine=engine)
-                answer[:, numbers] = answer_in_blocks(chosen, group, question, memory=budget).to(answer.device)
+            for numbers, stack in stacks_of(models, question):
+                chosen = _chosen(stack, question, engine=engine)
+                answer[:, numbers] = answer_in_blocks(chosen, stack, question, memory=budget).to(answer.device)
     found = Toggles(*answer)
     if not bool(torch.isfinite(found.signal).all()):  # looked at where the answers lie
         signal, names = found.signal.movedim(2, 1).cpu().numpy(), question.nodes.cpu().numpy().astype(str)
@@ -143,8 +149,7 @@ def engine_names(models: Sequence[Profiled], question: Question) -> list[str]:
         ['packed']
     """
     with evaluation_mode(models):
-        groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
-        return [_chosen(group, question, engine="auto") for group in groups]
+        return [_chosen(stack, question, engine="auto") for _, stack in stacks_of(models, question)]
 
 
 def toggle_seconds(models: Sequence[Profiled], question: Question, *, engine: EngineName | str = "auto") -> float:
@@ -159,13 +164,13 @@ def toggle_seconds(models: Sequence[Profiled], question: Question, *, engine: En
     """
     total = 0.0
     with evaluation_mode(models):
-        for group in ([models[number] for number in numbers] for numbers in by_shape(models)):
-            audit = engines()[_chosen(group, question, engine=engine)].seconds(group, question)
-            total += question_seconds(audit, question, models=len(group))
+        for _, stack in stacks_of(models, question):
+            audit = engines()[_chosen(stack, question, engine=engine)].seconds(stack, question)
+            total += question_seconds(audit, question, models=len(stack))
     return total
 
 
-def _chosen(models: Sequence[Profiled], question: Question, *, engine: str) -> str:
+def _chosen(models: Stack, question: Question, *, engine: str) -> str:
     """The engine that is predicted to be fastest, among those that are allowed and support the models."""
     known = engines()
     if engine in known:
@@ -174,7 +179,11 @@ def _chosen(models: Sequence[Profiled], question: Question, *, engine: str) -> s
         chosen = [name for name in known if engine == "auto" or name != "packed"]
     else:
         raise InputError(f"engine: {engine!r} is not known. Use auto, toggle, reference or one of {', '.join(known)}.")
-    able = [name for name in chosen if known[name].supports(models, question)]
+    able = [
+        name
+        for name in chosen
+        if models.once((name, question.hops), lambda name=name: known[name].supports(models, question))  # type: ignore[misc]
+    ]
     if able:
         return min(able, key=lambda name: known[name].seconds(models, question)) if len(able) > 1 else able[0]
     raise InputError(

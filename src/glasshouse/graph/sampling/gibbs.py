@@ -16,7 +16,7 @@ from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores, is_worth_spreading, spread
 from glasshouse.errors import InputError
 from glasshouse.graph.models.profile import evaluation_mode, profile_models
-from glasshouse.graph.rule.engines import engines, question_seconds
+from glasshouse.graph.rule.engines import Stack, engines, question_seconds
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.two_layers.engine import commit, fill_state, stack_models, supports, toggle
 from glasshouse.graph.rule.two_layers.graph import CSR, arrange, open_workers, release
@@ -126,7 +126,7 @@ def _seconds(models: Sequence[Any], data: Data, masks: BoolArray, *, passes: int
     """How long the chains should take: a pass visits as many nodes as a question about all of them."""
     question = ask(data, torch.from_numpy(masks), torch.arange(int(data.num_nodes)))
     compiled = supports(models, data)
-    audit = engines()["compiled" if compiled else "packed"].seconds(models, question)
+    audit = engines()["compiled" if compiled else "packed"].seconds(Stack(models), question)
     return passes * question_seconds(audit, question, models=len(models))
 
 

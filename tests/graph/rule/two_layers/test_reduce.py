@@ -13,6 +13,7 @@ from torch_geometric.nn import GAT, GCN, BatchNorm, GATConv, GCNConv, GraphSAGE,
 
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.models.profile import evaluation_mode, profile_models
+from glasshouse.graph.rule.engines import Stack
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.rule.two_layers.engine import Compiled
@@ -111,9 +112,8 @@ def made(make: Callable[[], nn.Module], count: int = 2) -> list[nn.Module]:
 def asked_of(models: list[nn.Module], data: Data) -> bool:
     """Whether the compiled engine takes them."""
     with evaluation_mode(models):
-        return Compiled().supports(
-            profile_models(models, data), ask(data, torch.ones(1, 24, dtype=torch.bool), torch.tensor([0]))
-        )
+        question = ask(data, torch.ones(1, 24, dtype=torch.bool), torch.tensor([0]))
+        return Compiled().supports(Stack(profile_models(models, data)), question)
 
 
 @pytest.mark.parametrize("name", REDUCE)

@@ -13,10 +13,8 @@ import torch
 from torch import Tensor
 
 from glasshouse.compute import gpu_share
-from glasshouse.graph.models.profile import Profiled
-from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.programs.rows import is_direct
-from glasshouse.graph.rule.engines import audit_values, register_engine
+from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.balls import Ball, Rings, grow, target_ball
@@ -300,34 +298,9 @@ def toggle_outward(
     return in_turns(signals_of, list(slices_within(costs, limit)), device=front.targets.device, threads=threads)
 
 
-_STACKS = 2  # of models, whose programs are kept: a chain over models of two shapes asks about both in turn
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Lowered:
-    """The operations of stacked models on a graph, and what they were made from."""
-
-    models: tuple[Profiled, ...]
-    edges: tuple[Tensor | None, ...]
-    operations: list[Operation]
-
-    def is_of(self, models: Sequence[Profiled], edges: tuple[Tensor | None, ...]) -> bool:
-        """Whether these very models and tensors were given."""
-        given = (*models, *edges)
-        known = (*self.models, *self.edges)
-        return len(given) == len(known) and all(one is other for one, other in zip(given, known, strict=True))
-
-
-def lowered(models: Sequence[Profiled], question: Question) -> list[Operation]:
-    """`lower`, done once for all questions about a graph in one memory; the last stacks of models are kept."""
-    kept: list[_Lowered] = remembered(question.x, "lowered", list)
-    edges = (question.edge_index, question.edge_weight, question.edge_attr)
-    for one in kept:
-        if one.is_of(models, edges):
-            return one.operations
-    kept.append(_Lowered(models=tuple(models), edges=edges, operations=lower(models, question)))
-    del kept[:-_STACKS]
-    return kept[-1].operations
+def lowered(models: Stack, question: Question) -> list[Operation]:
+    """`lower`, done once for all questions about a graph."""
+    return models.once("lowered", lambda: lower(models, question))
 
 
 _RATE = 4e-9  # seconds for one value on two cores
@@ -338,33 +311,33 @@ class Layered:
     """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU.
 
     Example:
-        >>> from glasshouse.graph.models.profile import ModelProfile
-        >>> Layered().supports([Profiled(lambda x, edge_index: x, ModelProfile())], None)
+        >>> from glasshouse.graph.models.profile import ModelProfile, Profiled
+        >>> Layered().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
         False
     """
 
-    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return all(model.profile.program is not None for model in models)
 
-    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return _RATE * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         radius = models[0].profile.hops if question.hops == "model" else None
         placed = changed_balls(lowered(models, question), radius=radius)
         edges = coalesced(question.edge_index, question.size, placed[-1].operation.result.sample.dtype)
         costs, count, threads = [one.cost() for one in placed], 1, are_safe(placed)
         if not fits(costs, question, memory=memory):
-            costs = [one.cost() for one in changed_balls(lowered(models[:1], question), radius=radius)]
+            costs = [one.cost() for one in changed_balls(lowered(_part(models, 0, 1), question), radius=radius)]
             count = len(models)
         plan = make_plan(costs, question, models=count, memory=memory, threads=threads)
         at_once = len(models) if count == 1 else plan.models
         parts = []
         for models_at in range(0, len(models), at_once):
-            some = models[models_at : models_at + at_once]
+            some = _part(models, models_at, at_once)
             if len(some) < len(models):
                 placed = changed_balls(lowered(some, question), radius=radius)
             rows = []
@@ -373,6 +346,10 @@ class Layered:
                 rows.append(_answer(placed, graph, question, models=len(some), plan=plan))
             parts.append(torch.cat(rows, dim=2))
         return Toggles(*torch.cat(parts, dim=1))
+
+
+def _part(models: Stack, first: int, count: int) -> Stack:
+    return models.once((first, count), lambda: Stack(models[first : first + count])) if count < len(models) else models
 
 
 def _answer(

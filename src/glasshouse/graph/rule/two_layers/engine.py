@@ -21,7 +21,7 @@ from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores
 from glasshouse.errors import InputError
 from glasshouse.graph.models.profile import Profiled
-from glasshouse.graph.rule.engines import audit_values, register_engine
+from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.graph.rule.two_layers import gat, gcn, sage
 from glasshouse.graph.rule.two_layers.graph import (
@@ -272,21 +272,21 @@ class Compiled:
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(2))
         >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
-        >>> Compiled().supports([Profiled(lambda x, edge_index: x, ModelProfile())], question)
+        >>> Compiled().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), question)
         False
     """
 
     apart: ClassVar[bool] = True
 
-    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return supports(models, _data(question), question.hops)
 
-    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; as if the kernels had to be compiled."""
         return _COMPILATION + _RATE * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; it keeps one mask at a time."""
         layers = reduced(models[0]) or [None]
         check_width(question.x.new_empty(0, int(layers[-1].out_channels)), question)
