@@ -9,6 +9,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.sampling.chain_state import (
     WholeLosses,
     forward_losses,
@@ -103,7 +104,7 @@ def plain_metropolis(
     logits = prior_logits(prior, n)
     free = np.flatnonzero(np.isfinite(logits))
     schedule = Schedule(samples=samples, burn_in=burn_in, thinning=thinning, flip_share=0.01, candidates=free)
-    flipper = PlainFlipper(forward_losses(models, data), logits, asked)
+    flipper = PlainFlipper(forward_losses(profile_models(models, data), data), logits, asked)
     flipper.begin(starting_masks(prior, n, sources)[0])
     kept = np.zeros((samples, n), np.bool_)
     taken, _ = run_chain(flipper, schedule, sources[0], kept, lambda steps: None)

@@ -82,7 +82,7 @@ def test_a_target_gets_the_engine_of_the_pools_models_unless_it_is_of_another_ki
     monkeypatch.setattr(pool_signals, "sampled_answers", answers)
 
     def names(models: Any, *given: Any, **options: Any) -> list[str]:
-        return target_names if models[0] is scene.target else pool_names
+        return target_names if models[0].model is scene.target else pool_names
 
     monkeypatch.setattr(toggling, "engine_names", names)
     pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import RowFunction, stacked_rows
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.any_layer import Unknown
-from glasshouse.graph.rule.incremental.balls import Rings, draw_rings
+from glasshouse.graph.rule.incremental.balls import Rings, add_ring, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
 from glasshouse.graph.rule.incremental.maximum import for_features
@@ -314,20 +314,13 @@ def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
     return kept
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LayerStep:
-    """A stacked layer, and what follows it up to the next one."""
+def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
+    """From which layer on rows that turn out not to change can be left out; None if they never can.
 
-    layer: Layer
-    after: Callable[[Tensor], Tensor]
-
-
-def chain_of(placed: Sequence[ChangedBalls]) -> list[LayerStep] | None:
-    """The layers in order, if each changed value is read only by the next operation and each ball is one further.
-
-    Such a program can be followed outward from the targets, and rows that turn out not to change are dropped.
+    The program must be a chain: each changed value is read only by the next operation, and each ball is one further.
+    No later layer may count its senders, since rows with the same inputs then change too.
     """
-    steps: list[LayerStep] = []
+    layers: list[Layer] = []
     before: Operation | None = None
     for one in placed:
         if one.outer is None:
@@ -337,21 +330,12 @@ def chain_of(placed: Sequence[ChangedBalls]) -> list[LayerStep] | None:
         if before is not None and (len(sources) != 1 or sources[0] is not before.result):
             return None
         if isinstance(operation, MessageOperation):
-            if (one.inner, one.outer, operation.layer.hops) != (len(steps), len(steps) + 1, 1):
+            if (one.inner, one.outer, operation.layer.hops) != (len(layers), len(layers) + 1, 1):
                 return None
-            steps.append(LayerStep(layer=operation.layer, after=_same))
-        else:
-            steps[-1] = LayerStep(layer=steps[-1].layer, after=_then(steps[-1].after, operation.function))
+            layers.append(operation.layer)
         before = operation
-    return steps
-
-
-def _same(rows: Tensor) -> Tensor:
-    return rows
-
-
-def _then(first: Callable[[Tensor], Tensor], second: Callable[..., Tensor]) -> Callable[[Tensor], Tensor]:
-    return second if first is _same else lambda rows: second(first(rows))
+    counting = [number for number, layer in enumerate(layers) if layer.counts_senders]
+    return max(counting, default=0)
 
 
 def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -422,11 +406,17 @@ class ForwardState:
     layers: Sequence[Kept]
     values: Mapping[int, Tensor]
 
+    @cached_property
+    def drops(self) -> int | None:
+        """See `first_that_drops`."""
+        return first_that_drops(self.placed)
+
     def signals(self, targets: Tensor, ends: LossesToSignal) -> Tensor:
         """S and own losses of some targets, [targets, 2, models]."""
         outermost = max(one.outer for one in self.placed if one.outer is not None)
         around = any(isinstance(one.operation, MessageOperation) and one.inner == one.outer for one in self.placed)
-        rings = draw_rings(self.graph, targets, radius=outermost, around=around)
+        drops = self.drops
+        rings = draw_rings(self.graph, targets, radius=outermost if drops is None else 0, around=around)
         changed: dict[int, tuple[int, Tensor]] = {}  # by slot: the ball, and the new values of its rows
         layers = iter(self.layers)
         for one in self.placed:
@@ -436,7 +426,11 @@ class ForwardState:
                 if one.outer is None:
                     continue
                 _, fresh = changed.get(operation.source.number, (0, None))
-                values = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer).values
+                if drops is not None:
+                    add_ring(self.graph, rings)
+                values, alive = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer)
+                if drops is not None and alive is not None and drops <= one.inner < outermost - 1:
+                    rings.balls[-1], values = rings.balls[-1].only(alive), values[alive]
             elif one.outer is None:
                 continue
             else:
