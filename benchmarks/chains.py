@@ -17,6 +17,7 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.models.networks import GNN, build_gnn
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.sampling.chain_state import forward_losses
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
@@ -48,7 +49,7 @@ def metropolis_row(name: str, data: Data, flips: int, steps: int = 2000) -> str:
     base = metropolis_masks(models, data, samples=1, burn_in=0, thinning=10, flip_share=share)[1].seconds
     full = metropolis_masks(models, data, samples=1, burn_in=0, thinning=steps, flip_share=share)[1].seconds
     quick = (full - base) / (steps - 10)  # without the start-up, which builds the state once
-    ask = forward_losses(models, data)
+    ask = forward_losses(profile_models(models, data), data)
     mask = torch.rand(int(data.num_nodes)).numpy() < 0.5
     ask(mask)
     started = time.perf_counter()

@@ -32,7 +32,7 @@ from users_module import Mine
 from glasshouse.graph import citation_graph, toggle_losses
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.models.networks import GNN, build_gnn
-from glasshouse.graph.models.profile import profile_models, profile_of
+from glasshouse.graph.models.profile import Profiled, profile_models
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.operations import MessageOperation
 from glasshouse.graph.rule.incremental.program import lower
@@ -58,9 +58,9 @@ def randomised(model: Any, seed: int) -> Any:
     return model
 
 
-def layers_of(model: Any, data: Data) -> str:
+def layers_of(model: Profiled, data: Data) -> str:
     """How the layers of a program are toggled."""
-    if profile_of(model).program is None:
+    if model.profile.program is None:
         return "-"
     question = ask(data, torch.ones(1, len(data.x), dtype=torch.bool), torch.tensor([0]))
     with torch.no_grad():
@@ -73,13 +73,13 @@ def zoo_row(name: str, make: Callable[[], Any]) -> str:
     """One module: its engine, its layers, and how far its signals are from the rule as written."""
     data, model = small_graph(len(name)), randomised(make(), 1)
     masks, nodes = torch.rand(2, len(data.x)) < 0.6, torch.arange(0, len(data.x), 7)
-    profile_models([model], data)
-    manners = profile_of(model)
+    (known,) = profile_models([model], data)
+    profile = known.profile
     found, right = (toggle_losses([model], data, masks, nodes, engine=engine) for engine in ("auto", "reference"))
-    (engine,) = engine_names([model], data, masks, nodes)
-    reach = "all" if manners.everywhere else str(manners.hops)
+    (engine,) = engine_names([known], ask(data, masks, nodes))
+    reach = "all" if profile.everywhere else str(profile.hops)
     difference = float(((found - right).abs() / right.abs().clamp(min=1)).max())
-    return f"| {name} | {reach} | {engine} | {layers_of(model, data)} | {manners.obstacle or '-'} | {difference:.1e} |"
+    return f"| {name} | {reach} | {engine} | {layers_of(known, data)} | {profile.obstacle or '-'} | {difference:.1e} |"
 
 
 class Own(nn.Module):
@@ -141,7 +141,8 @@ def time_rows(data: Data, *, masks: int, share: float, device: str, repeats: int
     nodes = torch.randperm(size)[: int(share * size)].to(device)
 
     def toggles(models: Sequence[Any], engine: str = "auto") -> Callable[[], object]:
-        return lambda: toggle_losses(models, data, drawn, nodes, engine=engine)
+        known = profile_models(models, data)  # as a scene does once
+        return lambda: toggle_losses(known, data, drawn, nodes, engine=engine)
 
     def ours(architecture: str, layers: int) -> list[GNN]:
         sizes = {"features": data.x.shape[1], "hidden": 64, "classes": classes, "layers": layers}

@@ -20,7 +20,7 @@ from glasshouse.graph.rule.two_layers.engine import compiled_toggles
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
 from tests.graph.random_graphs import random_models
-from tests.graph.simple_graphs import simple_graph
+from tests.graph.simple_graphs import simple_graph, unmeasured
 
 
 def one_writer_at_a_time() -> None:
@@ -41,14 +41,14 @@ def compile_all(architecture: str) -> None:
     data = simple_graph(size=12, edges=20, seed=0)
     masks = torch.arange(24).reshape(2, 12) % 2 == 0
     models: list[nn.Module] = [*random_models(architecture, layers=2, dtype=torch.float32)]
-    compiled_toggles(models, data, masks, torch.arange(12), threads=1)
+    compiled_toggles(unmeasured(models), data, masks, torch.arange(12), threads=1)
     for pool in (models, models + random_models("gin", layers=2, dtype=torch.float32)):
         gibbs_masks(pool, data, chains=1, passes=1, threads=1)
         metropolis_masks(pool, data, samples=1, burn_in=1, thinning=1, threads=1)
     if architecture == "gat":  # scores beyond float32 have kernels of their own
         for name, parameter in (found for model in models for found in model.named_parameters()):
             parameter.data *= 60 if "att_" in name else 1
-        compiled_toggles(models, data, masks, torch.arange(12), threads=1)
+        compiled_toggles(unmeasured(models), data, masks, torch.arange(12), threads=1)
 
 
 if __name__ == "__main__":

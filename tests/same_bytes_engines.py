@@ -94,11 +94,11 @@ def of_chains(name: str, make: Callable[[], nn.Module], data: Data, *, device: s
     torch.manual_seed(0)
     models = [make().eval().to(device) for _ in range(3)]
     found: Digests = {}
-    for mode, asked in (("online", None), ("offline", np.array([[True, False] * 20, [False, True] * 20]))):
-        walked = gibbs_masks(models, data, chains=2, seed=1, asked=asked)[0]
+    for mode, usable in (("online", None), ("offline", np.array([[True, False] * 20, [False, True] * 20]))):
+        walked = gibbs_masks(models, data, chains=2, seed=1, usable_shadows=usable)[0]
         found[f"gibbs {name} {mode}"] = digest(torch.as_tensor(walked))
         steps = {"samples": 2, "burn_in": 60, "thinning": 10, "chains": 2}
-        walked = metropolis_masks(models, data, seed=1, asked=asked, **steps)[0]
+        walked = metropolis_masks(models, data, seed=1, usable_shadows=usable, **steps)[0]
         found[f"metropolis {name} {mode}"] = digest(torch.as_tensor(walked))
     return found
 

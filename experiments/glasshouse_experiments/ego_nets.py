@@ -11,7 +11,7 @@ from torch_geometric.nn import GCNConv, SGConv
 from torch_geometric.utils import k_hop_subgraph
 
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import evaluation_mode, profile_models, profile_of
+from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.reference import toggle_of
 
@@ -41,11 +41,11 @@ def ego_losses(
         tensor([[[0.6931]]], dtype=torch.float64)
     """
     question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    profile_models(models, question.graph())
+    profiled = profile_models(models, question.graph())
     shape = (len(models), len(question.masks), len(question.nodes))
     answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     if radius is None:
-        radius = max((_radius(model, hops) for model in models), default=0)
+        radius = max((_radius(model, hops) for model in profiled), default=0)
     both_ways = torch.cat(
         [question.edge_index, question.edge_index.flip(0)], dim=1
     )  # the net has sources and receivers
@@ -57,7 +57,7 @@ def ego_losses(
                 around = both_ways[:, present[both_ways].all(0)]
                 kept = k_hop_subgraph(node, radius, around, num_nodes=question.size)[0]
                 part, place = _part(question, kept, node)
-                for k, model in enumerate(models):
+                for k, model in enumerate(profiled):
                     answer[k, i, j] = toggle_of(model, part, mask[kept], place)[0]
     return answer
 
@@ -82,10 +82,10 @@ def _part(question: Question, kept: Tensor, node: int) -> tuple[Question, int]:
     return part, place
 
 
-def _radius(model: Model, hops: Hops) -> int:
+def _radius(one: Profiled, hops: Hops) -> int:
     """How far from v an ego-net must reach so that every summed loss equals that on the full graph."""
-    reach = profile_of(model).hops
-    modules = list(model.modules()) if isinstance(model, nn.Module) else []
+    reach = one.profile.hops
+    modules = list(one.model.modules()) if isinstance(one.model, nn.Module) else []
     divides_by_degree = not modules or any(isinstance(module, GCNConv | SGConv) for module in modules)
     summed = reach + int(divides_by_degree and hops == "affected")
     return summed + reach + int(divides_by_degree)

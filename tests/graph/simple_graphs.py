@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from hypothesis import strategies as st
@@ -12,8 +13,9 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_undirected
 
 from glasshouse.graph.models.networks import GNN
+from glasshouse.graph.models.profile import ModelProfile, Profiled
 from glasshouse.graph.rule.question import Hops, Toggles
-from glasshouse.graph.rule.reference import reference_toggles
+from glasshouse.graph.rule.toggling import toggle_answers
 from tests.graph.random_graphs import CLASSES, FEATURES, Case
 
 KERNELS = ("gat", "gcn", "sage")
@@ -57,4 +59,9 @@ def exact(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, ho
 
 def exact_toggles(models: Sequence[GNN], data: Data, masks: Tensor, nodes: Tensor, *, hops: Hops = "model") -> Toggles:
     """The rule as written and own losses, in float64."""
-    return reference_toggles(*in_float64(models, data), masks, nodes, hops=hops)
+    return toggle_answers(*in_float64(models, data), masks, nodes, engine="reference", hops=hops)
+
+
+def unmeasured(models: Sequence[Any]) -> list[Profiled]:
+    """Models for the kernels, which know our own networks without a profile."""
+    return [Profiled(model, ModelProfile()) for model in models]

@@ -19,6 +19,7 @@ from glasshouse.errors import InputError
 from glasshouse.graph import GBASE, GNNTrainer, GStacked, audit, budget, citation_graph
 from glasshouse.graph.budget import QuestionCost, measure_questions, plan_budget
 from glasshouse.graph.rule.incremental.engine import default_memory
+from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.training.trainer import adam
 from glasshouse.reading import memory_limit
 from tests.graph.scenes import trained_scene
@@ -83,11 +84,11 @@ def test_what_a_question_costs_is_the_slope_between_two_measured_ones() -> None:
     """A clock that only a question moves: 0.5 s, and 0.01 s per node and model and mask."""
     scene, now = trained_scene(nodes=300, shadows=4), [0.0]
 
-    def toggle(models: Any, data: Any, masks: Any, nodes: Any) -> Any:
-        now[0] += len(models) * len(masks) * (0.5 + 0.01 * len(nodes))
-        return torch.zeros(1)
+    def answer(models: Any, question: Question) -> Toggles:
+        now[0] += len(models) * len(question.masks) * (0.5 + 0.01 * len(question.nodes))
+        return Toggles(torch.zeros(1), torch.zeros(1))
 
-    with patch.object(budget, "toggle_losses", toggle):
+    with patch.object(budget, "answer_question", answer):
         found = measure_questions(scene, seed=0, clock=lambda: now[0])
     assert found == pytest.approx((0.5, 0.01))
 

@@ -15,7 +15,7 @@ from torch_geometric.utils import subgraph
 from glasshouse.errors import InputError
 from glasshouse.graph import Scene, build_gnn, toggle_losses
 from glasshouse.graph.attacks.stacking.answers import sampled_answers
-from glasshouse.graph.models.profile import profile_models, profile_of
+from glasshouse.graph.models.profile import ModelProfile, profile_models
 from glasshouse.graph.sampling.chain_state import forward_losses
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
@@ -59,6 +59,10 @@ def by_hand(animal: Animal, model: Any, data: Data, present: Tensor) -> Tensor:
     return found
 
 
+def profile_on(data: Data, model: Any) -> ModelProfile:
+    return profile_models([model], data)[0].profile
+
+
 def rule_as_written(animal: Animal, model: Any, data: Data, mask: Tensor, node: int) -> float:
     """Eq. (6), with nothing of Glasshouse's engines."""
     inside, outside = mask.clone(), mask.clone()
@@ -85,7 +89,7 @@ def test_signals_use_the_values_of_exactly_the_present_edges(name: str, directed
     for engine in ("auto", "reference", *(["packed"] if animal.hops else [])):
         found = toggle_losses([model], data, masks, nodes, engine=engine)[0]
         torch.testing.assert_close(found, torch.tensor(wanted, dtype=torch.float64), atol=1e-9, rtol=0)
-    profile = profile_of(model)
+    profile = profile_on(data, model)
     assert profile.everywhere if animal.hops is None else profile.hops == animal.hops
 
 
@@ -124,7 +128,7 @@ def test_a_model_may_be_asked_on_graphs_with_and_without_values_in_turn() -> Non
     torch.testing.assert_close(first, again, atol=0, rtol=0)
     torch.testing.assert_close(first, equal, atol=1e-9, rtol=0)  # a GCN takes a missing weight as 1
     assert not torch.allclose(first, weighted)
-    assert profile_of(model).notes == ("The model is given the graph's edge_weight as its argument edge_weight.",)
+    assert profile_on(ones, model).notes == ("The model is given the graph's edge_weight as its argument edge_weight.",)
 
 
 def test_our_own_network_does_not_use_values_and_the_notes_say_so() -> None:
@@ -133,13 +137,14 @@ def test_our_own_network_does_not_use_values_and_the_notes_say_so() -> None:
     model = build_gnn("gcn", features=FEATURES, hidden=4, classes=CLASSES)
     mask, nodes = torch.ones(1, NODES, dtype=torch.bool), torch.arange(4)
     with_values = toggle_losses([model], data, mask, nodes)
-    assert profile_of(model).notes == (
+    assert profile_on(data, model).notes == (
         "The graph has edge_weight, which the model does not use.",
         "The graph has edge_attr, which the model does not use.",
     )
-    without = toggle_losses([model], Data(x=data.x, edge_index=data.edge_index, y=data.y), mask, nodes)
+    plain = Data(x=data.x, edge_index=data.edge_index, y=data.y)
+    without = toggle_losses([model], plain, mask, nodes)
     torch.testing.assert_close(with_values, without, atol=0, rtol=0)
-    assert profile_of(model).notes == ()
+    assert profile_on(plain, model).notes == ()
 
 
 def test_several_nets_in_one_query_keep_their_values_apart() -> None:
@@ -167,7 +172,7 @@ def test_chains_take_the_steps_of_the_rule_as_written(name: str) -> None:
     found, _ = gibbs_masks(models, data, chains=1, prior=0.6, seed=1)
     slow, _ = plain_gibbs(signal, NODES, chains=1, prior=0.6, seed=1)
     assert np.array_equal(found, slow)
-    losses = forward_losses(models, data)
+    losses = forward_losses(profile_models(models, data), data)
     mask = np.random.default_rng(0).random(NODES) < 0.6
     wanted = torch.stack([by_hand(animal, model, data, torch.from_numpy(mask)) for model in models])
     np.testing.assert_allclose(losses(mask)[:, mask], wanted.numpy()[:, mask], atol=1e-9)
@@ -203,8 +208,8 @@ def test_a_model_on_data_that_does_not_look_at_a_value_is_found_out() -> None:
             return data.x[:, :CLASSES] * data.edge_weight.sum()  # type: ignore[no-any-return]
 
     model = Half()
-    profile_models([model], graph(("edge_weight", "edge_attr"), 1, directed=False), parts=False)
-    assert profile_of(model).notes == ("The graph has edge_attr, which the model does not use.",)
+    (known,) = profile_models([model], graph(("edge_weight", "edge_attr"), 1, directed=False), parts=False)
+    assert known.profile.notes == ("The graph has edge_attr, which the model does not use.",)
 
 
 def test_values_that_the_model_cannot_use_are_refused_and_not_left_out() -> None:

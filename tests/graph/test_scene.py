@@ -79,7 +79,7 @@ def test_the_same_masks_are_not_toggled_twice(monkeypatch: pytest.MonkeyPatch) -
     scene = on_nodes(trained_scene(), [0, 5, 7])
     masks = np.random.default_rng(0).random((3, scene.data.num_nodes)) < 0.5
     first = scene.toggled(masks)
-    monkeypatch.setattr("glasshouse.graph.scene.toggle_losses", None)  # a second call would fail
+    monkeypatch.setattr("glasshouse.graph.scene.answer_question", None)  # a second call would fail
     assert scene.toggled(masks) is first
     with pytest.raises(TypeError):
         scene.toggled(~masks)

@@ -16,6 +16,7 @@ from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.errors import InputError
 from glasshouse.graph import build_gnn, toggle_losses
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.losses import tensor_losses
 from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, PYG, ZOO
 
@@ -79,14 +80,13 @@ def engines_in_company(models: list[Any], data: Data) -> list[str]:
     With much memory, and with so little that many nets form, it must be what the rule says about each node, and what
     the engine itself says about a node alone.
     """
-    from glasshouse.graph.models.profile import profile_models
-    from glasshouse.graph.rule.engines import engines
+    from glasshouse.graph.rule.engines import Stack, engines
     from glasshouse.graph.rule.question import ask
 
     count = int(data.num_nodes)
     masks, nodes = torch.rand(2, count, generator=torch.Generator().manual_seed(5)) < 0.6, torch.arange(count)
-    profile_models(models, data)
-    able = [name for name, engine in engines().items() if engine.supports(models, ask(data, masks, nodes))]
+    models = profile_models(models, data)
+    able = [name for name, engine in engines().items() if engine.supports(Stack(models), ask(data, masks, nodes))]
     wanted = toggle_losses(models, data, masks, nodes, engine="reference")
     for engine in able:
         some = nodes[:: count // 3]
@@ -135,17 +135,14 @@ def test_a_users_module_is_toggled_as_the_rule_says(name: str, directed: bool, d
             for j, node in enumerate(nodes.tolist()):
                 wanted = rule_as_written(model, data, mask, node, hops)
                 assert float(found[k, i, j]) == pytest.approx(wanted, abs=1e-5 if dtype is torch.float64 else 1e-4)
-    from glasshouse.graph.models.profile import profile_of
-
-    assert [profile_of(model).hops for model in models] == [hops, hops]
-    assert all(profile_of(model).program for model in models if isinstance(model, nn.Module))
+    profiled = profile_models(models, data)
+    assert [one.profile.hops for one in profiled] == [hops, hops]
+    assert all(one.profile.program for one in profiled if isinstance(one.model, nn.Module))
 
 
 @pytest.mark.parametrize("name", PYG)
 def test_pygs_own_classes_are_toggled_as_the_rule_says(name: str) -> None:
     """Each class in one to four layers, with norms, activations and jumping knowledge in turn."""
-    from glasshouse.graph.models.profile import profile_of
-
     make, hops = PYG[name]
     data, model = graph(len(name), directed=len(name) % 2 == 0, dtype=torch.float64), made(make, 1, torch.float64)
     torch.manual_seed(5)
@@ -153,7 +150,7 @@ def test_pygs_own_classes_are_toggled_as_the_rule_says(name: str) -> None:
     found = toggle_losses([model, model], data, masks, nodes)
     wanted = [[rule_as_written(model, data, mask, node, hops) for node in nodes.tolist()] for mask in masks]
     torch.testing.assert_close(found[1], torch.tensor(wanted, dtype=torch.float64), atol=1e-6, rtol=0)
-    assert profile_of(model).program is not None
+    assert profile_models([model], data)[0].profile.program is not None
 
 
 @pytest.mark.parametrize("name", EVERYWHERE)
@@ -165,10 +162,9 @@ def test_a_model_that_looks_at_the_whole_graph_is_asked_about_the_whole_graph(na
     for i, mask in enumerate(masks):
         for j, node in enumerate(nodes.tolist()):
             assert float(found[0, i, j]) == pytest.approx(rule_as_written(model, data, mask, node, None), abs=1e-5)
-    from glasshouse.graph.models.profile import profile_of
-
-    assert profile_of(model).everywhere
-    assert "whole graph" in profile_of(model).notes[0]
+    profile = profile_models([model], data)[0].profile
+    assert profile.everywhere
+    assert "whole graph" in profile.notes[0]
 
 
 def test_the_rule_as_written_of_ours_agrees_with_the_one_written_here() -> None:
@@ -182,28 +178,21 @@ def test_the_rule_as_written_of_ours_agrees_with_the_one_written_here() -> None:
 
 
 def test_a_stated_reach_that_is_too_short_is_replaced_by_the_measured_one_and_said() -> None:
-    from glasshouse.graph.models.profile import profile_models, profile_of
-
     model = made(lambda: ZOO["three GCNConv"][0](), 1, torch.float32)
     model.hops = 2
     data = graph(1)
-    profile_models([model], data)
-    assert profile_of(model).hops == 3
-    assert profile_of(model).notes == (
-        "The model says hops = 2, but its answers change up to 3 steps away; 3 is used.",
-    )
+    profile = profile_models([model], data)[0].profile
+    assert profile.hops == 3
+    assert profile.notes == ("The model says hops = 2, but its answers change up to 3 steps away; 3 is used.",)
 
 
 def test_models_of_one_shape_have_one_reach_although_one_of_them_is_dead() -> None:
     """Target and shadow models must be asked the same; a model without weights tells nothing of its reach."""
-    from glasshouse.graph.models.profile import profile_models, profile_of
-
     alive, dead = (made(ZOO["three GCNConv"][0], seed, torch.float32) for seed in (1, 2))
     for value in dead.state_dict().values():
         value.zero_()
     data = graph(1)
-    profile_models([dead, alive], data)
-    assert (profile_of(dead).hops, profile_of(alive).hops) == (3, 3)
+    assert [one.profile.hops for one in profile_models([dead, alive], data)] == [3, 3]
 
 
 class Noisy(nn.Module):

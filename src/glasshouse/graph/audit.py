@@ -37,11 +37,11 @@ from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.graph.budget import within_minutes
 from glasshouse.graph.data.audited_nodes import chosen_nodes
-from glasshouse.graph.data.checking import check_graph
+from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.data.graph_list import check_one_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.networks import GNN, Model
-from glasshouse.graph.models.profile import profile_models
+from glasshouse.graph.models.profile import Profiled, profile_models
 from glasshouse.graph.models.queries import node_logits
 from glasshouse.graph.programs.trace import traced
 from glasshouse.graph.rule.self_check import check_engine
@@ -157,7 +157,7 @@ def audit(
     """
     began = time.perf_counter()
     check_one_graph(data)
-    check_graph(data, labelled=True)
+    graph = checked_graph(data)
     if minutes is not None and not _is_time(minutes):
         raise InputError(f"minutes: {minutes!r} is not a time; give how many minutes the audit may take, such as 15.")
     check_setting(setting)
@@ -174,10 +174,11 @@ def audit(
         raise InputError(f"data.x: is {data.x.dtype}, and GNNTrainer trains in torch.float32. Pass data.x.float().")
     if shadows < 2:
         raise InputError(f"shadows: {shadows} is too few; attacks on a graph need shadow models. Use 8.")
-    seen = data if known_graph is None else known_graph
+    seen = graph if known_graph is None else checked_graph(known_graph)
+    given = []
     if model is not None:  # one that cannot answer is refused before shadow models are trained
-        profile_models([model], seen, parts=False)
-        next(node_logits([model], seen))
+        given = profile_models([model], seen, parts=False)
+        next(node_logits(given, seen))
     # a first scene without models checks nodes and ids before the long work
     common: dict[str, Any] = {"nodes": chosen.nodes, "ids": names, "setting": setting}
     empty = Scene(seen, _nobody, [], np.empty((0, count), dtype=np.bool_), **common)
@@ -189,18 +190,25 @@ def audit(
     )
     made = {name: with_truth(attack, truth) for name, attack in made.items()}
     made, left_out = _fitting(made, empty)
+    own, others = (isinstance(one, GNNTrainer) for one in (owner, shadow_trainer or owner))  # they take a checked graph
     plan = ShadowPool.plan(
-        seen, shadow_trainer or owner, shadows=shadows, fraction=fraction, seed=seed, folder=pool, compute=compute
+        seen if others else (data if known_graph is None else known_graph),
+        shadow_trainer or owner,
+        shadows=shadows,
+        fraction=fraction,
+        seed=seed,
+        folder=pool,
+        compute=compute,
     )
     named, budget = attacks is not DEFAULT_ATTACKS, ""
     made, refused = check_attacks(made, plan.members[:, empty.nodes], named=named)
     target, seconds = train_shadows(
-        plan, owner, population=data, model=model, members=truth, seed=seed, progress=progress
+        plan, owner, population=graph if own else data, model=model, members=truth, seed=seed, progress=progress
     )
     started = time.perf_counter()
     models = list(track(plan, total=len(plan), label="Shadow models", unit="models", show=progress))
     spent = seconds + time.perf_counter() - started
-    scene = Scene(seen, target, models, plan.members, **common)
+    scene = Scene(seen, given[0] if given else target, models, plan.members, **common)
     if minutes is not None:
         whole = nodes is None or np.ndim(nodes) == 0  # else the user named them, and each of them is wanted
         least = _least(wanted, truth) if whole and np.ndim(prior) == 0 else len(scene.nodes)
@@ -208,9 +216,11 @@ def audit(
         made, left_out, budget = fit.attacks, {**left_out, **fit.left_out}, fit.note
         if fit.nodes < len(scene.nodes):
             chosen = chosen_nodes(fit.nodes, data, ids=known_ids, members=truth, seed=seed)
-            scene = Scene(seen, target, models, plan.members, **{**common, "nodes": chosen.nodes})
+            profiled = scene.profiled()
+            scene = Scene(seen, profiled[0], profiled[1:], plan.members, **{**common, "nodes": chosen.nodes})
             wanted = checked_rates(wanted, truth[scene.nodes])
     _ = scene.evidence  # before anything is toggled: answers that are not logits are reported here
+    asked = scene.asked
     labels, edges, population = data.y.cpu().numpy(), data.edge_index.cpu().numpy(), GraphPopulation(data)
     context = Context(
         title=title,
@@ -218,8 +228,8 @@ def audit(
         shadows=shadows,
         mode=mode,
         seed=seed,
-        train_accuracy=node_accuracy(target, data, truth, setting=setting),
-        test_accuracy=node_accuracy(target, data, ~truth, setting=setting),
+        train_accuracy=node_accuracy(asked[0], graph, truth, setting=setting),
+        test_accuracy=node_accuracy(asked[0], graph, ~truth, setting=setting),
         fingerprint=population.fingerprint(),
         shadow_seconds=spent,
         settings={
@@ -229,11 +239,11 @@ def audit(
             "engine": _engine(made, scene, seed=seed),
         },
         versions=library_versions("torch-geometric", "numba"),
-        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer, data, truth),
+        warnings=_doubts(scene, owner if shadow_trainer is None else shadow_trainer, graph, truth),
         notes=(
             *filter(None, [budget, chosen.note]),
             *scene.notes,
-            *_column_order(target, data, truth, setting),
+            *_column_order(asked[0], graph, truth, setting),
             *shared_nodes(population.digests(scene.nodes), scene.audited(truth)),
         ),
     )
@@ -285,7 +295,8 @@ def _engine(attacks: Mapping[str, Attack[Any]], scene: Scene, *, seed: int) -> s
     if not relying or "graph" not in scene.offers:
         return "no attack of this audit toggles nodes"
     share = float(scene.shadow_members.mean())
-    return check_engine(scene.models, scene.data, nodes=scene.nodes, share=share, seed=seed).sentence()
+    with scene.keeping():
+        return check_engine(scene.profiled(), scene.data, nodes=scene.nodes, share=share, seed=seed).sentence()
 
 
 def _owner(data: Data, model: Model | None, trainer: Trainer | None, setting: Setting) -> Trainer:
@@ -315,7 +326,7 @@ def _is_default(model: Model, ours: nn.Module) -> bool:
     return sizes[0] == sizes[1] and traced(model.eval()).signature == traced(ours.eval()).signature
 
 
-def _column_order(target: Model, data: Data, members: BoolArray, setting: Setting) -> tuple[str, ...]:
+def _column_order(target: Profiled, data: Data, members: BoolArray, setting: Setting) -> tuple[str, ...]:
     """A note if the target's columns seem to be in another order than the labels, by its answers about members."""
     labels = data.y.cpu().numpy().astype(np.int64)
     chosen = node_choices(target, data, members, setting=setting)
@@ -336,8 +347,9 @@ def _doubts(scene: Scene, trainer: Trainer, data: Data, members: BoolArray) -> t
         return ()
     ours = isinstance(trainer, GNNTrainer)
     some = slice(_COMPARED if ours else None)
-    shadows = fit_ratios(scene.shadows[some], scene.data, scene.shadow_members[some])
-    target = fit_ratios([scene.target], data, members[np.newaxis])
+    first, *others = scene.asked
+    shadows = fit_ratios(others[some], scene.data, scene.shadow_members[some])
+    target = fit_ratios([first], data, members[np.newaxis])
     doubted = [] if ours or not looks_transductive(shadows) else ["all shadow models"]
     if looks_transductive(target, inductive=shadows if ours else None):
         doubted.insert(0, f"the target (its mean loss on members is {target[0]:.2g} times as large there)")

@@ -8,15 +8,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import torch
-
 from glasshouse.attacks import Attack
 from glasshouse.attacks.stacking.plan import ENOUGH
 from glasshouse.evaluation import Best
 from glasshouse.graph.attacks.g_base import GBASE
 from glasshouse.graph.attacks.g_stacked import GStacked
 from glasshouse.graph.attacks.stacking.pool_signals import TEACHING
-from glasshouse.graph.rule.toggling import toggle_losses
+from glasshouse.graph.rule.toggling import answer_question, question_about
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator
 
@@ -87,13 +85,15 @@ def measure_questions(scene: Scene, *, seed: int, clock: Callable[[], float] = t
         clock: that measures seconds.
     """
     random = generator(seed, "budget")
-    masks = torch.from_numpy(random.random((_MASKS, int(scene.data.num_nodes))) < float(scene.shadow_members.mean()))
-    order = torch.from_numpy(random.permutation(scene.nodes))
+    masks = random.random((_MASKS, int(scene.data.num_nodes))) < float(scene.shadow_members.mean())
+    order = random.permutation(scene.nodes)
     found = []
     with scene.keeping():
+        models = scene.profiled()
         for count in (_FEW, _FEW, _MORE):
             began = clock()
-            toggle_losses(scene.models, scene.data, masks, order[:count]).sum().item()  # waits for a device
+            question = question_about(models, scene.data, masks, order[:count])
+            answer_question(models, question).signal.sum().item()  # waits for a device
             found.append(clock() - began)
     questions = _MASKS * len(scene.models)
     more = min(_MORE, len(order)) - min(_FEW, len(order))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
@@ -21,17 +21,18 @@ from glasshouse.arrays import F32, BoolArray, FloatArray, IntArray, TextArray
 from glasshouse.errors import InputError, naming
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
-from glasshouse.graph.data.checking import check_graph
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import profile_models, profile_of, refuse_caches
+from glasshouse.graph.data.checking import CheckedGraph, checked_graph
+from glasshouse.graph.models.networks import Model, model_device
+from glasshouse.graph.models.profile import AnyModel, Profiled, profile_models, raw_models, refuse_caches
 from glasshouse.graph.models.queries import node_logits
 from glasshouse.graph.models.tensor_cache import Memory
-from glasshouse.graph.rule.question import Hops
-from glasshouse.graph.rule.toggling import settled_engine, toggle_losses
+from glasshouse.graph.rule.question import Hops, Question, ask
+from glasshouse.graph.rule.toggling import answer_question, settled_engine
 from glasshouse.graph.training.setting import Setting, check_setting
 from glasshouse.losses import losses_from_logits
 from glasshouse.population import as_ids, as_members
 
+T = TypeVar("T")
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes
 _IN_MEMORY = 2**30  # bytes of toggled answers, and of logits of each query; see `Scene`
 
@@ -43,17 +44,29 @@ class _Answers(NamedTuple):
     logits: F32  # [models, n, C], in a temporary file if they are larger than `_IN_MEMORY`
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Pool:
-    """The models of a scene, asked once: its simulated scenes have the same models in other places."""
+    """The models of a scene, profiled and asked once: its simulated scenes have the same models in other places."""
 
-    models: tuple[Model, ...]
+    models: tuple[AnyModel, ...]
     kept: dict[str, _Answers] = field(default_factory=dict)
+    level: int = 0  # 1 if it is known how the models are called, 2 if it was measured how far they see
     memory: Memory = field(default_factory=Memory)
+
+    @cached_property
+    def device(self) -> torch.device | None:
+        """Where the models are; None if all are black boxes."""
+        return model_device(raw_models(self.models))
+
+    def profiled(self, data: Data, *, parts: bool) -> list[Profiled]:
+        """The models with their profiles; all get them together, so that a worker that asks only some agrees."""
+        if self.level < 1 + parts:
+            self.models, self.level = tuple(profile_models(self.models, data, parts=parts)), 1 + parts
+        return cast("list[Profiled]", list(self.models))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What is known about tensors of one process is not known about their copies in another."""
-        return _Pool, (self.models, self.kept)
+        return _Pool, (self.models, self.kept, self.level)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -81,28 +94,30 @@ class Scene:
         array([0.313, 0.313])
     """
 
-    data: Data
+    data: CheckedGraph
     target: Model
     shadows: tuple[Model, ...]
     shadow_members: BoolArray
     nodes: IntArray
     names: TextArray
     setting: Setting
+    _pool: _Pool
+    _places: tuple[int, slice | IntArray]
 
     def __init__(
         self,
         data: Data,
-        target: Model,
-        shadows: Sequence[Model],
+        target: AnyModel,
+        shadows: Sequence[AnyModel],
         shadow_members: ArrayLike,
         *,
         nodes: ArrayLike | None = None,
         ids: Sequence[Any] | NDArray[Any] | None = None,
         setting: Setting = "inductive",
     ) -> None:
-        check_graph(data, labelled=True)
+        graph = checked_graph(data)
         check_setting(setting)
-        count = int(data.num_nodes)
+        count = int(graph.num_nodes)
         chosen = np.arange(count) if nodes is None else np.asarray(nodes)
         if chosen.dtype == np.bool_:
             chosen = np.flatnonzero(as_members(chosen, (count,), place="nodes"))
@@ -112,20 +127,21 @@ class Scene:
             raise InputError("nodes: none, or one of them twice; give each audited node once.")
         members = as_members(shadow_members, (len(shadows), count), place="shadow_members")
         for name, value in {
-            "data": data,
-            "target": target,
-            "shadows": tuple(shadows),
+            "data": graph,
+            "target": raw_models([target])[0],
+            "shadows": tuple(raw_models(shadows)),
             "shadow_members": members,
             "nodes": chosen.astype(np.int64),
             "names": as_ids(ids, count, place="ids"),
             "setting": setting,
+            "_pool": _Pool((target, *shadows)),
+            "_places": (0, slice(1, None)),  # where the target and the shadow models are in the pool
         }.items():
             object.__setattr__(self, name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a worker is sent: the models' answers to the two queries, but nothing that is quick to make again."""
-        kept = {"_pool": self._pool, "_places": self._places}
-        return {**{one.name: getattr(self, one.name) for one in fields(self)}, **kept}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def __repr__(self) -> str:
         return f"Scene({self.data.num_nodes} nodes, {len(self.nodes)} audited, {len(self.shadows)} shadow models)"
@@ -136,9 +152,15 @@ class Scene:
         return [self.target, *self.shadows]
 
     @property
+    def asked(self) -> list[Profiled]:
+        """The target and the shadow models, each with what is known of how it is called."""
+        return self._own(self._pool.profiled(self.data, parts=False))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was noticed about the models, each note once."""
-        return tuple(dict.fromkeys(note for model in self.models for note in profile_of(model).notes))
+        known = [one.profile.notes for one in self._own(self._pool.models) if isinstance(one, Profiled)]
+        return tuple(dict.fromkeys(note for notes in known for note in notes))
 
     @property
     def ids(self) -> TextArray:
@@ -190,26 +212,40 @@ class Scene:
         """
         key = (hashlib.sha256(np.packbits(masks).tobytes()).hexdigest(), len(masks), engine, hops)
         if key not in self._answers:
-            chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
             with self.keeping():
-                self.profile_models()
-                chosen_engine = self.engine_for(masks, engine=engine, hops=hops)
-                found = toggle_losses(self.models, self.data, chosen, nodes, engine=chosen_engine, hops=hops)
-            self._answers[key] = np.asarray(found.cpu().numpy(), dtype=np.float64)
+                question = self.question(masks, hops=hops)
+                chosen = self._engine(question, engine)
+                found = answer_question(self.profiled(), question, engine=chosen)
+            self._answers[key] = np.asarray(found.signal.cpu().numpy(), dtype=np.float64)
             while len(self._answers) > 1 and not self._fits():
                 del self._answers[next(iter(self._answers))]
         return self._answers[key]
 
     def engine_for(self, masks: BoolArray, *, engine: str = "auto", hops: Hops = "model") -> str:
         """The engine for a question about masks [M, n], chosen for the target and all simulated targets together."""
-        if engine != "auto" or not len(masks):
-            return engine
-        work = len(masks) * len(self._pool.models) ** 2
-        return settled_engine(self.models, self.data, masks, self.nodes, work=work, least=len(masks), hops=hops)
+        with self.keeping():
+            return self._engine(self.question(masks, hops=hops), engine)
 
-    def profile_models(self) -> None:
-        """Find out how all models of the pool want to be asked, so that a worker that asks only some agrees."""
-        profile_models(self._pool.models, self.data)
+    def _engine(self, question: Question, engine: str) -> str:
+        count = len(question.masks)
+        if engine != "auto" or not count:
+            return engine
+        return settled_engine(self.profiled(), question, work=count * len(self._pool.models) ** 2, least=count)
+
+    def question(self, masks: BoolArray, *, hops: Hops = "model") -> Question:
+        """The question about masks [M, n] and the audited nodes, where the models are."""
+        chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
+        return ask(self.data, chosen, nodes, hops=hops, device=self._pool.device)
+
+    def profiled(self) -> list[Profiled]:
+        """The models with their profiles, the target first; every model of the pool is profiled once."""
+        return self._own(self._pool.profiled(self.data, parts=True))
+
+    def _own(self, pool: Sequence[T]) -> list[T]:
+        """The target's and the shadow models' entries of a list with one per model of the pool."""
+        target, shadows = self._places
+        others = pool[shadows] if isinstance(shadows, slice) else [pool[k] for k in shadows]
+        return [pool[target], *others]
 
     def keeping(self) -> AbstractContextManager[None]:
         """Inside this block the graph is sent to a device once, for all questions about the scene's models."""
@@ -264,15 +300,6 @@ class Scene:
         )
         return scene
 
-    @cached_property
-    def _pool(self) -> _Pool:
-        return _Pool(tuple(self.models))
-
-    @cached_property
-    def _places(self) -> tuple[int, slice | IntArray]:
-        """Where the target and the shadow models are in the pool."""
-        return 0, slice(1, None)
-
     def _evidence(self, query: str, edges: Tensor | None) -> Evidence:
         """Losses and logits of all models on all nodes, asked with the edges at these positions, or with all."""
         labels = self.data.y.cpu().numpy().astype(np.int64)
@@ -293,10 +320,9 @@ class Scene:
 
     def _asked(self, edges: Tensor | None, labels: IntArray) -> _Answers:
         """What all models of the pool answer."""
-        models = self._pool.models
         if self.setting == "inductive":
-            refuse_caches(models)
-        profile_models(models, self.data, parts=False)  # all nodes are asked about at once
+            refuse_caches(raw_models(self._pool.models))
+        models = self._pool.profiled(self.data, parts=False)  # all nodes are asked about at once
         losses, logits = np.empty((len(models), len(labels))), None
         for row, model in enumerate(models):
             with naming(f"shadow model {row - 1}" if row else "target"):

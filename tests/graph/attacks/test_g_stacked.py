@@ -92,7 +92,7 @@ def test_another_pool_than_the_learned_one_is_refused() -> None:
         {"shadows": scene.shadows[:4], "shadow_members": scene.shadow_members[:4]},
         {"shadow_members": ~scene.shadow_members},
     ]
-    known = {"data": scene.data, "shadows": scene.shadows, "shadow_members": scene.shadow_members}
+    known: dict[str, Any] = {"data": scene.data, "shadows": scene.shadows, "shadow_members": scene.shadow_members}
     for other in others:
         changed = Scene(target=scene.target, **known | other)
         with pytest.raises(InputError, match="g-stacked: the attack learned from another graph"):

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.models.profile import profile_of
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.operations import MessageOperation
 from glasshouse.graph.rule.incremental.program import lower
@@ -60,7 +60,7 @@ def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.Monk
     close = 1e-6 if name == "ClusterGCNConv" else 1e-9  # it divides by degrees in single precision
     equals_the_rule(found, models, data, masks, close=close)
     with torch.no_grad():
-        steps = lower(models, ask(data, masks, nodes))
+        steps = lower(profile_models(models, data), ask(data, masks, nodes))
     kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
     assert (Unknown in kinds) == (name in ASKED_THEMSELVES)
     # the twin knows no type: every changed row is computed by the layer itself
@@ -99,9 +99,10 @@ def test_a_layer_that_needs_edges_both_ways_is_asked_about_whole_graphs_without_
     for both_ways in (True, False, True):
         data = messy_graph(4, both_ways=both_ways)
         equals_the_rule(toggle_losses(models, data, masks, nodes), models, data, masks, close=1e-9)
-        assert profile_of(models[0]).everywhere != both_ways
-        assert (profile_of(models[0]).program is not None) == both_ways
-        assert any("out-degrees" in note for note in profile_of(models[0]).notes) != both_ways
+        profile = profile_models(models, data)[0].profile
+        assert profile.everywhere != both_ways
+        assert (profile.program is not None) == both_ways
+        assert any("out-degrees" in note for note in profile.notes) != both_ways
 
 
 @pytest.mark.parametrize("name", ["GCNConv weights without loops", "TAGConv weights", "GraphConv weights mean"])

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
-import gc
+import pickle
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.nn import GCN
 
 from glasshouse.errors import InputError
-from glasshouse.graph.models.profile import ask_model, evaluation_mode, profile_models, profile_of
+from glasshouse.graph.models import profile
+from glasshouse.graph.models.profile import Profiled, ask_model, evaluation_mode, profile_models
 
 X = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
 DATA = Data(x=X, edge_index=torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]))
@@ -30,23 +33,22 @@ class Taking:
         return self.answer(x)
 
 
-def met(model: Any) -> Any:
-    profile_models([model], DATA)
-    return model
+def met(model: Any) -> Profiled:
+    return profile_models([model], DATA)[0]
 
 
 def test_a_model_is_called_with_features_and_edges_or_with_one_data() -> None:
     for takes_data in (False, True):
         model = met(Taking(lambda x: x, takes_data=takes_data))
-        assert profile_of(model).arguments.takes_data == takes_data
+        assert model.profile.arguments.takes_data == takes_data
         assert torch.equal(ask_model(model, DATA), X)
 
 
 def test_probabilities_are_turned_into_logits_of_the_same_softmax() -> None:
     model = met(Taking(lambda x: x.softmax(1)))
-    assert profile_of(model).probabilities
+    assert model.profile.probabilities
     torch.testing.assert_close(ask_model(model, DATA).softmax(1), X.softmax(1))
-    assert any("probabilities" in note for note in profile_of(model).notes)
+    assert any("probabilities" in note for note in model.profile.notes)
 
 
 @pytest.mark.parametrize(
@@ -62,12 +64,39 @@ def test_answers_that_are_not_logits_are_refused(answer: Any, said: str) -> None
         met(Taking(answer))
 
 
-def test_what_is_known_of_a_model_goes_with_it_and_is_not_given_to_another() -> None:
-    model = met(Taking(lambda x: x))
-    assert profile_of(model).measured
-    del model
-    gc.collect()
-    assert not profile_of(Taking(lambda x: x)).measured
+def test_a_model_is_tried_once_and_measured_once_where_parts_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried, measured = Mock(wraps=profile._tried), Mock(wraps=profile._measured)
+    monkeypatch.setattr(profile, "_tried", tried)
+    monkeypatch.setattr(profile, "_measured", measured)
+    known = profile_models([Taking(lambda x: x)], DATA, parts=False)
+    assert profile_models(known, DATA, parts=False) == known
+    assert (tried.call_count, measured.call_count) == (1, 0)
+    more = profile_models(known, DATA)
+    assert profile_models(more, DATA) == more
+    assert (tried.call_count, measured.call_count) == (1, 1)
+    assert more[0].profile.measured > known[0].profile.measured
+
+
+def test_a_profile_of_a_graph_with_other_values_of_edges_is_made_anew() -> None:
+    known = met(Taking(lambda x: x))
+    weighted = Data(x=X, edge_index=DATA.edge_index, edge_weight=torch.ones(6))
+    (other,) = profile_models([known], weighted)
+    assert other is not known
+    assert (known.profile.arguments.held, other.profile.arguments.held) == ((), (("edge_weight", 1),))
+
+
+def test_what_is_known_of_a_model_travels_with_it() -> None:
+    """A worker does not measure it again, and its program still runs."""
+    known = met(GCN(3, 4, num_layers=2, out_channels=2))
+    there: Profiled = pickle.loads(pickle.dumps(known))
+    assert known.profile.program is not None
+    assert there.profile.program is not None
+    assert (there.profile.hops, there.profile.program.signature) == (2, known.profile.program.signature)
+    given = {"x": X, "edge_index": DATA.edge_index, "edge_weight": None, "edge_attr": None}
+    with evaluation_mode([known, there]):
+        assert torch.equal(
+            there.profile.program.run(there.root, given)[there.profile.program.output], known.logits(DATA)
+        )
 
 
 def test_modules_are_in_evaluation_mode_within_and_as_before_afterwards() -> None:
@@ -86,7 +115,7 @@ def test_a_stated_reach_counts_where_the_weights_leave_it_unused() -> None:
         def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
             return x
 
-    assert profile_of(met(Stated())).hops == 3
+    assert met(Stated()).profile.hops == 3
 
 
 def test_the_log_says_why_a_model_is_asked_as_a_black_box(caplog: pytest.LogCaptureFixture) -> None:
@@ -94,11 +123,8 @@ def test_the_log_says_why_a_model_is_asked_as_a_black_box(caplog: pytest.LogCapt
         def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
             return x if x.sum() > 0 else -x
 
-    model = Branching()
     with caplog.at_level("INFO", logger="glasshouse"):
-        profile_models([model], Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]])))
+        (model,) = profile_models([Branching()], Data(x=torch.eye(4), edge_index=torch.tensor([[0, 1], [1, 0]])))
     (line,) = [record.message for record in caplog.records if "Branching" in record.message]
     assert line.startswith("The model Branching is asked as a black box: its forward pass cannot be traced (")
-    assert (
-        profile_of(model).notes[0].startswith("The model is asked as a black box, which is exact but slow: its forward")
-    )
+    assert model.profile.notes[0].startswith("The model is asked as a black box, which is exact but slow: its forward")

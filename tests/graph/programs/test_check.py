@@ -12,12 +12,18 @@ from torch_geometric.nn import GATConv, GCNConv, MessagePassing, MixHopConv, SAG
 from torch_geometric.utils import erdos_renyi_graph
 
 from glasshouse.graph.programs.check import checked_program, sample_graph
-from glasshouse.graph.programs.program import NoProgram
+from glasshouse.graph.programs.program import NoProgram, Program
+from glasshouse.graph.programs.trace import Asked, traced
 from tests.graph.programs.modules import Looped
 from tests.graph.zoo import EVERYWHERE, Differences, Spread
 
 torch.manual_seed(0)
 DATA = Data(x=torch.randn(40, 5), edge_index=erdos_renyi_graph(40, 0.1))
+
+
+def checked(model: nn.Module) -> Program:
+    root = Asked(model.eval())
+    return checked_program(traced(root), root, DATA)
 
 
 class Between(nn.Module):
@@ -54,13 +60,13 @@ def sorted_columns(rows: Tensor) -> Tensor:
 @pytest.mark.parametrize("operation", [first_row, running_sum, by_count, standardised, sorted_columns])
 def test_operations_that_mix_rows_are_found(operation: Any) -> None:
     with pytest.raises(NoProgram, match="rows|row per node"):
-        checked_program(Between(operation).eval(), DATA)
+        checked(Between(operation))
 
 
 @pytest.mark.parametrize("name", [name for name, make in EVERYWHERE.items() if isinstance(make(), nn.Module)])
 def test_models_that_look_at_the_whole_graph_have_no_program(name: str) -> None:
     with pytest.raises(NoProgram, match="rows|row per node"), torch.no_grad():
-        checked_program(EVERYWHERE[name]().eval(), DATA)
+        checked(EVERYWHERE[name]())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,7 @@ def test_models_that_look_at_the_whole_graph_have_no_program(name: str) -> None:
 )
 def test_how_far_a_layer_sees_and_whether_degrees_count_is_measured(layer: Any, hops: int, by_degree: bool) -> None:
     with torch.no_grad():
-        program = checked_program(Looped(layer).eval(), DATA)
+        program = checked(Looped(layer))
     assert [(step.hops, step.by_degree) for step in program.messages] == [(hops, by_degree)] * 2
     assert program.hops == 2 * hops
 
@@ -94,7 +100,7 @@ class Counted(MessagePassing):  # type: ignore[misc]
 
 def test_a_layer_that_looks_at_the_whole_graph_is_found() -> None:
     with pytest.raises(NoProgram, match=r"its layer layers.0 \(Counted\) looks at the whole graph"), torch.no_grad():
-        checked_program(Looped(Counted).eval(), DATA)
+        checked(Looped(Counted))
 
 
 def test_the_part_of_a_graph_keeps_the_values_of_its_edges() -> None:

@@ -11,7 +11,7 @@ from torch_geometric.nn import ChebConv, GATConv, GCN2Conv, GCNConv, MessagePass
 from torch_geometric.utils import degree
 
 from glasshouse.graph import toggle_losses
-from glasshouse.graph.models.profile import profile_of
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.programs.reach import Dependence, dependence_of
 from tests.graph.layers.cases import CLASSES, FEATURES, HIDDEN, made_models, messy_graph
 from tests.graph.test_zoo import rule_as_written
@@ -109,8 +109,9 @@ def test_layers_that_use_leaving_edges_equal_the_rule_as_written(make: Any, take
         for j, node in enumerate(nodes.tolist()):
             wanted = rule_as_written(model, data, mask, node, 2 if both_ways else None)
             assert float(found[0, i, j]) == pytest.approx(wanted, abs=1e-9)
-    assert profile_of(model).everywhere != both_ways
-    assert (profile_of(model).program is not None) == (both_ways and taken_apart)
+    profile = profile_models([model], data)[0].profile
+    assert profile.everywhere != both_ways
+    assert (profile.program is not None) == (both_ways and taken_apart)
 
 
 def test_layers_that_read_several_values_per_node_equal_the_rule_as_written() -> None:

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 
 from glasshouse.graph.models.networks import GNN, build_gnn
-from glasshouse.graph.models.profile import profile_models
+from glasshouse.graph.models.profile import ModelProfile, Profiled, profile_models
 from glasshouse.graph.rule.engines import by_shape, shape_of
 from tests.graph.programs.modules import Two
 
@@ -17,10 +17,10 @@ def gnn(name: str, **changed: int) -> GNN:
     return build_gnn(name, **({"features": 3, "hidden": 4, "classes": 2} | changed))
 
 
-def met(*models: nn.Module) -> list[nn.Module]:
-    for model in models:
-        profile_models([model], Data(x=DATA.x.to(next(model.parameters()).dtype), edge_index=DATA.edge_index))
-    return list(models)
+def met(*models: nn.Module) -> list[Profiled]:
+    types = [next(model.parameters()).dtype for model in models]
+    graphs = [Data(x=DATA.x.to(dtype), edge_index=DATA.edge_index) for dtype in types]
+    return [profile_models([model], graph)[0] for model, graph in zip(models, graphs, strict=True)]
 
 
 def test_models_share_a_shape_where_layers_options_and_sizes_agree() -> None:
@@ -50,4 +50,4 @@ def test_a_subclass_that_does_the_same_is_the_same_and_a_function_is_a_black_box
 
     ours, theirs = met(GNN([GATConv(3, 2)]), Own([GATConv(3, 2)]))
     assert shape_of(ours) == shape_of(theirs)
-    assert shape_of(lambda x, edge_index: x)[0] == "black box"
+    assert shape_of(Profiled(lambda x, edge_index: x, ModelProfile()))[0] == "black box"

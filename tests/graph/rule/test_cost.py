@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from glasshouse.graph import citation_graph
 from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.rule.engines import audit_values, engines
+from glasshouse.graph.rule.engines import Stack, audit_values, engines
 from glasshouse.graph.rule.question import Question, ask
 
 
@@ -20,8 +20,8 @@ def question(nodes: int) -> Question:
 
 def chosen(architecture: str, asked: Question, *, hidden: int = 64, models: int = 9) -> str:
     made = [build_gnn(architecture, features=asked.x.shape[1], hidden=hidden, classes=7) for _ in range(models)]
-    profile_models(made, asked.graph())
-    able = {name: one.seconds(made, asked) for name, one in engines().items() if one.supports(made, asked)}
+    known = Stack(profile_models(made, asked.graph()))
+    able = {name: one.seconds(known, asked) for name, one in engines().items() if one.supports(known, asked)}
     return min(able, key=lambda name: able[name])
 
 
@@ -56,6 +56,7 @@ def test_values_grow_with_the_neighbourhoods_and_the_width() -> None:
     ]
     model = build_gnn("gcn", features=4, hidden=8, classes=2)
     everyone = torch.ones(3, 60, dtype=torch.bool)
-    found = [audit_values(model, ask(ring, everyone, torch.arange(5))) for ring in rings]
+    (known,) = profile_models([model], rings[0])
+    found = [audit_values(known, ask(ring, everyone, torch.arange(5))) for ring in rings]
     rows = [1 + 2 + 2 * 2, 1 + 4 + 4 * 4]  # nodes reached by walks of up to two steps
     np.testing.assert_allclose(found, [9 * 9 * 8 * 3 * 60 * count for count in rows])

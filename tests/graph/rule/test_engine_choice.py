@@ -7,8 +7,10 @@ import pytest
 
 from glasshouse.graph import scene as scene_module
 from glasshouse.graph.attacks.g_base import GBASE
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule import toggling
 from glasshouse.graph.rule.engines import MODELS_PER_AUDIT
+from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.toggling import settled_engine
 from glasshouse.graph.scene import Scene
 from tests.graph.scenes import trained_scene
@@ -20,26 +22,26 @@ def test_the_engine_is_chosen_for_all_the_work_and_at_least_for_the_largest_ques
 ) -> None:
     scene, asked = trained_scene(), []
 
-    def names(models: Any, data: Any, given: Any, nodes: Any, **options: Any) -> list[str]:
-        asked.append(given.numpy())
+    def names(models: Any, question: Question) -> list[str]:
+        asked.append(question.masks.numpy())
         return ["layered"]
 
     monkeypatch.setattr(toggling, "engine_names", names)
     members = scene.shadow_members[:2]
-    assert settled_engine(scene.shadows, scene.data, members, None, work=work, least=least) == "layered"
+    assert settled_engine(scene.profiled(), scene.question(members), work=work, least=least) == "layered"
     np.testing.assert_array_equal(asked[0], members[np.arange(masks) % 2])
 
 
 def test_masks_that_stand_for_the_work_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     scene, asked = trained_scene(), []
 
-    def names(models: Any, data: Any, given: Any, nodes: Any, **options: Any) -> list[str]:
-        asked.append(given.numel())
+    def names(models: Any, question: Question) -> list[str]:
+        asked.append(question.masks.numel())
         return ["layered"]
 
     monkeypatch.setattr(toggling, "engine_names", names)
     for least in (1, 100_000):
-        settled_engine(scene.shadows, scene.data, scene.shadow_members, None, work=10**12, least=least)
+        settled_engine(scene.profiled(), scene.question(scene.shadow_members), work=10**12, least=least)
     assert 2**24 - 240 < asked[0] <= 2**24
     assert asked[1] == 100_000 * 240  # a question itself is never cut
 
@@ -47,15 +49,15 @@ def test_masks_that_stand_for_the_work_take_little_memory(monkeypatch: pytest.Mo
 def test_a_large_pool_is_worth_compiling_for_where_a_small_one_is_not() -> None:
     scene = trained_scene()
     little, much = (
-        settled_engine(scene.shadows, scene.data, scene.shadow_members, None, work=work) for work in (10, 1_000_000)
+        settled_engine(scene.profiled(), scene.question(scene.shadow_members), work=work) for work in (10, 1_000_000)
     )
     assert (little, much) == ("layered", "compiled")
 
 
 def test_models_of_several_kinds_keep_an_engine_each() -> None:
     scene = trained_scene()
-    models = [scene.target, lambda x, edge_index: x @ x.new_ones(x.shape[1], 3)]
-    assert settled_engine(models, scene.data, scene.shadow_members, None, work=10) == "auto"
+    models = profile_models([scene.target, lambda x, edge_index: x @ x.new_ones(x.shape[1], 3)], scene.data)
+    assert settled_engine(models, scene.question(scene.shadow_members), work=10) == "auto"
 
 
 def test_g_base_settles_the_same_engine_for_the_target_and_all_simulated_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.networks import Model
+from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.rule import engines
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.toggling import toggle_losses
@@ -14,13 +14,13 @@ from tests.graph.random_graphs import FEATURES, random_models
 
 
 class Zeros:
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Sequence[Profiled], question: Question) -> bool:
         return len(question.masks) == 1
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Sequence[Profiled], question: Question) -> float:
         return 0.0
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Sequence[Profiled], question: Question, *, memory: int) -> Toggles:
         return Toggles(*torch.zeros(2, len(models), 1, len(question.nodes), dtype=torch.float64))
 
 

@@ -13,6 +13,7 @@ from torch_geometric.nn import GCNConv
 
 from glasshouse.errors import InputError
 from glasshouse.graph.models.networks import build_gnn
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental import any_layer
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.self_check import check_engine
@@ -69,7 +70,7 @@ def test_on_cora_a_layer_and_its_empty_subclass_get_the_same_numbers(
         )
         torch.testing.assert_close(found, right, atol=1e-4, rtol=0)
     some = np.arange(0, 2708, 4)
-    assert check_engine([mine], data, nodes=some, share=0.5, seed=0).largest < 1e-4
+    assert check_engine(profile_models([mine], data), data, nodes=some, share=0.5, seed=0).largest < 1e-4
     monkeypatch.setattr(any_layer, "draw_ego_nets", counted_from_row_0)
     with pytest.raises(InputError, match="differs from the rule as written"):
-        check_engine([mine], data, nodes=some, share=0.5, seed=0)
+        check_engine(profile_models([mine], data), data, nodes=some, share=0.5, seed=0)

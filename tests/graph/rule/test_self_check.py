@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from glasshouse.errors import InputError
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule import self_check
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import answer_block
@@ -24,18 +25,18 @@ MODELS = random_models("gin", layers=2, count=3, dtype=torch.float32)
 
 
 def test_an_engine_that_follows_the_rule_passes_with_few_nodes_too() -> None:
-    found = check_engine(MODELS, DATA, nodes=np.arange(12), share=0.5, seed=0)
+    found = check_engine(profile_models(MODELS, DATA), DATA, nodes=np.arange(12), share=0.5, seed=0)
     assert found.triples == 8
     assert found.largest < 1e-4
     assert found.engines == ("layered",)
-    assert check_engine(MODELS, DATA, nodes=np.array([3]), share=0.5, seed=0).largest < 1e-4
+    assert check_engine(profile_models(MODELS, DATA), DATA, nodes=np.array([3]), share=0.5, seed=0).largest < 1e-4
 
 
 @pytest.mark.parametrize("fault", [0.01, float("nan")])
 def test_an_engine_that_errs_is_refused(fault: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(self_check, "answer_block", lambda *given: answer_block(*given) * (1 + fault) + fault)
     with pytest.raises(InputError, match="differs from the rule as written"):
-        check_engine(MODELS, DATA, nodes=np.arange(12), share=0.5, seed=0)
+        check_engine(profile_models(MODELS, DATA), DATA, nodes=np.arange(12), share=0.5, seed=0)
 
 
 def test_an_engine_that_errs_about_one_node_in_company_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,12 +52,12 @@ def test_an_engine_that_errs_about_one_node_in_company_is_refused(monkeypatch: p
     monkeypatch.setattr(self_check, "answer_block", wrong)
     monkeypatch.setattr(self_check, "_AGAIN", 300)
     with pytest.raises(InputError, match="differs from the rule as written"):
-        check_engine(models, data, nodes=np.arange(300), share=0.5, seed=0)
+        check_engine(profile_models(models, data), data, nodes=np.arange(300), share=0.5, seed=0)
 
 
 def test_the_engine_of_a_large_pool_is_the_one_that_is_checked() -> None:
     """With so many models it is worth compiling."""
-    models = random_models("gcn", layers=2, count=3, dtype=torch.float32)
+    models = profile_models(random_models("gcn", layers=2, count=3, dtype=torch.float32), DATA)
     found = [check_engine(models * many, DATA, nodes=np.arange(12), share=0.5, seed=0).engines for many in (1, 600)]
     assert found == [("layered",), ("compiled",)]
 
@@ -64,7 +65,7 @@ def test_the_engine_of_a_large_pool_is_the_one_that_is_checked() -> None:
 def test_models_of_several_shapes_are_each_compared() -> None:
     known = random_models("gcn", layers=2, count=2, dtype=torch.float32)
     models: list[Any] = [*MODELS, *known, lambda x, edge_index: x[:, :3]]
-    found = check_engine(models, DATA, nodes=np.arange(12), share=0.5, seed=0)
+    found = check_engine(profile_models(models, DATA), DATA, nodes=np.arange(12), share=0.5, seed=0)
     assert set(found.engines) == {"layered", "packed"}
     assert found.largest < 1e-4
 
@@ -86,7 +87,7 @@ def test_a_fault_that_only_company_shows_stops_the_audit(monkeypatch: pytest.Mon
     data = simple_graph(size=120, edges=200, seed=3)
     models = untyped(data.x.shape[1], int(data.y.max()) + 1)
     monkeypatch.setattr(any_layer, "_NEAR", 2**19)  # as many nets as a large graph has
-    assert check_engine(models, data, nodes=np.arange(120), share=0.5, seed=0).largest < 1e-4
+    assert check_engine(profile_models(models, data), data, nodes=np.arange(120), share=0.5, seed=0).largest < 1e-4
     monkeypatch.setattr(any_layer, "draw_ego_nets", counted_from_row_0)
     with pytest.raises(InputError, match="differs from the rule as written"):
-        check_engine(models, data, nodes=np.arange(120), share=0.5, seed=0)
+        check_engine(profile_models(models, data), data, nodes=np.arange(120), share=0.5, seed=0)

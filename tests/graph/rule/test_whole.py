@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.graph.rule import black_box
-from glasshouse.graph.rule.reference import reference_losses, reference_toggles
+from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import toggle_answers, toggle_losses
 from tests.graph.random_graphs import CLASSES
 from tests.graph.simple_graphs import simple_graph
@@ -25,7 +25,7 @@ def test_the_sum_runs_over_all_members_where_answers_depend_on_all_nodes() -> No
     masks = torch.rand(2, 7, generator=torch.Generator().manual_seed(1)) < 0.6
     model, nodes = Centred(), torch.arange(7)
     both = toggle_answers([model], data, masks, nodes, engine="whole")
-    found, wanted = both.signal, reference_toggles([model], data, masks, nodes)
+    found, wanted = both.signal, toggle_answers([model], data, masks, nodes, engine="reference")
     torch.testing.assert_close(found, wanted.signal)
     torch.testing.assert_close(both.own, wanted.own)
     alone = reference_losses([lambda x, edges: x[:, :CLASSES]], data, masks, nodes)

@@ -9,6 +9,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.sampling.chain_state import ForwardLosses, forward_losses, generators, starting_masks
 from glasshouse.graph.sampling.metropolis import Block, Schedule, run_chains
 from glasshouse.graph.sampling.posterior import log_ratio, membership_probability, prior_logits
@@ -97,7 +98,7 @@ def plain_metropolis(
     logits = prior_logits(prior, n)
     free = np.flatnonzero(np.isfinite(logits))
     schedule = Schedule(samples=samples, burn_in=burn_in, thinning=thinning, flip_share=0.01, candidates=free)
-    flipper = PlainFlipper(forward_losses(models, data), logits, usable_shadows)
+    flipper = PlainFlipper(forward_losses(profile_models(models, data), data), logits, usable_shadows)
     flipper.begin(starting_masks(prior, n, sources)[0])
     kept = np.zeros((samples, 1, n), np.bool_)
     taken, _ = run_chains(flipper, schedule, sources, kept, lambda steps: None)

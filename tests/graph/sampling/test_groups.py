@@ -133,9 +133,9 @@ def test_a_users_own_module_in_training_mode_is_asked_without_dropout_and_by_one
 
     target, *shadows = mixed(["gcn", "gat", "gat"])
     own = Watched(target).train()
-    profile_models([own], data)  # its reach is measured before, in this thread
+    pool = profile_models([own, *shadows], data)  # in this thread
     callers.clear()
-    found, _ = gibbs_masks([own, *shadows], data, chains=4, seed=1, threads=2)
+    found, _ = gibbs_masks(pool, data, chains=4, seed=1, threads=2)
     assert len(callers) == 1
     slow, _ = plain_gibbs(as_written([target, *shadows], data), 12, chains=4, seed=1)
     assert np.array_equal(found, slow)
@@ -147,10 +147,10 @@ def test_a_users_own_module_in_training_mode_is_asked_without_dropout_and_by_one
 def test_gibbs_over_two_shapes_asks_no_forward_pass_of_the_whole_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     """Item 13 of issue 15: the README's own graph audit took 218 ms for each flip."""
     data = simple_graph(size=400, edges=900, seed=3)
-    models = mixed(["gcn", "gat", "gat", "gat"])
+    models = profile_models(mixed(["gcn", "gat", "gat", "gat"]), data)
     gibbs_masks(models, data, chains=1, seed=0)  # compiles
-    for model in models:
-        monkeypatch.setattr(model, "forward", lambda *_: pytest.fail("a forward pass"))
+    for one in models:
+        monkeypatch.setattr(one.model, "forward", lambda *_: pytest.fail("a forward pass"))
     masks, _ = gibbs_masks(models, data, chains=4, seed=0)
     metropolis_masks(models, data, samples=2, burn_in=50, thinning=10)
     assert masks.shape == (4, 400)  # 1 600 visits, each a forward pass by the rule as written

@@ -27,7 +27,6 @@ def some_usable(shadows: int, n: int) -> BoolArray:
 
 def one_chain(models: Sequence[torch.nn.Module], data: Data, usable: BoolArray) -> Chain:
     """With the rows of all models kept in one group."""
-    profile_models(models, data)
     chain = chain_maker(models, data, usable, threads=1)[0]()
     assert [type(group) for _, group in chain.groups] == [CompiledGroup]
     return chain
@@ -60,7 +59,7 @@ def test_kept_totals_agree_with_a_forward_pass_after_many_undone_steps(architect
     (taken,) = alone.steps([draw_block(source, np.arange(n), share=0.03, steps=300)])
     assert 0 < taken < 300
     mask = chain.mask
-    losses = forward_losses(models, data)(mask)
+    losses = forward_losses(profile_models(models, data), data)(mask)
     if offline:
         assert chain.log_ratio() == pytest.approx(joint_ratio(losses, mask, usable), rel=1e-5)
     else:
@@ -107,7 +106,7 @@ def test_long_run_frequencies_match_the_enumerated_posterior(offline: bool) -> N
     data = simple_graph(size=n, edges=9, seed=3)
     models = random_models("gcn", layers=2, count=4, dtype=torch.float32)
     prior = np.array([0.5, 0.3, 0.6, 0.5, 0.7, 0.4])
-    losses = forward_losses(models, data)
+    losses = forward_losses(profile_models(models, data), data)
     masks = np.array(list(itertools.product([False, True], repeat=n)))
     log_joint = [joint_ratio(losses(m), m, usable) + np.log(np.where(m, prior, 1 - prior)).sum() for m in masks]
     expected = np.exp(log_joint) / np.exp(log_joint).sum()

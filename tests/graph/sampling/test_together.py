@@ -13,7 +13,7 @@ from glasshouse.graph.sampling import metropolis
 from glasshouse.graph.sampling.chain_state import forward_losses
 from glasshouse.graph.sampling.metropolis import masked_losses, metropolis_masks, walk_in_step
 from tests.graph.random_graphs import Case, depths, random_cases, random_models, seeds
-from tests.graph.simple_graphs import simple_graph
+from tests.graph.simple_graphs import simple_graph, unmeasured
 
 POOLS = (["gcn", "gcn", "gcn"], ["sgc", "gin", "sgc", "gin"])
 
@@ -64,11 +64,11 @@ def test_chains_in_step_take_the_steps_of_chains_one_at_a_time(
 def test_losses_under_several_masks_are_those_of_a_forward_pass_under_each() -> None:
     data = simple_graph(size=20, edges=50, seed=1, hub=True)
     models = pool(["gat", "gcn", "gat"], 0)
-    profile_models(models, data)
+    profiled = profile_models(models, data)
     masks = np.random.default_rng(0).random((4, 20)) < 0.6
     with torch.no_grad():
-        found = masked_losses(models, data)(torch.from_numpy(masks))
-    slow = forward_losses(models, data)
+        found = masked_losses(profiled, data)(torch.from_numpy(masks))
+    slow = forward_losses(profiled, data)
     for mask, losses in zip(masks, found, strict=True):
         np.testing.assert_allclose(losses[mask].numpy().T, slow(mask)[:, mask], rtol=1e-5)
 
@@ -79,15 +79,15 @@ def test_losses_under_several_masks_are_those_of_a_forward_pass_under_each() -> 
 def test_that_holds_for_every_network_on_ugly_graphs(architecture: str, case: Case, layers: int, seed: int) -> None:
     """Nothing is kept for toggles there, as the largest senders after the first."""
     models = random_models(architecture, layers=layers, seed=seed)
-    profile_models(models, case.data)
+    profiled = profile_models(models, case.data)
     with torch.no_grad():
-        found = masked_losses(models, case.data)(case.masks)
-    slow = forward_losses(models, case.data)
+        found = masked_losses(profiled, case.data)(case.masks)
+    slow = forward_losses(profiled, case.data)
     for mask, losses in zip(case.masks.numpy(), found.numpy(), strict=True):
         np.testing.assert_allclose(losses[mask].T, slow(mask)[:, mask], atol=1e-8)
 
 
 def test_nothing_walks_in_step_on_the_cpu_or_without_a_program() -> None:
     data = simple_graph(size=6, edges=8, seed=6)
-    assert not walk_in_step(random_models("gcn", layers=2, count=2), data)
-    assert not walk_in_step([lambda x, edge_index: x], Data(x=torch.zeros(2, 2)))
+    assert not walk_in_step(unmeasured(random_models("gcn", layers=2, count=2)), data)
+    assert not walk_in_step(unmeasured([lambda x, edge_index: x]), Data(x=torch.zeros(2, 2)))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
@@ -133,9 +132,8 @@ class GBASE(GraphAttack):
         if self.engine == "reference":
             return None
         some = scene.shadow_members[np.arange(self.samples) % len(scene.shadow_members)]
-        masks, nodes = torch.from_numpy(some), torch.from_numpy(scene.nodes)
         engine = scene.engine_for(some, engine=self.engine, hops=self.hops)
-        one = toggle_seconds(scene.models, scene.data, masks, nodes, engine=engine, hops=self.hops)
+        one = toggle_seconds(scene.profiled(), scene.question(some, hops=self.hops), engine=engine)
         return one * len(scene.shadow_members)
 
     def judge(self, scene: Scene) -> Judgement:
@@ -145,7 +143,6 @@ class GBASE(GraphAttack):
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
             usable = ~scene.shadow_members[:, scene.nodes]
         with scene.keeping():
-            scene.profile_models()
             samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
         signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
         odds = logit(self._priors(scene)[scene.nodes])

@@ -14,6 +14,7 @@ from torch_geometric.data import Batch
 from glasshouse.errors import InputError, first_line
 from glasshouse.graph.models.calls import EDGE_NAMES, PLACED, declines, parameters_of
 from glasshouse.graph.models.edge_values import EDGE_VALUES
+from glasshouse.graph.programs.program import tolerance
 from glasshouse.model_outputs import unwrapped
 
 _FIELDS = {  # what users call a parameter -> what it gets of a batch
@@ -25,7 +26,6 @@ _FIELDS = {  # what users call a parameter -> what it gets of a batch
     "num_nodes": "num_nodes",
 }
 _IN_PLACE = ("x", "edge_index")  # of the first two parameters, whatever they are called
-_MIXED = 1e-3  # of the largest answer; batches of other sizes change the last bits alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
     """
     alone, again = (torch.as_tensor(unwrapped(ask(few))).detach() for _ in range(2))
     beside = torch.as_tensor(unwrapped(together)).detach()[: few.num_graphs]
-    limit = _MIXED * float(alone.abs().max())
+    limit = tolerance("steady") * float(alone.abs().max())
     if float((alone - again).abs().max()) > limit:
         raise InputError(
             "model: it answers the same query in two ways. Its dropout is on: write "

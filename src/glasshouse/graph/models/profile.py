@@ -1,17 +1,15 @@
 """What is known about a model on a graph: how it wants to be asked, how far it sees, and what its answers are.
 
-The one place where any model is asked; its answers leave as logits.
+The one place where any model is asked; its answers leave as logits. A door makes `Profiled` models and hands them on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -184,20 +182,67 @@ def _pair_numbers(edge_index: Tensor, count: int) -> Tensor:
     return edge_index[0].long() * count + edge_index[1]
 
 
-# by identity, since a callable need not be hashable; an entry goes when its model goes
-_KNOWN: dict[int, tuple[Callable[[], Any], ModelProfile]] = {}
+@dataclass(frozen=True, eq=False)
+class Profiled:
+    """A model with its profile; what the rooms behind a door are given, so that no model is tried again.
+
+    Args:
+        model: the user's own module or callable.
+        profile: how it wants to be asked on a graph (`profile_models`).
+
+    Example:
+        >>> alone = Data(x=torch.eye(2), edge_index=torch.empty(2, 0))
+        >>> Profiled(lambda x, edge_index: {"logits": x}, ModelProfile()).logits(alone).shape
+        torch.Size([2, 2])
+    """
+
+    model: Model
+    profile: ModelProfile
+
+    @cached_property
+    def root(self) -> Asked:
+        """The module that its program was traced from; its layers and weights are the model's own."""
+        arguments = self.profile.arguments
+        return Asked(cast("nn.Module", self.model), takes_data=arguments.takes_data, keywords=dict(arguments.bound))
+
+    def logits(self, data: Data) -> Tensor:
+        """Logits [n, classes] about all nodes of a graph, from its features, its edges and the values of its edges."""
+        arguments, held = self.profile.arguments, held_values(data)
+        if arguments.held != held:
+            given = Arguments(takes_data=True, held=held)
+            arguments = given if arguments.takes_data else bind_arguments(self.model, held)
+        answer = answer_of(self.model, data, arguments)
+        return _log(answer) if self.profile.probabilities else answer
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without what is quick to make again."""
+        return Profiled, (self.model, self.profile)
+
+    def _fits(self, held: HeldValues, edges: _Edges, *, measured: bool) -> bool:
+        """Whether it was profiled on a graph whose edges have such values, and go both ways if that matters."""
+        profile = self.profile
+        if profile.arguments.held != held or (measured and not profile.measured):
+            return False
+        return profile.both_ways is None or profile.both_ways == edges.both_ways
 
 
-def profile_of(model: Model) -> ModelProfile:
-    """What is known about a model; if it was not measured (`profile_models`), what it states itself."""
-    place, profile = _KNOWN.get(id(model), (None, None))
-    if profile is not None and place is not None and place() is model:
-        return profile
-    return ModelProfile(hops=_stated(model) or UNKNOWN_HOPS, measured=False)
+AnyModel = Model | Profiled  # what a door takes
 
 
-def profile_models(models: Sequence[Model], data: Data, *, parts: bool = True, labels: Tensor | None = None) -> None:
-    """Take every model apart that is not known yet, or measure it; afterwards `profile_of` knows it.
+def raw_models(models: Sequence[AnyModel]) -> list[Model]:
+    """The users' own models.
+
+    Example:
+        >>> raw_models([Profiled(len, ModelProfile()), max])
+        [<built-in function len>, <built-in function max>]
+    """
+    return [one.model if isinstance(one, Profiled) else one for one in models]
+
+
+def profile_models(
+    models: Sequence[AnyModel], data: Data, *, parts: bool = True, labels: Tensor | None = None
+) -> list[Profiled]:
+    """Take every model apart, or measure it; those whose profile is of such a graph already are returned as they are.
 
     Models of one shape get one reach, the largest, so that target and shadow models are asked in the same way.
 
@@ -209,49 +254,57 @@ def profile_models(models: Sequence[Model], data: Data, *, parts: bool = True, l
 
     Example:
         >>> from torch_geometric.nn import GCN
-        >>> model = GCN(3, 4, num_layers=3, out_channels=2)
-        >>> profile_models([model], Data(x=torch.randn(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
-        >>> profile_of(model).hops
+        >>> data = Data(x=torch.randn(5, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+        >>> (model,) = profile_models([GCN(3, 4, num_layers=3, out_channels=2)], data)
+        >>> model.profile.hops
         3
     """
     held, edges = held_values(data), _Edges(data)
-    groups: dict[object, list[Model]] = {}
-    for model in models:
-        if not _is_known(model, held, measured=parts, edges=edges):
-            groups.setdefault(_shape(model), []).append(model)
-    if not groups:
-        return
+    answer = {at: one for at, one in enumerate(models) if isinstance(one, Profiled)}
+    usable, known = (
+        {at for at, one in answer.items() if one._fits(held, edges, measured=measured)} for measured in (False, parts)
+    )
+    groups: dict[object, list[int]] = {}
+    raw = raw_models(models)
+    for at in range(len(models)):
+        if at not in known:
+            groups.setdefault(_shape(raw[at]), []).append(at)
+    for places in groups.values():
+        tried = [answer[at].profile if at in usable else None for at in places]
+        profiles = _profiles([raw[at] for at in places], tried, data, edges, parts=parts, labels=labels)
+        answer.update({at: Profiled(raw[at], one) for at, one in zip(places, profiles, strict=True)})
+    return [answer[at] for at in range(len(models))]
+
+
+def _profiles(
+    models: Sequence[Model],
+    tried: Sequence[ModelProfile | None],
+    data: Data,
+    edges: _Edges,
+    *,
+    parts: bool,
+    labels: Tensor | None,
+) -> list[ModelProfile]:
+    """The profiles of models of one shape; of some of them it may be known how they are called."""
     known = data.y if labels is None else labels
     classes = int(known.max()) + 1 if isinstance(known, Tensor) and len(known) else None
-    for group in groups.values():
-        graph = with_edges(data, device=model_device(group))
-        with evaluation_mode(group):
-            found = [_tried(model, graph, classes) for model in group]
-            if parts:
-                refuse_caches(group)
-                found = _taken_apart(group, found, graph, edges)
-                found = [
-                    one if one.measured else _measured(model, one, graph, edges, first=model is group[0])
-                    for model, one in zip(group, found, strict=True)
-                ]
-        for obstacle in dict.fromkeys(one.obstacle for one in found if one.obstacle):
-            say_once(f"The model {_kind_name(group[0])} is asked as a black box: {obstacle}.")
-        hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
-        ways = next((one.both_ways for one in found if one.both_ways is not None), None)
-        for model, profile in zip(group, found, strict=True):
-            profile = replace(profile, hops=hops, everywhere=everywhere, both_ways=ways)
-            _remember(model, replace(profile, notes=notes_on(profile, stated=getattr(model, "hops", None))))
-
-
-def asked(model: Any) -> Asked:
-    """The module that the model's program was traced from; its layers and weights are the model's own.
-
-    Example:
-        >>> type(asked(nn.Linear(2, 2))).__name__
-        'Asked'
-    """
-    arguments = profile_of(model).arguments
-    return Asked(model, takes_data=arguments.takes_data, keywords=dict(arguments.bound))
+    graph = with_edges(data, device=model_device(models))
+    with evaluation_mode(models):
+        found = [one or _tried(model, graph, classes) for model, one in zip(models, tried, strict=True)]
+        if parts:
+            refuse_caches(models)
+            found = _taken_apart(models, found, graph, edges)
+            found = [
+                one if one.measured else _measured(model, one, graph, edges, first=model is models[0])
+                for model, one in zip(models, found, strict=True)
+            ]
+    for obstacle in dict.fromkeys(one.obstacle for one in found if one.obstacle):
+        say_once(f"The model {_kind_name(models[0])} is asked as a black box: {obstacle}.")
+    hops, everywhere = max(one.hops for one in found), any(one.everywhere for one in found)
+    ways = next((one.both_ways for one in found if one.both_ways is not None), None)
+    found = [replace(one, hops=hops, everywhere=everywhere, both_ways=ways) for one in found]
+    stated = [getattr(model, "hops", None) for model in models]
+    return [replace(one, notes=notes_on(one, stated=hops)) for one, hops in zip(found, stated, strict=True)]
 
 
 def refuse_caches(models: Sequence[Model]) -> None:
@@ -273,8 +326,8 @@ def refuse_caches(models: Sequence[Model]) -> None:
                 )
 
 
-def ask_model(model: Model, data: Data) -> Tensor:
-    """Logits [n, classes] of any model about all nodes of a graph, asked as its profile describe.
+def ask_model(model: AnyModel, data: Data) -> Tensor:
+    """Logits [n, classes] of any model about all nodes of a graph; one without a profile is called by its signature.
 
     Args:
         model: to ask.
@@ -286,21 +339,15 @@ def ask_model(model: Model, data: Data) -> Tensor:
         >>> ask_model(lambda x, edge_index: {"logits": x}, alone).shape
         torch.Size([2, 2])
     """
-    profile, held = profile_of(model), held_values(data)
-    if _is_known(model, held, measured=False):
-        arguments = profile.arguments
-    elif profile.arguments.takes_data:
-        arguments = Arguments(takes_data=True, held=held)
-    else:
-        arguments = bind_arguments(model, held)
-    answer = answer_of(model, data, arguments)
-    return _log(answer) if profile.probabilities else answer
+    if isinstance(model, Profiled):
+        return model.logits(data)
+    return answer_of(model, data, bind_arguments(model, held_values(data)))
 
 
 @contextlib.contextmanager
-def evaluation_mode(models: Sequence[Model]) -> Iterator[None]:
+def evaluation_mode(models: Sequence[AnyModel]) -> Iterator[None]:
     """No gradients, and no dropout: modules are put in evaluation mode and back afterwards."""
-    training = [model for model in models if isinstance(model, nn.Module) and model.training]
+    training = [model for model in raw_models(models) if isinstance(model, nn.Module) and model.training]
     for model in training:
         model.eval()
     try:
@@ -356,14 +403,11 @@ def _taken_apart(
 def _program(model: Model, profile: ModelProfile, data: Data, known: dict[tuple[object, ...], Program]) -> Program:
     if not isinstance(model, nn.Module):
         raise NoProgram("it is not a torch module")
-    arguments = profile.arguments
-    keywords = dict(arguments.bound)
-    signature = traced(model, takes_data=arguments.takes_data, keywords=keywords).signature
-    if signature not in known:
-        known[signature] = checked_program(
-            model, data, takes_data=arguments.takes_data, keywords=keywords, counted=counted_step
-        )
-    return known[signature]
+    root = Profiled(model, profile).root
+    program = traced(root)
+    if program.signature not in known:
+        known[program.signature] = checked_program(program, root, data, counted=counted_step)
+    return known[program.signature]
 
 
 def _kind_name(model: Model) -> str:
@@ -441,26 +485,3 @@ def _shape(model: Model) -> object:
     if isinstance(model, nn.Module):
         return type(model), tuple((name, tuple(value.shape)) for name, value in model.state_dict().items())
     return type(model), getattr(model, "__qualname__", None)
-
-
-def _is_known(model: Model, held: HeldValues, *, measured: bool, edges: _Edges | None = None) -> bool:
-    """Whether a model was profiled on a graph whose edges have such values, and go both ways if that matters."""
-    place, profile = _KNOWN.get(id(model), (None, None))
-    if place is None or profile is None or place() is not model or profile.arguments.held != held:
-        return False
-    if edges is not None and profile.both_ways is not None and profile.both_ways != edges.both_ways:
-        return False
-    return profile.measured or not measured
-
-
-def _remember(model: Model, profile: ModelProfile) -> None:
-    number = id(model)
-    place: Callable[[], Any] = lambda: model  # noqa: E731 (an object that cannot be referred to weakly is kept)
-    with contextlib.suppress(TypeError):
-        place = weakref.ref(model, functools.partial(_forget, _KNOWN, number))
-    _KNOWN[number] = (place, profile)
-
-
-def _forget(known: dict[int, Any], number: int, _: object) -> None:
-    """Called when a model goes; it is handed the table, since names of a module may go before the models do."""
-    known.pop(number, None)

@@ -11,14 +11,14 @@ from torch_geometric.data import Data
 from glasshouse.arrays import FloatArray, TextArray
 from glasshouse.errors import InputError
 from glasshouse.graph.models.edge_values import with_edges
-from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import ask_model, evaluation_mode
+from glasshouse.graph.models.networks import model_device
+from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode, raw_models
 from glasshouse.losses import losses_from_logits
 from glasshouse.numerics import check_finite, finite_logits
 
 
 def node_logits(
-    models: Sequence[Model], data: Data, edges: Tensor | None = None, *, ids: TextArray | None = None
+    models: Sequence[AnyModel], data: Data, edges: Tensor | None = None, *, ids: TextArray | None = None
 ) -> Iterator[FloatArray]:
     """Logits of one model after another, float64 [n, C], finite; a model with too few classes is refused.
 
@@ -38,7 +38,7 @@ def node_logits(
     labels = data.y.cpu().numpy().astype(np.int64)
     names, last = np.arange(len(labels)).astype(str) if ids is None else ids, int(labels.max())
     for model in models:
-        device = model_device([model]) or data.x.device
+        device = model_device(raw_models([model])) or data.x.device
         with evaluation_mode([model]):
             logits: FloatArray = ask_model(model, with_edges(data, edges, device=device)).double().cpu().numpy()
         if logits.ndim != 2 or logits.shape[1] <= last:
@@ -47,7 +47,7 @@ def node_logits(
         yield finite_logits(logits)
 
 
-def node_losses(models: Sequence[Model], data: Data, edges: Tensor | None = None) -> FloatArray:
+def node_losses(models: Sequence[AnyModel], data: Data, edges: Tensor | None = None) -> FloatArray:
     """Losses of all models on all nodes, float64 [K, n], for all or some of the edges.
 
     Example:

@@ -13,15 +13,13 @@ from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
 from glasshouse.graph.layers.layer_type import counted_layers
-from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled
+from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled, tolerance
 from glasshouse.graph.programs.reach import Dependence, dependence_of, reach_on_path
-from glasshouse.graph.programs.trace import Asked, traced
+from glasshouse.graph.programs.trace import Asked
 from glasshouse.model_outputs import unwrapped
 
 _EDGES = 512  # of the graph whose nodes the program is tried on
 _ROWS = 24  # rows on which operations are tried
-_CLOSE = {torch.float64: 1e-9}  # of the largest value; differences below are rounding
-_CLOSE_ELSE = 1e-4
 
 
 def sample_graph(data: Data, *, seed: int = 0) -> Data:
@@ -48,33 +46,31 @@ def sample_graph(data: Data, *, seed: int = 0) -> Data:
 
 @torch.no_grad()
 def checked_program(
-    model: nn.Module,
+    program: Program,
+    root: Asked,
     data: Data,
     *,
-    takes_data: bool = False,
-    keywords: Mapping[str, str] | None = None,
     counted: Callable[[nn.Module, MessageStep], MessageStep | None] | None = None,
 ) -> Program:
-    """The program of a module in evaluation mode, tried on a part of the graph; `NoProgram` says why there is none.
+    """A program with the reach of its layers, after it was tried on a part of the graph; `NoProgram` says what failed.
 
     Args:
-        model: any module.
+        program: of a module in evaluation mode.
+        root: the module that it was traced from.
         data: the graph, on the model's device.
-        takes_data: whether it is called with one `Data`.
-        keywords: names of its arguments and the edge values that they get.
         counted: gives the call of a layer with its number of steps if its type is known; other layers are measured.
 
     Example:
         >>> from torch_geometric.nn import GCN, GraphNorm
+        >>> from glasshouse.graph.programs.trace import traced
         >>> data = Data(x=torch.randn(9, 3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 3]]))
-        >>> checked_program(GCN(3, 4, num_layers=3, out_channels=2).eval(), data).hops
+        >>> deep, mixing = (Asked(GCN(3, 4, num_layers=3, norm=norm).eval()) for norm in (None, GraphNorm(4)))
+        >>> checked_program(traced(deep), deep, data).hops
         3
-        >>> checked_program(GCN(3, 4, num_layers=2, norm=GraphNorm(4)).eval(), data)
+        >>> checked_program(traced(mixing), mixing, data)
         Traceback (most recent call last):
         glasshouse.graph.programs.program.NoProgram: its step norms.0 (GraphNorm), act (ReLU) mixes the rows of nodes
     """
-    program = traced(model, takes_data=takes_data, keywords=keywords)
-    root = Asked(model, takes_data=takes_data, keywords=keywords)
     graph = sample_graph(data)
     given = {name: getattr(graph, name, None) for name in ("x", "edge_index", "edge_weight", "edge_attr")}
     try:
@@ -109,7 +105,7 @@ def _same(one: Any, other: Any) -> bool:
     if not isinstance(one, Tensor) or not isinstance(other, Tensor) or one.shape != other.shape:
         return False
     scale = float(other.abs().max()) if other.numel() else 0.0
-    return torch.allclose(one, other, rtol=0, atol=_CLOSE.get(other.dtype, _CLOSE_ELSE) * max(scale, 1e-12))
+    return torch.allclose(one, other, rtol=0, atol=tolerance("another way", other.dtype) * max(scale, 1e-12))
 
 
 def _check_rows(step: RowStep, call: Any, values: Mapping[str, Any], root: nn.Module) -> None:

@@ -8,11 +8,32 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, fx, nn
 
 from glasshouse.graph.layers.layer_type import LAYER_TYPES, LayerType
 
 INPUTS = ("x", "edge_index", "edge_weight", "edge_attr")  # the values that a program starts from
+
+
+# Up to which share of the largest value two results are the same: where models compute in float64, and elsewhere.
+TOLERANCES = {
+    "one call": (1e-11, 2e-6),  # the same call, with a change that does not reach this answer
+    "another graph": (1e-9, 1e-5),  # edges were added: sums in another order
+    "another way": (1e-9, 1e-4),  # a program in place of the model
+    "steady": (1e-3, 1e-3),  # two answers to one query that differ by more have another cause than rounding
+    "engine": (1e-3, 1e-3),  # S, or 1 if S is smaller: float32 stays a hundred times below, a wrong reach is far above
+}
+
+
+def tolerance(what: str, dtype: torch.dtype = torch.float32) -> float:
+    """The share of the largest value below which differences are rounding; see `TOLERANCES`.
+
+    Example:
+        >>> tolerance("another way"), tolerance("another way", torch.float64)
+        (0.0001, 1e-09)
+    """
+    return TOLERANCES[what][dtype is not torch.float64]
 
 
 class NoProgram(Exception):  # noqa: N818 (it is an answer, not a fault)

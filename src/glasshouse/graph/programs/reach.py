@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from glasshouse.errors import InputError
+from glasshouse.graph.programs.program import tolerance
 
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]
 
@@ -19,9 +20,6 @@ _TRIALS = 4
 _LONGEST = 200  # nodes of the path; a model that sees further is asked about the whole graph
 _ASIDE = 6  # nodes beside the path that no edge connects to it: five in a row, and one alone
 _MORE = 5  # nodes without edges that are added, to see whether answers depend on the number of nodes
-_ROUNDING = {torch.float64: 1e-11}  # of the largest answer; a smaller change does not count
-_ROUNDING_ELSE = 2e-6
-_UNSTEADY = 1e-3  # of the largest answer: if two answers to one query differ by more, it is not rounding
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,7 @@ class _Path:
         place = torch.empty_like(order)
         place[order] = torch.arange(len(order), device=order.device)
         apart = (ask(self.x[order], place[self.edges]) - base[order]).abs().max()
-        if float(apart) > max(limit, _UNSTEADY * float(base.abs().max())):
+        if float(apart) > max(limit, tolerance("steady") * float(base.abs().max())):
             raise InputError(
                 "model: its answers depend on the order of the nodes or edges, as with one parameter per node, so it "
                 'cannot be asked about a part of the graph. Use setting="transductive" if it was trained on this graph.'
@@ -179,12 +177,12 @@ def rounding(ask: Ask, x: Tensor, edge_index: Tensor, base: Tensor) -> float:
     """
     largest = float(base.abs().max()) if base.numel() else 0.0
     noise = float((ask(x, edge_index) - base).abs().max()) if base.numel() else 0.0
-    if noise > _UNSTEADY * largest:
+    if noise > tolerance("steady") * largest:
         raise InputError(
             "model: it answers the same query in two ways. Its dropout is on: write "
             "F.dropout(x, p, training=self.training), and give the model in evaluation mode."
         )
-    return 10 * noise + _ROUNDING.get(base.dtype, _ROUNDING_ELSE) * largest
+    return 10 * noise + tolerance("one call", base.dtype) * largest
 
 
 def _differs(answers: Tensor, base: Tensor, limit: float) -> Tensor:
@@ -232,8 +230,6 @@ _BASE = ((1, 0), (3, 0), (5, 1))  # node 0 is asked; 1, 3 and 5 send to it
 _SENDERS = ((2, 1),)  # one more sender of a sender
 _LEAVING = ((1, 6), (0, 4), (5, 6))  # edges that no answer of a layer's senders needs
 _APART = ((7, 8), (7, 9), (7, 10), (7, 11), (8, 7), (9, 7), (10, 7), (11, 7))  # a star that nothing joins to node 0
-_DEPENDENCE_ROUNDING = {torch.float64: 1e-9}  # of the largest answer; a smaller change does not count
-_DEPENDENCE_ROUNDING_ELSE = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,9 +274,7 @@ def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Dependence:
         if x.is_floating_point():
             x = x + x.std() * torch.randn(x.shape, generator=source, dtype=torch.float64).to(x)
         before = ask(x, _edges(_BASE, x))
-        limit = _DEPENDENCE_ROUNDING.get(before.dtype, _DEPENDENCE_ROUNDING_ELSE) * max(
-            float(before.abs().max()), 1e-12
-        )
+        limit = tolerance("another graph", before.dtype) * max(float(before.abs().max()), 1e-12)
         for added, seen in found.items():
             if not seen:
                 after = ask(x, _edges(_BASE + added, x))

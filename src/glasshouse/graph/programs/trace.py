@@ -132,7 +132,7 @@ class _Partition:
         values = self._values(node)
         kinds = {self.kinds[value] for value in values}
         if _INDEX in kinds or len(kinds) > 1:
-            raise NoProgram(f"it mixes values of nodes and edges outside a layer ({_said(node)})")
+            raise NoProgram(f"it mixes values of nodes and edges outside a layer ({_name(node)})")
         self.kinds[node] = kinds.pop() if kinds else _CONSTANT
         if self.inlined(node):
             return
@@ -156,10 +156,10 @@ class _Partition:
         given = [self._true(one) for one in node.all_input_nodes]
         constant = [one for one in given if self.inlined(one)]
         if constant:
-            raise NoProgram(f"it gives a layer a value that is not one per node or edge ({_said(constant[0])})")
+            raise NoProgram(f"it gives a layer a value that is not one per node or edge ({_name(constant[0])})")
         derived = [one for one in given if self.kinds[one] == _INDEX and one.op != "placeholder"]
         if derived:
-            raise NoProgram(f"it changes edge_index by itself ({_said(derived[0])})")
+            raise NoProgram(f"it changes edge_index by itself ({_name(derived[0])})")
         args, kwargs = self._template((node.args, dict(node.kwargs)))
         return MessageStep(
             name=node.name,
@@ -202,10 +202,6 @@ class _Partition:
             on="edges" if part.on == _EDGES else "nodes",
             changes_inputs=part.in_place,
         )
-
-
-def _said(node: fx.Node) -> str:
-    return str(getattr(node.target, "__name__", node.target))
 
 
 def steps_of(graph: fx.Graph, root: nn.Module, answer: fx.Node) -> tuple[tuple[Step, ...], str]:
@@ -297,7 +293,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
     `glasshouse.graph.programs.check.checked`.
 
     Args:
-        model: any module.
+        model: any module, or an `Asked` one.
         takes_data: whether it is called with one `Data`.
         keywords: see `Asked`.
 
@@ -306,7 +302,7 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
         >>> traced(GCN(3, 4, num_layers=2, out_channels=2).eval()).hops
         2
     """
-    root = Asked(model, takes_data=takes_data, keywords=keywords)
+    root = model if isinstance(model, Asked) else Asked(model, takes_data=takes_data, keywords=keywords)
     whole: frozenset[str] = frozenset()
     while True:  # each turn takes one more module as a single call, so it ends
         try:
@@ -331,11 +327,11 @@ def traced(model: nn.Module, *, takes_data: bool = False, keywords: Mapping[str,
 
 def _where(error: Exception, root: Asked, whole: frozenset[str]) -> str | None:
     """The innermost module of the user's in whose forward pass the tracer failed, if it can be one call."""
-    paths = {id(module): path for path, module in root.named_modules() if path not in ("", "model")}
+    paths = {module: path for path, module in root.named_modules() if path not in ("", "model")}
     place, found = error.__traceback__, None
     while place is not None:
         owner = place.tb_frame.f_locals.get("self")
-        path = paths.get(id(owner)) if isinstance(owner, nn.Module) else None
+        path = paths.get(owner) if isinstance(owner, nn.Module) else None
         found = path or found
         place = place.tb_next
     return None if found in whole else found

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import ask_model, profile_of
+from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
-from glasshouse.graph.rule.engines import audit_values, register_engine
+from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.incremental.balls import draw_rings
 from glasshouse.graph.rule.incremental.graph import Edges, MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, segment_sum, slices_within, starts_of
@@ -38,22 +37,23 @@ class Packed:
     """Any callable ``(x, edge_index) -> logits`` whose predictions depend on ``hops`` steps along the edges.
 
     Example:
-        >>> Packed().supports([lambda x, edge_index: x], None)
+        >>> from glasshouse.graph.models.profile import ModelProfile
+        >>> Packed().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
         True
     """
 
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        return not any(profile_of(model).everywhere for model in models)
+        return not any(model.profile.everywhere for model in models)
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return _PACKED_RATE * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         edges = coalesced(question.edge_index, question.size, torch.float32)
-        hops = max(1, *(profile_of(model).hops for model in models))  # a model without edges changes nothing at 1 hop
+        hops = max(1, *(model.profile.hops for model in models))  # a model without edges changes nothing at 1 hop
         rows = []
         with open_bar(total=len(question.masks), label="Black-box queries", unit="masks") as done:
             for mask in question.masks:
@@ -63,7 +63,7 @@ class Packed:
 
 
 def _packed_under_mask(
-    models: Sequence[Model],
+    models: Sequence[Profiled],
     question: Question,
     edges: Edges,
     mask: Tensor,
@@ -75,7 +75,7 @@ def _packed_under_mask(
     graph = mask_graph(edges, mask.unsqueeze(0))
     inside = question.graph(mask[question.edge_index].all(0))
     kept = torch.stack([_losses(model, inside, question.labels, question) for model in models], dim=1)
-    degrees = 2 if any(profile_of(model).both_ways for model in models) else 1
+    degrees = 2 if any(model.profile.both_ways for model in models) else 1
     radius = hops + (question.hops == "affected")  # a black box may divide by degrees, which reach one hop further
     found = kept.new_empty(2, len(question.nodes), len(models))
     for part in slices_within(_index_cost(graph, question.nodes, radius + hops + 1 + degrees), memory / 2):
@@ -100,9 +100,9 @@ def _packed_under_mask(
     return found.transpose(1, 2)
 
 
-def _losses(model: Model, graph: Data, labels: Tensor, question: Question) -> Tensor:
+def _losses(model: Profiled, graph: Data, labels: Tensor, question: Question) -> Tensor:
     """One query: losses [rows]."""
-    logits = check_width(ask_model(model, graph), question)
+    logits = check_width(model.logits(graph), question)
     return tensor_losses(logits, labels.clamp(0, logits.shape[-1] - 1))
 
 
@@ -129,7 +129,7 @@ def _queries(nets: EgoNets, question: Question, targets: int, limit: float) -> I
         )
 
 
-def _ask(models: Sequence[Model], question: Question, nets: EgoNets, part: tuple[slice, slice]) -> Tensor:
+def _ask(models: Sequence[Profiled], question: Question, nets: EgoNets, part: tuple[slice, slice]) -> Tensor:
     """Losses of all rows of some nets, [rows, models]."""
     rows, edges = part
     node = nets.node[rows]
@@ -151,21 +151,22 @@ class Whole:
     There is one query per mask for its graph, and one more per node, with the node added or removed.
 
     Example:
-        >>> Whole().supports([lambda x, edge_index: x], None)
-        False
+        >>> from glasshouse.graph.models.profile import ModelProfile
+        >>> Whole().supports(Stack([Profiled(lambda x, edge_index: x.mean(0), ModelProfile(everywhere=True))]), None)
+        True
     """
 
     apart: ClassVar[bool] = True
 
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        return any(profile_of(model).everywhere for model in models)
+        return any(model.profile.everywhere for model in models)
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; one node's share of a query is taken as a row."""
         return _WHOLE_RATE * question.size * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; it does not use ``memory``."""
         shape = (len(models), len(question.masks), len(question.nodes))
         found = torch.empty(2, *shape, dtype=torch.float64, device=question.x.device)
@@ -177,7 +178,7 @@ class Whole:
                     done(1)
         return Toggles(*found)
 
-    def _say_cost(self, models: Sequence[Model], question: Question) -> None:
+    def _say_cost(self, models: Sequence[Profiled], question: Question) -> None:
         """Report before the work how long it will take, if that is long."""
         queries = len(models) * len(question.masks) * (len(question.nodes) + 1)
         started = time.perf_counter()
@@ -191,7 +192,7 @@ class Whole:
             )
 
 
-def _whole_under_mask(model: Model, question: Question, mask: Tensor) -> Tensor:
+def _whole_under_mask(model: Profiled, question: Question, mask: Tensor) -> Tensor:
     """S and own loss of every target under one mask, [2, targets]; the sum runs over all members."""
     kept = induced_losses(model, question, mask)
     found = kept.new_empty(2, len(question.nodes))

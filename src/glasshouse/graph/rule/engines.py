@@ -7,7 +7,9 @@ disk, so that the same question always gets the same engine, and the same bytes.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -17,12 +19,35 @@ from torch_geometric.nn import MaxAggregation
 
 from glasshouse.arrays import FloatArray
 from glasshouse.compute import is_worth_spreading, spread
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import evaluation_mode, profile_models, profile_of
-from glasshouse.graph.models.tensor_cache import open_memory
+from glasshouse.graph.models.profile import Profiled, evaluation_mode
+from glasshouse.graph.models.tensor_cache import open_memory, remembered
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.two_layers.graph import even_cuts
 from glasshouse.progress import open_bar
+
+T = TypeVar("T")
+
+
+class Stack(tuple[Profiled, ...]):
+    """Models of one shape, and what engines made for them on a graph: made once, and used by every question about it.
+
+    Example:
+        >>> stack = Stack([])
+        >>> stack.once("list", list) is stack.once("list", list)
+        True
+    """
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """What ``make`` returned the first time, by its name."""
+        known = vars(self).setdefault("known", {})
+        if name not in known:
+            known[name] = make()
+        found: T = known[name]
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What was made for them stays in its process."""
+        return Stack, (tuple(self),)
 
 
 class Engine(Protocol):
@@ -32,13 +57,13 @@ class Engine(Protocol):
     its questions are cut into blocks only if there are workers to share them.
     """
 
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """Whether it can answer for these models, which all have the same shape."""
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """How long an audit that asks such questions would take with it; a function of the arguments alone."""
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """S and own losses, float64 [models, masks, nodes] each, within about ``memory`` bytes."""
 
 
@@ -89,7 +114,7 @@ _GPU = 100  # times as fast as two cores, about
 _FEATURE_COST = 4  # a maximum over raw features is taken feature by feature, for all models at once
 
 
-def audit_values(model: Model, question: Question) -> float:
+def audit_values(model: Profiled, question: Question) -> float:
     """How many numbers change, over all toggles of an audit that asks this about every node, for each of its targets.
 
     Args:
@@ -99,18 +124,22 @@ def audit_values(model: Model, question: Question) -> float:
     Example:
         >>> from torch_geometric.data import Data
         >>> from glasshouse.graph.models.networks import build_gnn
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1, 0]))
         >>> question = ask(data, torch.ones(2, 3, dtype=torch.bool), torch.tensor([0, 1]))
-        >>> narrow, wide = (build_gnn("gcn", features=3, hidden=width, classes=2) for width in (16, 32))
+        >>> nets = [build_gnn("gcn", features=3, hidden=width, classes=2) for width in (16, 32)]
+        >>> narrow, wide = profile_models(nets, data)
         >>> audit_values(wide, question) / audit_values(narrow, question)
         2.0
     """
     pairs = len(question.masks) * question.size  # a question about some nodes is one of several, or a check
-    width = _width(model) * _MODELS
-    if isinstance(model, nn.Module) and any(isinstance(part, MaxAggregation) for part in model.modules()):
+    module = model.model if isinstance(model.model, nn.Module) else nn.Module()
+    weights = [int(weight.shape[0]) for weight in module.parameters() if weight.ndim == 2]
+    width = max(weights, default=_BLACK_BOX_WIDTH) * _MODELS  # the widest layer, by the rows of its weights
+    if any(isinstance(part, MaxAggregation) for part in module.modules()):
         width += _FEATURE_COST * int(question.x.shape[1])
-    return _QUESTIONS * pairs * _rows(question, profile_of(model).hops) * width
+    return _QUESTIONS * pairs * _rows(question, model.profile.hops) * width
 
 
 def question_seconds(audit: float, question: Question, *, models: int) -> float:
@@ -133,12 +162,6 @@ def question_seconds(audit: float, question: Question, *, models: int) -> float:
     return audit / _QUESTIONS * share / (_GPU if question.x.is_cuda else 1)
 
 
-def _width(model: Any) -> int:
-    """The widest layer of a model, by the rows of its weights."""
-    weights = model.parameters() if isinstance(model, nn.Module) else ()
-    return max((int(weight.shape[0]) for weight in weights if weight.ndim == 2), default=_BLACK_BOX_WIDTH)
-
-
 def _rows(question: Question, hops: int) -> float:
     """How many members are within so many steps of a node, on average, if members are spread evenly."""
     share = float(question.masks.float().mean())
@@ -149,22 +172,23 @@ def _rows(question: Question, hops: int) -> float:
     return min(rows, max(share * question.size, 1.0))
 
 
-def shape_of(model: Model) -> tuple[object, ...]:
+def shape_of(model: Profiled) -> tuple[object, ...]:
     """What must agree for two models to be stacked: the calls of their programs, settings of layers, and shapes.
 
     Example:
-        >>> shape_of(lambda x, edge_index: x)
+        >>> from glasshouse.graph.models.profile import ModelProfile
+        >>> shape_of(Profiled(lambda x, edge_index: x, ModelProfile()))
         ('black box', 2, False)
     """
-    profile = profile_of(model)
+    profile = model.profile
     if profile.program is None:
         return ("black box", profile.hops, profile.everywhere)
-    state = cast("nn.Module", model).state_dict().items()
+    state = cast("nn.Module", model.model).state_dict().items()
     shapes = [(name, tuple(value.shape), value.dtype) for name, value in state]
     return (profile.program.signature, profile.probabilities, profile.hops, *shapes)
 
 
-def by_shape(models: Sequence[Model]) -> list[list[int]]:
+def by_shape(models: Sequence[Profiled]) -> list[list[int]]:
     """The places of the models in groups of one shape, in the order in which the shapes first appear.
 
     Example:
@@ -173,14 +197,38 @@ def by_shape(models: Sequence[Model]) -> list[list[int]]:
         >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gcn")]
-        >>> profile_models(models, Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]])))
-        >>> by_shape(models)
+        >>> data = Data(x=torch.randn(3, 2), edge_index=torch.tensor([[0, 1], [1, 2]]))
+        >>> by_shape(profile_models(models, data))
         [[0, 2], [1]]
     """
     groups: dict[tuple[object, ...], list[int]] = {}
     for place, model in enumerate(models):
         groups.setdefault(shape_of(model), []).append(place)
     return list(groups.values())
+
+
+_KEPT = 2  # lists of models whose stacks are kept; a chain over two shapes asks about both in turn
+
+
+@dataclass(frozen=True, eq=False)
+class _Stacked:
+    """A list of models in stacks of one shape, each with its places; and the graph that they are asked about."""
+
+    given: tuple[object, ...]  # the models, the edges and their values
+    stacks: list[tuple[list[int], Stack]]
+
+
+def stacks_of(models: Sequence[Profiled], question: Question) -> list[tuple[list[int], Stack]]:
+    """The models in stacks of one shape, each with its places; the same ones for all questions in one memory."""
+    given = (*models, question.edge_index, question.edge_weight, question.edge_attr)
+    kept: list[_Stacked] = remembered(question.x, "stacks", list)
+    for one in kept:  # these very models and tensors: values would take long to compare
+        if len(one.given) == len(given) and all(map(operator.is_, one.given, given)):
+            return one.stacks
+    stacks = [(numbers, Stack(models[number] for number in numbers)) for numbers in by_shape(models)]
+    kept.append(_Stacked(given, stacks))
+    del kept[:-_KEPT]
+    return stacks
 
 
 _SECONDS = 4.0  # of a block, as predicted; how it is split changes last bits, so it must depend on the question alone
@@ -217,7 +265,7 @@ def cut_question(masks: int, nodes: int, *, seconds: float, each: float = _SECON
     return [Block(rows, columns) for rows in even_cuts(masks, groups) for columns in even_cuts(nodes, parts)]
 
 
-def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, memory: int) -> Tensor:
+def answer_in_blocks(name: str, models: Stack, question: Question, *, memory: int) -> Tensor:
     """S and own losses [2, models, masks, nodes] by a named engine, for models of one shape.
 
     If the engine's answers about a node do not depend on what else is asked, and there are no workers, the question
@@ -225,7 +273,7 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
 
     Args:
         name: of the engine.
-        models: of one shape, which were met.
+        models: of one shape.
         question: graph, masks and nodes.
         memory: bytes that a block may take.
     """
@@ -237,7 +285,7 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
     shape = (2, len(models), len(question.masks), len(question.nodes))
     found = torch.empty(shape, dtype=torch.float64, device=question.x.device)
     with open_bar(total=len(blocks), label="Toggled nodes", unit="blocks") as done:
-        for at, part in spread(answer_block, (name, tuple(models), question, memory), blocks, seconds=seconds):
+        for at, part in spread(answer_block, (name, models, question, memory), blocks, seconds=seconds):
             rows, columns = blocks[at]
             own = np.require(part, requirements="W")  # what comes from a cluster may be read only
             found[:, :, slice(*rows), slice(*columns)] = torch.from_numpy(own).to(found.device)
@@ -245,7 +293,7 @@ def answer_in_blocks(name: str, models: Sequence[Model], question: Question, *, 
     return found
 
 
-def blocks_of(name: str, models: Sequence[Model], question: Question) -> tuple[list[Block], float]:
+def blocks_of(name: str, models: Stack, question: Question) -> tuple[list[Block], float]:
     """The blocks of a question for a named engine, and the seconds that are predicted for all of them."""
     engine = engines()[name]
     seconds = question_seconds(engine.seconds(models, question), question, models=len(models))
@@ -253,12 +301,10 @@ def blocks_of(name: str, models: Sequence[Model], question: Question) -> tuple[l
     return cut_question(len(question.masks), len(question.nodes), seconds=seconds, each=each), seconds
 
 
-def answer_block(name: str, models: Sequence[Model], question: Question, memory: int, block: Block) -> FloatArray:
+def answer_block(name: str, models: Stack, question: Question, memory: int, block: Block) -> FloatArray:
     """S and own losses of one block, [2, models, masks, nodes]."""
     rows, columns = slice(*block.masks), slice(*block.nodes)
     part = dataclasses.replace(question, masks=question.masks[rows], nodes=question.nodes[columns])
-    with open_memory():
-        profile_models(models, question.graph(), labels=question.labels)
-        with evaluation_mode(models):
-            answer: Any = torch.stack(tuple(engines()[name].toggles(models, part, memory=memory)))
+    with open_memory(), evaluation_mode(models):
+        answer: Any = torch.stack(tuple(engines()[name].toggles(models, part, memory=memory)))
     return answer.cpu().numpy()  # type: ignore[no-any-return]

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError, raise_faults
-from glasshouse.graph.data.checking import graph_faults
+from glasshouse.graph.data.checking import CheckedGraph, graph_faults
 from glasshouse.graph.models.edge_values import edge_values, with_edges
 from glasshouse.graph.models.tensor_cache import on_device
 
@@ -89,9 +89,11 @@ def ask(
     masks = masks.unsqueeze(0) if masks.dim() == 1 else masks
     nodes = torch.as_tensor(nodes)
     faults = [] if hops in ("model", "affected") else [f'hops: {hops!r} is not known. Use "model" or "affected".']
-    faults += graph_faults(data)
+    faults += [] if isinstance(data, CheckedGraph) else graph_faults(data)
     x = getattr(data, "x", None)
-    raise_faults([*faults, *_faults(masks, nodes, len(x))] if isinstance(x, Tensor) and x.ndim else faults)
+    faults += _faults(masks, nodes, len(x)) if isinstance(x, Tensor) and x.ndim else []
+    if faults:
+        raise_faults(faults)
     if nodes.dtype == torch.bool:
         nodes = nodes.nonzero().squeeze(1)
     device = device or data.x.device

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import ask_model, evaluation_mode, profile_models, profile_of
+from glasshouse.graph.models.networks import model_device
+from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.rule.question import Hops, Question, Toggles, ask, check_width
 from glasshouse.losses import tensor_losses
 
 
 def reference_losses(
-    models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model"
+    models: Sequence[AnyModel], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model"
 ) -> Tensor:
     """S_L of every model, mask and node, float64 [models, masks, nodes], by two full forward passes each.
 
@@ -37,15 +37,12 @@ def reference_losses(
         >>> reference_losses([flat], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         tensor([[[0.6931]]], dtype=torch.float64)
     """
-    return reference_toggles(models, data, masks, nodes, hops=hops).signal
+    question = ask(data, masks, nodes, hops=hops, device=model_device(raw_models(models)))
+    return reference_toggles(profile_models(models, question.graph(), labels=question.labels), question).signal
 
 
-def reference_toggles(
-    models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model"
-) -> Toggles:
+def reference_toggles(models: Sequence[Profiled], question: Question) -> Toggles:
     """Like `reference_losses`, with the own losses ``loss_v(in)`` too."""
-    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    profile_models(models, question.graph(), labels=question.labels)
     with evaluation_mode(models):
         rows = [
             [[toggle_of(model, question, mask, int(node)) for node in question.nodes] for mask in question.masks]
@@ -65,13 +62,13 @@ def neighbourhood(node: int, edge_index: Tensor, *, hops: int, size: int) -> Ten
     return reached
 
 
-def toggle_of(model: Model, question: Question, mask: Tensor, node: int) -> tuple[float, float]:
+def toggle_of(model: Profiled, question: Question, mask: Tensor, node: int) -> tuple[float, float]:
     """Eq. (6) and the own loss for one model, one mask [n] and one node."""
     with_node, without_node = mask.clone(), mask.clone()
     with_node[node], without_node[node] = True, False
     loss_in, edges_in = _losses_on(model, question, with_node)
     loss_out, _ = _losses_on(model, question, without_node)
-    profile = profile_of(model)
+    profile = model.profile
     if question.hops == "model" and not profile.everywhere:
         summed = neighbourhood(node, edges_in, hops=profile.hops, size=question.size) & without_node
     else:
@@ -79,22 +76,22 @@ def toggle_of(model: Model, question: Question, mask: Tensor, node: int) -> tupl
     return float(loss_in[node] + (loss_in - loss_out)[summed].sum()), float(loss_in[node])
 
 
-def _losses_on(model: Model, question: Question, present: Tensor) -> tuple[Tensor, Tensor]:
+def _losses_on(model: Profiled, question: Question, present: Tensor) -> tuple[Tensor, Tensor]:
     """Losses [n] and edges of the graph induced by the present nodes.
 
     Absent nodes stay as isolated nodes, which no answer depends on; if a model looks at the whole graph, they are
     removed and their losses are 0.
     """
     graph = question.graph(present[question.edge_index].all(0))
-    if profile_of(model).everywhere:
+    if model.profile.everywhere:
         return induced_losses(model, question, present), graph.edge_index
-    logits = check_width(ask_model(model, graph), question)
+    logits = check_width(model.logits(graph), question)
     return tensor_losses(logits, question.labels.clamp(0, logits.shape[-1] - 1)), graph.edge_index
 
 
-def induced_losses(model: Model, question: Question, present: Tensor) -> Tensor:
+def induced_losses(model: Profiled, question: Question, present: Tensor) -> Tensor:
     """Losses [n] on the graph that holds only the present nodes, with new numbers; 0 for the others."""
-    logits = check_width(ask_model(model, question.induced(present)), question)
+    logits = check_width(model.logits(question.induced(present)), question)
     found = torch.zeros(question.size, dtype=torch.float64, device=question.x.device)
     found[present] = tensor_losses(logits, question.labels[present].clamp(0, logits.shape[-1] - 1))
     return found

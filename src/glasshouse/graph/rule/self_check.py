@@ -12,20 +12,19 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.errors import InputError
-from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import profile_models
+from glasshouse.graph.models.profile import Profiled, evaluation_mode
 from glasshouse.graph.models.tensor_cache import open_memory
-from glasshouse.graph.rule.engines import Block, answer_block, blocks_of, by_shape
+from glasshouse.graph.programs.program import tolerance
+from glasshouse.graph.rule.engines import Block, Stack, answer_block, blocks_of, stacks_of
 from glasshouse.graph.rule.incremental.engine import default_memory
-from glasshouse.graph.rule.question import Question, ask
-from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.rule.toggling import engine_names, settled_engine
+from glasshouse.graph.rule.question import Question
+from glasshouse.graph.rule.reference import toggle_of
+from glasshouse.graph.rule.toggling import engine_names, question_about, settled_engine
 from glasshouse.randomness import generator
 
 _TRIPLES = 8
 _MASKS = 8  # as G-BASE draws by default; the choice of an engine depends on their number
 _AGAIN = 256  # nodes of a block that are asked about a second time, in other company
-_TOLERANCE = 1e-3  # of S, or of 1 if S is smaller: float32 stays a hundred times below, a wrong reach is far above
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class EngineCheck:
         )
 
 
-def check_engine(models: Sequence[Model], data: Data, *, nodes: IntArray, share: float, seed: int) -> EngineCheck:
+def check_engine(models: Sequence[Profiled], data: Data, *, nodes: IntArray, share: float, seed: int) -> EngineCheck:
     """Compare a few signals of an audit with eq. (6) as it is written; raise if they differ.
 
     The engine, the models, the memory and the nodes that are toggled together are those of the audit: a fault may show
@@ -69,20 +68,18 @@ def check_engine(models: Sequence[Model], data: Data, *, nodes: IntArray, share:
         seed: of the choice of models, masks and nodes.
     """
     source = generator(seed, "engine check")
-    masks = torch.from_numpy(source.random((_MASKS, int(data.num_nodes))) < share)
-    asked = torch.from_numpy(nodes)
+    masks = source.random((_MASKS, int(data.num_nodes))) < share
     work = _MASKS * len(models) ** 2  # as `Scene.engine_for` has it
-    settled = settled_engine(models, data, masks.numpy(), nodes, work=work, least=_MASKS)
     found: list[float] = []
     with open_memory():
-        question = ask(data, masks, asked, device=model_device(models))
-        profile_models(models, question.graph(), labels=question.labels)
-        groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
-        names = engine_names(models, data, masks, asked) if settled == "auto" else [settled] * len(groups)
+        question = question_about(models, data, masks, nodes)
+        settled = settled_engine(models, question, work=work, least=_MASKS)
+        groups = [stack for _, stack in stacks_of(models, question)]
+        names = engine_names(models, question) if settled == "auto" else [settled] * len(groups)
         for name, group in zip(names, groups, strict=True):
-            found += _differences(name, group, data, question, count=max(2, _TRIPLES // len(groups)), source=source)
+            found += _differences(name, group, question, count=max(2, _TRIPLES // len(groups)), source=source)
     largest = float(np.max(found))
-    if not largest <= _TOLERANCE:
+    if not largest <= tolerance("engine"):
         raise InputError(
             f"model: the fast engine differs from the rule as written by {largest:.2g} on some nodes of this audit, "
             f'so its scores would be wrong. Use {{"name": "g-base", "engine": "reference"}}, which is slow, and report '
@@ -92,7 +89,7 @@ def check_engine(models: Sequence[Model], data: Data, *, nodes: IntArray, share:
 
 
 def _differences(
-    name: str, models: Sequence[Model], data: Data, question: Question, *, count: int, source: np.random.Generator
+    name: str, models: Stack, question: Question, *, count: int, source: np.random.Generator
 ) -> list[float]:
     """How far about ``count`` signals of one block are from the rule, each as a share of S, or of 1 if S is smaller."""
     blocks, _ = blocks_of(name, models, question)
@@ -110,13 +107,14 @@ def _differences(
     signals += [(k, i, j, fast[k, i, j]) for k, i, j in some]
     found = []
     for k, i, j, other_answer in signals:
-        wanted = float(reference_losses([models[k]], data, block.masks[[i]], block.nodes[[j]])[0, 0, 0])
+        with evaluation_mode([models[k]]):
+            wanted, _ = toggle_of(models[k], block, block.masks[i], int(block.nodes[j]))
         worst = np.max(np.abs(np.array([fast[k, i, j], other_answer]) - wanted))
         found.append(float(worst) / max(1.0, abs(wanted)))
     return found
 
 
-def _signals(name: str, models: Sequence[Model], question: Question) -> FloatArray:
+def _signals(name: str, models: Stack, question: Question) -> FloatArray:
     """S [models, masks, nodes] of a question that is one block, with the memory that an audit has."""
     whole = Block((0, len(question.masks)), (0, len(question.nodes)))
     answered: FloatArray = answer_block(name, models, question, default_memory(question.x.device), whole)[0]

@@ -6,19 +6,26 @@ An attack chooses one engine for all of its questions, by the work that they are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError
-from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import evaluation_mode, profile_models
+from glasshouse.graph.models.networks import model_device
+from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.models.tensor_cache import open_memory
 from glasshouse.graph.rule import black_box  # noqa: F401 (it registers its engines)
-from glasshouse.graph.rule.engines import MODELS_PER_AUDIT, answer_in_blocks, by_shape, engines, question_seconds
+from glasshouse.graph.rule.engines import (
+    MODELS_PER_AUDIT,
+    Stack,
+    answer_in_blocks,
+    engines,
+    question_seconds,
+    stacks_of,
+)
 from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.rule.question import Hops, Question, Toggles, ask
 from glasshouse.graph.rule.reference import reference_toggles
@@ -29,7 +36,7 @@ EngineName = Literal["auto", "toggle", "packed", "reference"]
 
 
 def toggle_losses(
-    models: Sequence[Model],
+    models: Sequence[AnyModel],
     data: Any,
     masks: Tensor,
     nodes: Tensor,
@@ -42,7 +49,8 @@ def toggle_losses(
 
     Args:
         models: modules or callables ``(x, edge_index) -> logits``. How far a model that is not ours sees along the
-            edges is measured; one that looks at the whole graph is asked about whole graphs.
+            edges is measured; one that looks at the whole graph is asked about whole graphs. Who asks often passes what
+            `profile_models` returns, which is not measured again.
         data: ``torch_geometric.data.Data`` with ``x``, ``edge_index`` and ``y``. Directed and duplicated edges and
             self-loops mean the same as for PyTorch Geometric's layers. A model with parameters for ``edge_weight`` or
             ``edge_attr`` gets those of the edges that it is asked about.
@@ -68,7 +76,7 @@ def toggle_losses(
 
 
 def toggle_answers(
-    models: Sequence[Model],
+    models: Sequence[AnyModel],
     data: Any,
     masks: Tensor,
     nodes: Tensor,
@@ -86,89 +94,83 @@ def toggle_answers(
         >>> found.own, found.signal  # a model without edges: no neighbour's loss changes
         (tensor([[[0.3133]]], dtype=torch.float64), tensor([[[0.3133]]], dtype=torch.float64))
     """
-    if engine == "reference":
-        found = reference_toggles(models, data, masks, nodes, hops=hops)
-    else:
-        with open_memory():
-            found = _toggle_answers(models, data, masks, nodes, engine=engine, hops=hops, memory=memory)
+    with open_memory():
+        question = ask(data, masks, nodes, hops=hops, device=model_device(raw_models(models)))
+        profiled = profile_models(models, question.graph(), labels=question.labels)
+        return answer_question(profiled, question, engine=engine, memory=memory)
+
+
+def question_about(
+    models: Sequence[AnyModel], data: Any, masks: BoolArray, nodes: IntArray | None, *, hops: Hops = "model"
+) -> Question:
+    """The question about masks [M, n] and some nodes, or all of them, where the models are."""
+    asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
+    return ask(data, torch.from_numpy(masks), asked, hops=hops, device=model_device(raw_models(models)))
+
+
+def answer_question(
+    models: Sequence[Profiled], question: Question, *, engine: EngineName | str = "auto", memory: int | None = None
+) -> Toggles:
+    """`toggle_answers` behind the door: nothing is checked or profiled again.
+
+    Example:
+        >>> from torch_geometric.data import Data
+        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
+        >>> models = profile_models([lambda x, edges: x - 1], data)
+        >>> answer_question(models, ask(data, torch.tensor([[True, False]]), torch.tensor([1]))).signal
+        tensor([[[0.3133]]], dtype=torch.float64)
+    """
+    shape = (2, len(models), len(question.masks), len(question.nodes))
+    answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
+    if answer.numel() and engine == "reference":
+        answer = torch.stack(tuple(reference_toggles(models, question)))
+    elif answer.numel():
+        budget = default_memory(question.x.device) if memory is None else memory
+        with open_memory(), evaluation_mode(models):
+            for numbers, stack in stacks_of(models, question):
+                chosen = _chosen(stack, question, engine=engine)
+                answer[:, numbers] = answer_in_blocks(chosen, stack, question, memory=budget).to(answer.device)
+    found = Toggles(*answer)
     if not bool(torch.isfinite(found.signal).all()):  # looked at where the answers lie
-        signal, names = found.signal.movedim(2, 1).cpu().numpy(), nodes.cpu().numpy().astype(str)
+        signal, names = found.signal.movedim(2, 1).cpu().numpy(), question.nodes.cpu().numpy().astype(str)
         for number, one in enumerate(signal):
             check_finite(one, names, place=f"models[{number}], asked about parts of the graph")
     return found
 
 
-def _toggle_answers(
-    models: Sequence[Model],
-    data: Any,
-    masks: Tensor,
-    nodes: Tensor,
-    *,
-    engine: str,
-    hops: Hops,
-    memory: int | None,
-) -> Toggles:
-    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    budget = default_memory(question.x.device) if memory is None else memory
-    shape = (2, len(models), len(question.masks), len(question.nodes))
-    answer = torch.empty(shape, dtype=torch.float64, device=question.x.device)
-    if answer.numel() == 0:
-        return Toggles(*answer)
-    profile_models(models, question.graph(), labels=question.labels)
-    with evaluation_mode(models):
-        for numbers in by_shape(models):
-            group = [models[number] for number in numbers]
-            chosen = _chosen(group, question, engine=engine)
-            answer[:, numbers] = answer_in_blocks(chosen, group, question, memory=budget).to(answer.device)
-    return Toggles(*answer)
-
-
-def engine_names(
-    models: Sequence[Model], data: Any, masks: Tensor, nodes: Tensor, *, hops: Hops = "model"
-) -> list[str]:
+def engine_names(models: Sequence[Profiled], question: Question) -> list[str]:
     """The engine that ``toggle_losses`` takes for each group of models of one shape.
 
     Example:
         >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> engine_names([lambda x, edge_index: x], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
+        >>> models = profile_models([lambda x, edge_index: x], data)
+        >>> engine_names(models, ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0])))
         ['packed']
     """
-    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    profile_models(models, question.graph(), labels=question.labels)
     with evaluation_mode(models):
-        groups = [[models[number] for number in numbers] for numbers in by_shape(models)]
-        return [_chosen(group, question, engine="auto") for group in groups]
+        return [_chosen(stack, question, engine="auto") for _, stack in stacks_of(models, question)]
 
 
-def toggle_seconds(
-    models: Sequence[Model],
-    data: Any,
-    masks: Tensor,
-    nodes: Tensor,
-    *,
-    engine: EngineName | str = "auto",
-    hops: Hops = "model",
-) -> float:
-    """About how long `toggle_losses` takes in this process, as its engines predict it; nothing is asked.
+def toggle_seconds(models: Sequence[Profiled], question: Question, *, engine: EngineName | str = "auto") -> float:
+    """About how long a question takes in this process, as its engines predict it; nothing is asked.
 
     Example:
         >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> toggle_seconds([lambda x, edge_index: x], data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0])) < 1
+        >>> models = profile_models([lambda x, edge_index: x], data)
+        >>> toggle_seconds(models, ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))) < 1
         True
     """
-    question = ask(data, masks, nodes, hops=hops, device=model_device(models))
-    profile_models(models, question.graph(), labels=question.labels)
     total = 0.0
     with evaluation_mode(models):
-        for group in ([models[number] for number in numbers] for numbers in by_shape(models)):
-            audit = engines()[_chosen(group, question, engine=engine)].seconds(group, question)
-            total += question_seconds(audit, question, models=len(group))
+        for _, stack in stacks_of(models, question):
+            audit = engines()[_chosen(stack, question, engine=engine)].seconds(stack, question)
+            total += question_seconds(audit, question, models=len(stack))
     return total
 
 
-def _chosen(models: Sequence[Model], question: Question, *, engine: str) -> str:
+def _chosen(models: Stack, question: Question, *, engine: str) -> str:
     """The engine that is predicted to be fastest, among those that are allowed and support the models."""
     known = engines()
     if engine in known:
@@ -177,11 +179,15 @@ def _chosen(models: Sequence[Model], question: Question, *, engine: str) -> str:
         chosen = [name for name in known if engine == "auto" or name != "packed"]
     else:
         raise InputError(f"engine: {engine!r} is not known. Use auto, toggle, reference or one of {', '.join(known)}.")
-    able = [name for name in chosen if known[name].supports(models, question)]
+    able = [
+        name
+        for name in chosen
+        if models.once((name, question.hops), lambda name=name: known[name].supports(models, question))  # type: ignore[misc]
+    ]
     if able:
         return min(able, key=lambda name: known[name].seconds(models, question)) if len(able) > 1 else able[0]
     raise InputError(
-        f"engine: {engine!r} cannot toggle {type(models[0]).__name__} row by row. "
+        f"engine: {engine!r} cannot toggle {type(models[0].model).__name__} row by row. "
         'Use "auto", which asks it as a black box.'
     )
 
@@ -189,40 +195,28 @@ def _chosen(models: Sequence[Model], question: Question, *, engine: str) -> str:
 _ENTRIES = 1 << 24  # of masks that stand for an attack's work: where there are more, every engine is worth its start
 
 
-def settled_engine(
-    models: Sequence[Model],
-    data: Any,
-    masks: BoolArray,
-    nodes: IntArray | None,
-    *,
-    work: int,
-    least: int = 1,
-    hops: Hops = "model",
-) -> str:
+def settled_engine(models: Sequence[Profiled], question: Question, *, work: int, least: int = 1) -> str:
     """The engine that all of the models get in an attack of so much work; ``"auto"`` if they get several.
 
     One question alone might seem not to be worth compiling for.
 
     Args:
         models: those that are asked.
-        data: the graph of n nodes.
-        masks: [M, n] some of the training sets.
-        nodes: the nodes that are asked about; None for all.
+        question: about some of the training sets.
         work: how many pairs of a model and a training set the attack asks about, of all its targets.
         least: how many training sets the largest question has.
-        hops: see `toggle_losses`.
 
     Example:
         >>> from torch_geometric.data import Data
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> model = build_gnn("gcn", features=2, hidden=4, classes=2)
-        >>> [settled_engine([model], data, np.ones((1, 2), dtype=bool), None, work=work) for work in (8, 10**9)]
+        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2)], data)
+        >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1]))
+        >>> [settled_engine(models, question, work=work) for work in (8, 10**9)]
         ['layered', 'compiled']
     """
-    asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
     count = round(work / MODELS_PER_AUDIT)  # an audit of usual size with so many masks is as much work
-    count = max(least, min(count, _ENTRIES // max(int(data.num_nodes), 1)))
-    many = torch.from_numpy(masks[np.arange(count) % len(masks)])
-    names = set(engine_names(models, data, many, asked, hops=hops))
+    count = max(least, min(count, _ENTRIES // max(question.size, 1)))
+    place = torch.arange(count, device=question.masks.device) % len(question.masks)
+    names = set(engine_names(models, replace(question, masks=question.masks[place])))
     return names.pop() if len(names) == 1 else "auto"

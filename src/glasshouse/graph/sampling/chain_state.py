@@ -6,7 +6,7 @@ Models of several shapes are one group per shape, and their answers are joined i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import ask_model, evaluation_mode, profile_models, profile_of
+from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
+from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.engines import by_shape
-from glasshouse.graph.rule.question import ask
+from glasshouse.graph.rule.question import Question, ask
 from glasshouse.graph.rule.reference import induced_losses
-from glasshouse.graph.rule.toggling import toggle_losses
+from glasshouse.graph.rule.toggling import answer_question
 from glasshouse.graph.rule.two_layers.engine import (
     StackedModels,
     commit,
@@ -99,15 +99,15 @@ def starting_masks(prior: Prior, n: int, sources: list[np.random.Generator]) -> 
 ForwardLosses = Callable[[BoolArray], FloatArray]  # mask [n] -> losses [models, n]
 
 
-def forward_losses(models: Sequence[Any], data: Data) -> ForwardLosses:
-    """A function from a mask [n] to the losses [models, n] of any modules or callables ``(x, edge_index) -> logits``.
+def forward_losses(models: Sequence[Profiled], data: Data) -> ForwardLosses:
+    """A function from a mask [n] to the losses [models, n] of any models.
 
     Losses of nodes outside the mask have no meaning.
 
     Example:
         >>> import numpy as np
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> forward_losses([lambda x, edge_index: x * 0], pair)(np.array([True, True])).round(4)
+        >>> forward_losses(profile_models([lambda x, edge_index: x * 0], pair), pair)(np.array([True, True])).round(4)
         array([[0.6931, 0.6931]])
     """
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
@@ -118,8 +118,8 @@ def forward_losses(models: Sequence[Any], data: Data) -> ForwardLosses:
         with evaluation_mode(models):
             found = [
                 induced_losses(model, question, members)
-                if profile_of(model).everywhere
-                else tensor_losses(ask_model(model, graph), data.y)
+                if model.profile.everywhere
+                else tensor_losses(model.logits(graph), data.y)
                 for model in models
             ]
         return torch.stack(found).cpu().numpy()
@@ -245,11 +245,18 @@ class CompiledGroup:
 
 @dataclass(kw_only=True)
 class ForwardGroup:
-    """Models without kernels: `toggle_losses` answers for one node, a forward pass for a whole configuration."""
+    """Models without kernels: an engine answers for one node, a forward pass for a whole configuration.
 
-    models: Sequence[Model]
-    data: Data
+    Args:
+        models: of one shape.
+        question: about their graph; its masks and nodes are not used.
+        forward: the forward pass.
+    """
+
+    models: Sequence[Profiled]
+    question: Question
     forward: ForwardLosses
+    _memory: Memory = field(init=False, default_factory=Memory)
     _mask: BoolArray = field(init=False)
     _losses: FloatArray | None = field(init=False, default=None)
     _before: FloatArray | None = field(init=False, default=None)
@@ -260,7 +267,10 @@ class ForwardGroup:
 
     def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models]."""
-        found = toggle_losses(self.models, self.data, torch.from_numpy(self._mask)[None], torch.tensor([v]))
+        device = self.question.masks.device
+        masks, nodes = torch.from_numpy(self._mask)[None].to(device), torch.tensor([v], device=device)
+        with self._memory.open():
+            found = answer_question(self.models, replace(self.question, masks=masks, nodes=nodes)).signal
         signals: FloatArray = found[:, 0, 0].cpu().numpy()
         return signals
 
@@ -365,6 +375,7 @@ def chain_maker(
         >>> [places.tolist() for places, _ in make().groups], side_by_side
         ([[0], [1, 2]], True)
     """
+    models = profile_models(models, data)
     if supports(models, data):  # also modules that are written differently
         stacked = stack_models(models, data, threads=threads)
         everyone = np.arange(len(models))
@@ -385,6 +396,7 @@ def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Calla
     return lambda: CompiledGroup(stacked=stacked, usable=NO_ROWS)
 
 
-def _forward_maker(models: Sequence[Any], data: Data) -> Callable[[], ForwardGroup]:
+def _forward_maker(models: Sequence[Profiled], data: Data) -> Callable[[], ForwardGroup]:
     forward = forward_losses(models, data)
-    return lambda: ForwardGroup(models=models, data=data, forward=forward)
+    question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
+    return lambda: ForwardGroup(models=models, question=question, forward=forward)

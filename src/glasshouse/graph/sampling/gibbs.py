@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores, is_worth_spreading, spread
 from glasshouse.graph.models.profile import evaluation_mode, profile_models
-from glasshouse.graph.rule.engines import engines, question_seconds
+from glasshouse.graph.rule.engines import Stack, engines, question_seconds
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.two_layers.engine import commit, supports, toggle
 from glasshouse.graph.rule.two_layers.graph import CSR, open_workers, release
@@ -85,6 +85,7 @@ def gibbs_masks(
     start = ChainStart.of(models, data, prior, usable=usable_shadows, chains=chains, seed=seed)
     if usable_shadows is None:
         start = dataclasses.replace(start, usable=np.ones((n, len(models) - 1), np.bool_))
+    models = profile_models(models, data)
     # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
     with evaluation_mode(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
         run = _Run(start=start, passes=passes, done=done)
@@ -102,7 +103,7 @@ def _seconds(models: Sequence[Any], data: Data, masks: BoolArray, *, passes: int
     """How long the chains should take: a pass visits as many nodes as a question about all of them."""
     question = ask(data, torch.from_numpy(masks), torch.arange(int(data.num_nodes)))
     compiled = supports(models, data)
-    audit = engines()["compiled" if compiled else "packed"].seconds(models, question)
+    audit = engines()["compiled" if compiled else "packed"].seconds(Stack(models), question)
     return passes * question_seconds(audit, question, models=len(models))
 
 
@@ -122,7 +123,6 @@ def _one_chain(models: Sequence[Any], data: Data, run: _Run, task: tuple[BoolArr
     """One chain from its first mask and its random numbers; where it ends, and how many indicators flipped."""
     mask, source = task
     start = dataclasses.replace(run.start, masks=mask[None].copy(), sources=[source])
-    profile_models(models, data)
     with evaluation_mode(models):
         flips = _walked(models, data, dataclasses.replace(run, start=start), threads=1)
     return start.masks[0], flips

@@ -18,8 +18,7 @@ from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import evaluation_mode, profile_of
+from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
 from glasshouse.graph.rule.engines import by_shape
 from glasshouse.graph.rule.incremental.engine import default_memory, make_plan
 from glasshouse.graph.rule.incremental.graph import coalesced, mask_graph
@@ -124,25 +123,24 @@ class OneChain:
 MaskedLosses = Callable[[Tensor], Tensor]  # masks [chains, n] -> losses [chains, n, models]
 
 
-def walk_in_step(models: Sequence[Model], data: Data) -> bool:
+def walk_in_step(models: Sequence[Profiled], data: Data) -> bool:
     """Whether forward passes of all chains at once are the way: for models with programs, on a GPU.
 
     Example:
         >>> walk_in_step([torch.nn.Linear(1, 1)], Data(x=torch.zeros(1, 1)))
         False
     """
-    return bool(data.x.is_cuda) and all(profile_of(model).program is not None for model in models)
+    return bool(data.x.is_cuda) and all(model.profile.program is not None for model in models)
 
 
-def masked_losses(models: Sequence[Model], data: Data) -> MaskedLosses:
+def masked_losses(models: Sequence[Profiled], data: Data) -> MaskedLosses:
     """A function from masks [chains, n] to losses [chains, n, models] of all nodes; only members' have a meaning.
 
     Example:
         >>> from glasshouse.graph.models.profile import profile_models
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> profile_models(models, pair)
+        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], pair)
         >>> masked_losses(models, pair)(torch.ones(5, 2, dtype=torch.bool)).shape
         torch.Size([5, 2, 3])
     """
@@ -157,7 +155,7 @@ def masked_losses(models: Sequence[Model], data: Data) -> MaskedLosses:
     return answer
 
 
-def _of_one_shape(models: Sequence[Model], data: Data) -> MaskedLosses:
+def _of_one_shape(models: Sequence[Profiled], data: Data) -> MaskedLosses:
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
     placed = changed_balls(lower(models, question), radius=None)
     dtype = placed[-1].operation.result.sample.dtype
@@ -303,6 +301,7 @@ def metropolis_masks(
         flip_share=flip_share,
         candidates=np.flatnonzero(np.isfinite(start.prior_logit)),
     )
+    models = profile_models(models, data)
     kept = np.zeros((schedule.samples, chains, n), np.bool_)
     taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
     steps = chains * (burn_in + schedule.samples * thinning)

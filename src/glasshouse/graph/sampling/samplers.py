@@ -18,7 +18,8 @@ from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE
 from glasshouse.errors import InputError
 from glasshouse.evidence import Mode
-from glasshouse.graph.models.networks import Model, model_device
+from glasshouse.graph.models.networks import model_device
+from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
 from glasshouse.graph.scene import Scene
@@ -172,7 +173,7 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
     Offline, a member is judged by the shadow models that were not trained on it.
     """
     masks, info = metropolis_masks(
-        scene.models,
+        scene.profiled(),
         copy.copy(scene.data).to(str(model_device(scene.models) or "cpu")),
         samples=request.samples,
         burn_in=_BURN_IN,
@@ -190,7 +191,7 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
 def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """One Gibbs chain per sample; its conditionals are the Bayes rule itself at the current mask."""
     masks, info = gibbs_masks(
-        _on_cpu(scene.models),
+        _on_cpu(scene.profiled()),
         copy.copy(scene.data).cpu(),
         chains=request.samples,
         passes=request.passes,
@@ -206,8 +207,11 @@ def _on_gpu(model: nn.Module) -> bool:
     return any(part.is_cuda for part in model.parameters())
 
 
-def _on_cpu(models: Sequence[Model]) -> list[Model]:
+def _on_cpu(models: Sequence[Profiled]) -> list[Profiled]:
     """The models on the CPU, where Gibbs chains run; modules on a GPU are copied, black boxes stay as they are."""
     return [
-        copy.deepcopy(model).cpu() if isinstance(model, nn.Module) and _on_gpu(model) else model for model in models
+        Profiled(copy.deepcopy(one.model).cpu(), one.profile)
+        if isinstance(one.model, nn.Module) and _on_gpu(one.model)
+        else one
+        for one in models
     ]

@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.errors import InputError
 from glasshouse.graph.data.subgraph import induced
-from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import ask_model, evaluation_mode
+from glasshouse.graph.models.networks import model_device
+from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode, raw_models
 from glasshouse.losses import tensor_losses
 
 Setting = Literal["inductive", "transductive"]
@@ -37,7 +37,7 @@ def check_setting(setting: str) -> None:
         raise InputError(f'setting: "{setting}" is not known. Use "inductive" or "transductive".')
 
 
-def fit_ratios(models: Sequence[Model], data: Data, members: BoolArray) -> FloatArray:
+def fit_ratios(models: Sequence[AnyModel], data: Data, members: BoolArray) -> FloatArray:
     """The mean loss of each model on its members in the whole graph, over that in the graph of the members, [K].
 
     A model fits best the graph that it was trained on: after inductive training the ratio is above 1, unless training
@@ -58,7 +58,7 @@ def fit_ratios(models: Sequence[Model], data: Data, members: BoolArray) -> Float
     ratios = []
     everybody = np.ones(members.shape[1], dtype=np.bool_)
     for model, who in zip(models, members, strict=True):
-        device = model_device([model]) or "cpu"
+        device = model_device(raw_models([model])) or "cpu"
         means = []
         for chosen in (everybody, who):
             graph = induced(data, chosen, device=device)
@@ -86,7 +86,7 @@ def looks_transductive(ratios: FloatArray, *, inductive: FloatArray | None = Non
     return bool(len(ratios)) and float(ratios.max()) < low
 
 
-def node_accuracy(model: Model, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> float:
+def node_accuracy(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> float:
     """Accuracy on some nodes; NaN if there are none.
 
     Args:
@@ -107,7 +107,7 @@ def node_accuracy(model: Model, data: Data, nodes: BoolArray, *, setting: Settin
     return float((node_choices(model, data, nodes, setting=setting) == data.y.cpu().numpy()[nodes]).mean())
 
 
-def node_choices(model: Model, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> IntArray:
+def node_choices(model: AnyModel, data: Data, nodes: BoolArray, *, setting: Setting = "inductive") -> IntArray:
     """The class that a model takes for the most likely one, of each of some nodes; arguments as in `node_accuracy`.
 
     Example:
@@ -117,7 +117,7 @@ def node_choices(model: Model, data: Data, nodes: BoolArray, *, setting: Setting
         array([1])
     """
     asked = nodes if setting == "inductive" else np.ones_like(nodes)
-    graph = induced(data, asked, device=model_device([model]) or "cpu")
+    graph = induced(data, asked, device=model_device(raw_models([model])) or "cpu")
     with evaluation_mode([model]):
         chosen: IntArray = ask_model(model, graph.shown()).argmax(dim=-1).cpu().numpy()
     return chosen[nodes[asked]]

@@ -8,7 +8,7 @@ from glasshouse.errors import InputError
 from glasshouse.graph import Scene
 from glasshouse.graph.attacks.stacking.answers import plain_answers, sampled_answers
 from glasshouse.graph.models.queries import node_losses
-from glasshouse.graph.rule.reference import reference_toggles
+from glasshouse.graph.rule.toggling import toggle_answers
 from tests.graph.scenes import trained_scene
 
 
@@ -34,7 +34,7 @@ def test_sampled_answers_are_the_rule_as_written() -> None:
     mask = np.random.default_rng(0).random((1, count)) < 0.5
     found = sampled_answers([scene.target], scene.data, mask)
     some = torch.arange(0, count, 12)
-    exact = reference_toggles([scene.target], scene.data, torch.from_numpy(mask), some)
+    exact = toggle_answers([scene.target], scene.data, torch.from_numpy(mask), some, engine="reference")
     assert found.own[:, :, some] == pytest.approx(exact.own.numpy(), abs=1e-5)
     assert found.signal[:, :, some] == pytest.approx(exact.signal.numpy(), abs=1e-4)
     assert found.gain[:, some] == pytest.approx((exact.own - exact.signal).numpy()[:, 0], abs=1e-4)

@@ -82,13 +82,13 @@ def test_a_target_gets_the_engine_of_the_pools_models_unless_it_is_of_another_ki
     monkeypatch.setattr(pool_signals, "sampled_answers", answers)
 
     def names(models: Any, *given: Any, **options: Any) -> list[str]:
-        return target_names if models[0] is scene.target else pool_names
+        return target_names if models[0].model is scene.target else pool_names
 
     monkeypatch.setattr(toggling, "engine_names", names)
     pool = ask_pool(scene, mode="online", samples=1, targets=4, sampled_models=4, engine="auto", seed=0)
     references = pool.plan.references[0][:, 0]
-    pool.under_masks(scene.shadows[0], pool.masks, references)
-    pool.under_masks(scene.target, pool.masks, references)
+    pool.under_masks(scene.profiled()[1], pool.masks, references)
+    pool.under_masks(scene.profiled()[0], pool.masks, references)
     assert used == [settled, settled, targets_own]
 
 
@@ -115,6 +115,8 @@ def test_the_engine_is_chosen_for_as_much_work_as_that_of_g_base_with_the_larges
     monkeypatch.setattr(scene_module, "settled_engine", settled)
     options: dict[str, Any] = {"mode": "online", "targets": 8, "sampled_models": 8, "engine": "auto", "seed": 0}
     pool = ask_pool(scene, samples=2, most=5, **options)
-    assert scene.engine_for(np.repeat(pool.masks[:1], 5, axis=0)) == pool.settled == pool.engine_for(scene.target)
+    assert (
+        scene.engine_for(np.repeat(pool.masks[:1], 5, axis=0)) == pool.settled == pool.engine_for(scene.profiled()[0])
+    )
     assert asked == [(5 * 9 * 9, 5)] * 3
     assert len(pool.masks) == 2

@@ -78,9 +78,9 @@ def test_a_layer_that_cannot_be_copied_stays_on_one_core() -> None:
     hooked.register_forward_hook(lambda layer, given, made: made)
     safe, others = [GCNConv(features, 7), Differences(features, 7)], [locked, hooked]
     for model in (*safe, *others):
-        profile_models([model.eval()], DATA)
+        known = profile_models([model.eval()], DATA)
         with torch.no_grad():
-            assert are_safe(changed_balls(lower([model], question), radius=1)) is (model in safe)
+            assert are_safe(changed_balls(lower(known, question), radius=1)) is (model in safe)
 
 
 def test_parts_keep_their_order(threads: int) -> None:

@@ -13,6 +13,7 @@ from torch_geometric.nn import GAT, GCN, BatchNorm, GATConv, GCNConv, GraphSAGE,
 
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.models.profile import evaluation_mode, profile_models
+from glasshouse.graph.rule.engines import Stack
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.rule.two_layers.engine import Compiled
@@ -110,9 +111,9 @@ def made(make: Callable[[], nn.Module], count: int = 2) -> list[nn.Module]:
 
 def asked_of(models: list[nn.Module], data: Data) -> bool:
     """Whether the compiled engine takes them."""
-    profile_models(models, data)
     with evaluation_mode(models):
-        return Compiled().supports(models, ask(data, torch.ones(1, 24, dtype=torch.bool), torch.tensor([0])))
+        question = ask(data, torch.ones(1, 24, dtype=torch.bool), torch.tensor([0]))
+        return Compiled().supports(Stack(profile_models(models, data)), question)
 
 
 @pytest.mark.parametrize("name", REDUCE)
@@ -168,9 +169,8 @@ def test_a_stated_reach_beyond_two_steps_is_kept_which_the_kernels_cannot() -> N
 def test_chains_run_on_the_kernels_of_users_modules() -> None:
     data = graph(4, dtype=torch.float32)
     models = made(REDUCE["BatchNorm"], count=3)
-    profile_models(models, data)
     with evaluation_mode(models):
-        twins = [reduced(model) for model in models]
+        twins = [reduced(model) for model in profile_models(models, data)]
     ours = [GNN(list(twin)) for twin in twins if twin is not None]
     for model in models:
         model.train()  # as it was after its training; a chain puts it in evaluation mode

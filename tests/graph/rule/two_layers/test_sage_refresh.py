@@ -10,7 +10,7 @@ from glasshouse.graph.rule.two_layers.engine import fill_state, stack_models
 from glasshouse.graph.rule.two_layers.graph import arrange
 from glasshouse.graph.sampling.gibbs import sweep
 from tests.graph.random_graphs import random_models
-from tests.graph.simple_graphs import simple_graph
+from tests.graph.simple_graphs import simple_graph, unmeasured
 
 
 @pytest.mark.parametrize("words", [True, False])
@@ -19,7 +19,7 @@ from tests.graph.simple_graphs import simple_graph
 def test_rows_kept_along_a_chain_are_those_of_a_forward_pass(words: bool, size: int, share: float, seed: int) -> None:
     """To the last bit, whoever came and went: around a hub of up to 158 neighbours, with ties and without."""
     data = simple_graph(size=size, edges=int(share * size), seed=seed, hub=True, words=words)
-    problem = stack_models(random_models("sage", layers=2, count=3, dtype=torch.float32), data, threads=1)
+    problem = stack_models(unmeasured(random_models("sage", layers=2, count=3, dtype=torch.float32)), data, threads=1)
     source = np.random.default_rng(seed)
     kept = problem.new_state()
     graph, scratch = arrange(problem.graph, source.random(size) < source.random()), problem.new_scratch()

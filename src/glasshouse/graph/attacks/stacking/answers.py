@@ -13,7 +13,7 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.graph.models.networks import Model
+from glasshouse.graph.models.profile import AnyModel
 from glasshouse.graph.rule.toggling import toggle_answers
 from glasshouse.graph.scene import Scene
 
@@ -69,7 +69,7 @@ def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
 
 
 def sampled_answers(
-    models: Sequence[Model], data: Data, masks: BoolArray, *, engine: str = "auto", nodes: IntArray | None = None
+    models: Sequence[AnyModel], data: Data, masks: BoolArray, *, engine: str = "auto", nodes: IntArray | None = None
 ) -> SampledAnswers:
     """Ask every model under every mask [M, n] about every node, or about some; the own loss is a part of S.
 

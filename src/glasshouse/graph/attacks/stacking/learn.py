@@ -216,7 +216,7 @@ class Learned:
             if number:
                 chances = pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, asked)
                 masks = self._masks(chances, number, "target")
-                sampled = pool.under_masks(scene.target, masks, np.intersect1d(asked, pool.sampled_models))
+                sampled = pool.under_masks(scene.profiled()[0], masks, np.intersect1d(asked, pool.sampled_models))
             signals = [
                 pool.target_signals(plain, sampled, panel, odds[at] if odds else None, known[at])
                 for at, panel in enumerate(panels)

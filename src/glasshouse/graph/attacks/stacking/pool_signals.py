@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
@@ -32,7 +31,8 @@ from glasshouse.graph.attacks.stacking.features import (
     without_signals,
 )
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.rule.toggling import settled_engine, toggle_seconds
+from glasshouse.graph.models.profile import Profiled, raw_models
+from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_seconds
 from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.scene import Scene
 from glasshouse.randomness import generator, some_of
@@ -78,7 +78,7 @@ class PoolSignals:
     """
 
     data: Data
-    shadows: tuple[Model, ...]
+    shadows: tuple[Profiled, ...]
     members: BoolArray
     context: GraphContext
     plan: TargetPlan
@@ -100,15 +100,17 @@ class PoolSignals:
 
     def is_of(self, data: Data, shadows: Sequence[Model], members: BoolArray) -> bool:
         """Whether exactly these models were queried on exactly this graph."""
-        pairs = zip(self.shadows, shadows, strict=False)
+        pairs = zip(raw_models(self.shadows), shadows, strict=False)
         same = len(self.shadows) == len(shadows) and all(mine is other for mine, other in pairs)
-        return self.data is data and same and np.array_equal(self.members, members)
+        same = same and self.data.x is data.x and self.data.edge_index is data.edge_index
+        return same and np.array_equal(self.members, members)
 
     def of_target(self, scene: Scene) -> tuple[PlainAnswers, SampledSignals]:
         """What a scene's target answers to what the pool was asked, under the masks that are used for all targets."""
         plain, _ = plain_answers(scene)
-        engine = self.engine_for(scene.target)
-        answers = sampled_answers([scene.target], self.data, self.masks, engine=engine, nodes=self.asked)
+        target = scene.profiled()[0]
+        engine = self.engine_for(target)
+        answers = sampled_answers([target], self.data, self.masks, engine=engine, nodes=self.asked)
         return plain, SampledSignals(answers, self.sampled_models, self.sampled)
 
     def of_shadow(self, k: int) -> tuple[PlainAnswers, SampledSignals]:
@@ -117,19 +119,20 @@ class PoolSignals:
         plain = PlainAnswers(self.plain.alone[[k]], self.plain.whole[[k]])
         return plain, SampledSignals(self.sampled.of([row]), self.sampled_models, self.sampled)
 
-    def under_masks(self, target: Model, masks: BoolArray, references: NDArray[np.intp]) -> SampledSignals:
+    def under_masks(self, target: Profiled, masks: BoolArray, references: NDArray[np.intp]) -> SampledSignals:
         """Ask about a target's own training sets [M, n]: the target, and those references that are sampled models."""
         rows = np.intersect1d(references, self.sampled_models)
         models = [target, *[self.shadows[k] for k in rows.tolist()]]
         answers = sampled_answers(models, self.data, masks, engine=self.engine_for(target), nodes=self.asked)
         return SampledSignals(answers.of([0]), rows, answers.of(range(1, len(models))))
 
-    def engine_for(self, target: Model) -> str:
+    def engine_for(self, target: Profiled) -> str:
         """The pool's engine if the target gets the same; a target of another kind may need another one."""
-        if self.engine != "auto" or any(target is shadow for shadow in self.shadows):
+        if self.engine != "auto" or any(target.model is shadow.model for shadow in self.shadows):
             return self.settled
         work = _work(self.plan, self.sampled_models, self.largest)
-        own = settled_engine([target], self.data, self.masks, self.asked, work=work, least=self.largest)
+        question = question_about([target], self.data, self.masks, self.asked)
+        own = settled_engine([target], question, work=work, least=self.largest)
         return self.settled if own == self.settled else "auto"
 
     def seconds_under(self, masks: BoolArray) -> float:
@@ -137,8 +140,7 @@ class PoolSignals:
         if self.settled == "reference":
             return 0.0
         models = [self.shadows[k] for k in self.sampled_models.tolist()]
-        nodes = torch.arange(int(self.data.num_nodes)) if self.asked is None else torch.from_numpy(self.asked)
-        one = toggle_seconds(models, self.data, torch.from_numpy(masks), nodes, engine=self.settled)
+        one = toggle_seconds(models, question_about(models, self.data, masks, self.asked), engine=self.settled)
         return one * len(self.plan.targets)
 
     def target_signals(
@@ -236,7 +238,7 @@ def ask_pool(
         seed: seed of every random choice.
         without: signals that are left out.
     """
-    data, shadows, members = scene.data, scene.shadows, scene.shadow_members
+    data, shadows, members = scene.data, tuple(scene.profiled()[1:]), scene.shadow_members
     asked_nodes = _asked_nodes(scene, seed)
     seen = members if asked_nodes is None else members[:, asked_nodes]
     plan = plan_targets(seen, targets=targets, seed=seed, enough=ENOUGH)
@@ -252,12 +254,13 @@ def ask_pool(
     settled, largest = engine, max(samples, most)
     if engine == "auto":
         work = _work(plan, chosen, largest)
-        settled = settled_engine(asked, data, masks, asked_nodes, work=work, least=largest)
+        question = question_about(asked, data, masks, asked_nodes)
+        settled = settled_engine(asked, question, work=work, least=largest)
     return PoolSignals(
         data=data,
         shadows=shadows,
         members=members,
-        context=GraphContext.of(data, kin="kin" not in without, device=model_device(shadows), nodes=asked_nodes),
+        context=GraphContext.of(data, kin="kin" not in without, device=model_device(scene.shadows), nodes=asked_nodes),
         plan=plan,
         sampled_models=chosen,
         plain=plain_answers(scene)[1],

@@ -6,7 +6,7 @@ layer changes, and the messages that change them, are the same for all models, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -38,16 +38,6 @@ class Ball:
             target=self.target[rows],
             node=self.node[rows],
             centre=(rows.cumsum(0) - 1)[self.centre],
-            degree_change=self.degree_change[rows],
-        )
-
-    def part(self, targets: slice, rows: slice, size: int) -> Ball:
-        """The rows of consecutive targets, in a union of ``size`` nodes, with these targets numbered from 0."""
-        return Ball(
-            keys=self.keys[rows] - targets.start * size,
-            target=self.target[rows] - targets.start,
-            node=self.node[rows],
-            centre=self.centre[targets] - rows.start,
             degree_change=self.degree_change[rows],
         )
 
@@ -109,14 +99,19 @@ def draw_rings(graph: MaskedGraph, targets: Tensor, *, radius: int, around: bool
         [[0], [0, 1], [0, 1, 2]]
     """
     removes = graph.members[targets]
-    balls = [target_ball(graph, targets)]
-    outward: list[Paths] = []
-    for ring in range(radius):
-        ball, paths = grow(graph, balls[-1], targets, removes, first=ring == 0)
-        balls.append(ball)
-        outward.append(paths)
-    inner = _paths_within(graph, balls[-1], removes, outward) if around else None
-    return Rings(targets=targets, removes=removes, balls=balls, outward=outward, around=inner)
+    rings = Rings(targets=targets, removes=removes, balls=[target_ball(graph, targets)], outward=[], around=None)
+    for _ in range(radius):
+        add_ring(graph, rings)
+    if not around:
+        return rings
+    return replace(rings, around=_paths_within(graph, rings.balls[-1], removes, rings.outward))
+
+
+def add_ring(graph: MaskedGraph, rings: Rings) -> None:
+    """Draw the next ball around the outermost one, and the paths to it."""
+    ball, paths = grow(graph, rings.balls[-1], rings.targets, rings.removes, first=len(rings.balls) == 1)
+    rings.balls.append(ball)
+    rings.outward.append(paths)
 
 
 def target_ball(graph: MaskedGraph, targets: Tensor) -> Ball:

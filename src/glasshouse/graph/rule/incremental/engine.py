@@ -8,32 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from glasshouse.compute import gpu_share
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import profile_of
 from glasshouse.graph.programs.rows import is_direct
-from glasshouse.graph.rule.engines import audit_values, register_engine
+from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.any_layer import Unknown
-from glasshouse.graph.rule.incremental.balls import Ball, Rings, grow, target_ball
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesced, mask_graph
-from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer
-from glasshouse.graph.rule.incremental.operations import MessageOperation
+from glasshouse.graph.rule.incremental.layer import Cost
+from glasshouse.graph.rule.incremental.operations import MessageOperation, Operation
 from glasshouse.graph.rule.incremental.program import (
     ChangedBalls,
     ForwardState,
-    LayerStep,
     LossesToSignal,
-    chain_of,
     changed_balls,
+    first_that_drops,
     forward_state,
     lower,
 )
-from glasshouse.graph.rule.incremental.segments import bag_sum, segment_sum, slices_within, starts_of
+from glasshouse.graph.rule.incremental.segments import bag_sum, slices_within
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.reading import current_limit
 from glasshouse.training.batching import spread
@@ -119,7 +116,28 @@ def default_memory(device: torch.device) -> int:
     return min(int(2**35 * gpu_share()), int(0.4 * free))
 
 
-def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory: int, threads: bool = True) -> WorkPlan:
+def fits(costs: Sequence[Cost], question: Question, *, memory: int) -> bool:
+    """Whether the kept state under one mask is within its share of ``memory`` bytes."""
+    return _kept_bytes(costs, question) + _graph_bytes(question) <= int(memory * _KEPT_SHARE)
+
+
+def _kept_bytes(costs: Sequence[Cost], question: Question) -> int:
+    return question.size * sum(cost.node for cost in costs)
+
+
+def _graph_bytes(question: Question) -> int:
+    return int(question.edge_index.shape[1]) * _EDGE_BYTES
+
+
+def make_plan(
+    costs: Sequence[Cost],
+    question: Question,
+    *,
+    models: int,
+    memory: int,
+    threads: bool = True,
+    drops: bool = False,
+) -> WorkPlan:
     """As many models and masks at once as fit; at least one of each.
 
     Args:
@@ -128,13 +146,14 @@ def make_plan(costs: Sequence[Cost], question: Question, *, models: int, memory:
         models: how many there are.
         memory: bytes.
         threads: whether cores may work on parts at the same time; if not, a part may be larger.
+        drops: whether rows that do not change are left out; a part is then smaller than its estimate.
     """
     kept = int(memory * _KEPT_SHARE)
-    for_model = question.size * sum(cost.node for cost in costs)
-    for_graph = question.edge_index.shape[1] * _EDGE_BYTES
+    for_model, for_graph = _kept_bytes(costs, question), _graph_bytes(question)
     at_once = min(models, max(1, (kept - for_graph) // max(for_model, 1)))
     masks = max(1, kept // max(for_model * at_once + for_graph, 1))
-    most = _MOST_TEMPORARY if question.x.is_cuda else _MOST_ON_CPU if threads else 4 * _MOST_ON_CPU
+    on_cpu = _MOST_ON_CPU * (1 if threads else 4) * (2 if drops else 1)
+    most = _MOST_TEMPORARY if question.x.is_cuda else on_cpu
     return WorkPlan(models=at_once, masks=masks, temporary=min(memory - kept, most))
 
 
@@ -176,115 +195,9 @@ def target_costs(graph: MaskedGraph, targets: Tensor, placed: Sequence[ChangedBa
     return total
 
 
-@dataclass(frozen=True, kw_only=True)
-class Front:
-    """Targets and the changed rows around them.
-
-    Args:
-        targets: target nodes in the union of masks, [targets].
-        removes: True where the target is a member, so that toggling removes it, bool [targets].
-        ball: one row for each pair (target, node) whose value has changed, and for every target.
-        first: whether the ball holds the targets alone, before any layer.
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.balls import target_ball
-        >>> from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-        >>> line = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-        >>> graph = mask_graph(coalesce(line, 3, torch.float32), torch.tensor([[True, True, True]]))
-        >>> ends = torch.tensor([0, 2])
-        >>> front = Front(targets=ends, removes=graph.members[ends], ball=target_ball(graph, ends), first=True)
-        >>> front.grown(graph).balls[1].node.tolist()
-        [0, 1, 1, 2]
-        >>> front.part(slice(1, 2), 3)[0].ball.keys.tolist()
-        [2]
-    """
-
-    targets: Tensor
-    removes: Tensor
-    ball: Ball
-    first: bool = False
-
-    def part(self, targets: slice, size: int) -> tuple[Front, slice]:
-        """The front of consecutive targets, in a union of ``size`` nodes, and where its rows are in this front."""
-        bounds = torch.tensor([targets.start, targets.stop], device=self.targets.device)
-        first, last = torch.searchsorted(self.ball.target, bounds).tolist()
-        rows = slice(first, last)
-        part = Front(
-            targets=self.targets[targets],
-            removes=self.removes[targets],
-            ball=self.ball.part(targets, rows, size),
-            first=self.first,
-        )
-        return part, rows
-
-    def grown(self, graph: MaskedGraph) -> Rings:
-        """The front's ball as ball 0 and the ball around it as ball 1, with the paths between them."""
-        ball, paths = grow(graph, self.ball, self.targets, self.removes, first=self.first)
-        return Rings(targets=self.targets, removes=self.removes, balls=[self.ball, ball], outward=[paths], around=None)
-
-
-def growth_costs(graph: MaskedGraph, front: Front, layer: Layer, *, shared: bool, logits: int) -> Tensor:
-    """Bytes that each target's next ball takes at most, [targets].
-
-    Args:
-        graph: the union of masks.
-        front: where it grows from.
-        layer: that is toggled.
-        shared: whether its inputs are the features, the same for all models.
-        logits: logits of one node over all models if this is the last layer, else 0.
-    """
-    sent = graph.receivers.count[front.ball.node].double().unsqueeze(1)
-    starts = starts_of(front.ball.target, len(front.targets))
-    paths = segment_sum(sent, starts).squeeze(1)
-    paths += torch.where(front.removes, 0, graph.sources.count[front.targets])  # an added target receives too
-    rows = (paths + starts.diff()).clamp(max=graph.size)
-    cost = layer.cost(shared=shared)
-    return rows * (cost.row + ROW_BYTES + loss_bytes(logits, fused=triton.usable(sent))) + paths * (
-        cost.path + PATH_BYTES
-    )
-
-
-def toggle_outward(
-    steps: Sequence[tuple[LayerStep, Kept]],
-    graph: MaskedGraph,
-    front: Front,
-    ends: LossesToSignal,
-    *,
-    limit: int,
-    values: Tensor | None = None,
-    threads: bool = False,
-) -> Tensor:
-    """S and own losses of the front's targets, [targets, 2, models].
-
-    Each ball is drawn, and the work split to fit into memory, only when the changed rows are known.
-
-    Args:
-        steps: the remaining layers and their states.
-        graph: the union of masks.
-        front: targets, and the rows around them that have changed so far.
-        ends: what turns logits into signals.
-        limit: bytes that temporary arrays may take.
-        values: new inputs of these rows [rows, models, width]; None if the inputs do not change.
-        threads: whether parts of the targets may be worked on at the same time.
-    """
-    (step, kept), *rest = steps
-    models = ends.kept_loss.shape[1]
-    logits = 0 if rest else models * ends.classes
-    costs = growth_costs(graph, front, step.layer, shared=values is None, logits=logits)
-
-    def signals_of(part: slice) -> Tensor:
-        some, rows = front.part(part, len(graph.members))
-        rings = some.grown(graph)
-        changed, alive = kept.toggle(None if values is None else values[rows], rings, inner=0, outer=1)
-        if not rest:
-            return ends.signals(step.after(changed).expand(-1, models, -1), rings, outer=1)
-        ball = rings.balls[1]
-        if alive is not None and not any(later.layer.counts_senders for later, _ in rest):
-            ball, changed = ball.only(alive), changed[alive]
-        onward = Front(targets=some.targets, removes=some.removes, ball=ball)
-        return toggle_outward(rest, graph, onward, ends, limit=limit, values=step.after(changed))
-
-    return in_turns(signals_of, list(slices_within(costs, limit)), device=front.targets.device, threads=threads)
+def lowered(models: Stack, question: Question) -> list[Operation]:
+    """`lower`, done once for all questions about a graph."""
+    return models.once("lowered", lambda: lower(models, question))
 
 
 _RATE = 4e-9  # seconds for one value on two cores
@@ -295,36 +208,46 @@ class Layered:
     """Every model with a program (`glasshouse.graph.programs`), of any depth, on the CPU or a GPU.
 
     Example:
-        >>> Layered().supports([lambda x, edge_index: x], None)
+        >>> from glasshouse.graph.models.profile import ModelProfile, Profiled
+        >>> Layered().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), None)
         False
     """
 
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        return all(profile_of(model).program is not None for model in models)
+        return all(model.profile.program is not None for model in models)
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return _RATE * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
-        radius = profile_of(models[0]).hops if question.hops == "model" else None
-        first = changed_balls(lower(models[:1], question), radius=radius)
-        dtype = first[-1].operation.result.sample.dtype
-        edges = coalesced(question.edge_index, question.size, dtype)
-        costs, threads = [one.cost() for one in first], are_safe(first)
-        plan = make_plan(costs, question, models=len(models), memory=memory, threads=threads)
+        radius = models[0].profile.hops if question.hops == "model" else None
+        placed = changed_balls(lowered(models, question), radius=radius)
+        edges = coalesced(question.edge_index, question.size, placed[-1].operation.result.sample.dtype)
+        costs, count = [one.cost() for one in placed], 1
+        threads, drops = are_safe(placed), first_that_drops(placed) is not None
+        if not fits(costs, question, memory=memory):
+            costs = [one.cost() for one in changed_balls(lowered(_part(models, 0, 1), question), radius=radius)]
+            count = len(models)
+        plan = make_plan(costs, question, models=count, memory=memory, threads=threads, drops=drops)
+        at_once = len(models) if count == 1 else plan.models
         parts = []
-        for models_at in range(0, len(models), plan.models):
-            some = models[models_at : models_at + plan.models]
-            placed = first if len(models) == 1 else changed_balls(lower(some, question), radius=radius)
+        for models_at in range(0, len(models), at_once):
+            some = _part(models, models_at, at_once)
+            if len(some) < len(models):
+                placed = changed_balls(lowered(some, question), radius=radius)
             rows = []
             for masks_at in range(0, len(question.masks), plan.masks):
                 graph = mask_graph(edges, question.masks[masks_at : masks_at + plan.masks])
                 rows.append(_answer(placed, graph, question, models=len(some), plan=plan))
             parts.append(torch.cat(rows, dim=2))
         return Toggles(*torch.cat(parts, dim=1))
+
+
+def _part(models: Stack, first: int, count: int) -> Stack:
+    return models.once((first, count), lambda: Stack(models[first : first + count])) if count < len(models) else models
 
 
 def _answer(
@@ -338,26 +261,15 @@ def _answer(
     logits = check_width(logits, question).expand(-1, models, -1)
     ends = LossesToSignal.of(question.labels.repeat(masks), logits)
     targets = (torch.arange(masks, device=logits.device).unsqueeze(1) * graph.size + question.nodes).reshape(-1)
-    chain = chain_of(placed)
     if placed[-1].outer is None:  # no toggle changes an answer
         found = ends.kept_loss[targets].unsqueeze(1).expand(-1, 2, -1)
-    elif chain is not None:
-        start = Front(targets=targets, removes=graph.members[targets], ball=target_ball(graph, targets), first=True)
-        steps = list(zip(chain, program.layers, strict=True))
-        found = toggle_outward(steps, graph, start, ends, limit=plan.temporary, threads=are_safe(placed))
     else:
-        found = _in_balls(program, graph, targets, ends, models=models, limit=plan.temporary)
+        costs = target_costs(graph, targets, placed, logits=models * ends.classes)
+        parts = list(slices_within(costs, plan.temporary))
+        work = partial(_signals, program, targets, ends)
+        found = in_turns(work, parts, device=targets.device, threads=are_safe(placed))
     return found.reshape(masks, count, 2, -1).permute(2, 3, 0, 1)
 
 
-def _in_balls(
-    program: ForwardState, graph: MaskedGraph, targets: Tensor, ends: LossesToSignal, *, models: int, limit: int
-) -> Tensor:
-    """S and own losses of all targets, [targets, 2, models], in chunks that fit into memory."""
-    costs = target_costs(graph, targets, program.placed, logits=models * ends.classes)
-    return in_turns(
-        lambda part: program.signals(targets[part], ends),
-        list(slices_within(costs, limit)),
-        device=targets.device,
-        threads=are_safe(program.placed),
-    )
+def _signals(program: ForwardState, targets: Tensor, ends: LossesToSignal, part: slice) -> Tensor:
+    return program.signals(targets[part], ends)

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.models.profile import asked, profile_of
+from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import stacked_rows
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.balls import Rings, draw_rings
+from glasshouse.graph.rule.incremental.balls import Rings, add_ring, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
 from glasshouse.graph.rule.incremental.maximum import for_features
@@ -40,7 +39,7 @@ from glasshouse.graph.rule.question import Question
 from glasshouse.losses import tensor_losses
 
 
-def lower(models: Sequence[Model], question: Question) -> list[Operation]:
+def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
     """The operations of models that share a program; the last one gives the logits.
 
     Example:
@@ -49,17 +48,16 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = [build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)]
-        >>> profile_models(models, data)
+        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], data)
         >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
         >>> [type(one).__name__ for one in lower(models, question)]
         ['MessageOperation', 'RowOperation', 'MessageOperation']
     """
-    profile = profile_of(models[0])
+    profile = models[0].profile
     program = profile.program
     if program is None:
         raise TypeError("these models have no program; ask Layered.supports first")
-    roots: list[Any] = [asked(model) for model in models]
+    roots: list[Any] = [model.root for model in models]
     device, dtype = _value_at(roots[0], question)
     build = Builder(models=len(models), device=device, dtype=dtype)
     slots: dict[str, Slot] = {"x": build.features(question.x)}
@@ -80,7 +78,7 @@ def lower(models: Sequence[Model], question: Question) -> list[Operation]:
 
 
 def _log(rows: Tensor) -> Tensor:
-    """Logits from probabilities, as `glasshouse.graph.models.profile.ask_model` makes them."""
+    """Logits from probabilities, as `glasshouse.graph.models.profile.Profiled.logits` makes them."""
     return rows.clamp(min=torch.finfo(rows.dtype).eps).log()
 
 
@@ -192,20 +190,13 @@ def _kept(placed: Sequence[ChangedBalls], ball: dict[int, int]) -> set[int]:
     return kept
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LayerStep:
-    """A stacked layer, and what follows it up to the next one."""
+def first_that_drops(placed: Sequence[ChangedBalls]) -> int | None:
+    """From which layer on rows that turn out not to change can be left out; None if they never can.
 
-    layer: Layer
-    after: Callable[[Tensor], Tensor]
-
-
-def chain_of(placed: Sequence[ChangedBalls]) -> list[LayerStep] | None:
-    """The layers in order, if each changed value is read only by the next operation and each ball is one further.
-
-    Such a program can be followed outward from the targets, and rows that turn out not to change are dropped.
+    The program must be a chain: each changed value is read only by the next operation, and each ball is one further.
+    No later layer may count its senders, since rows with the same inputs then change too.
     """
-    steps: list[LayerStep] = []
+    layers: list[Layer] = []
     before: Operation | None = None
     for one in placed:
         if one.outer is None:
@@ -215,21 +206,12 @@ def chain_of(placed: Sequence[ChangedBalls]) -> list[LayerStep] | None:
         if before is not None and (len(sources) != 1 or sources[0] is not before.result):
             return None
         if isinstance(operation, MessageOperation):
-            if (one.inner, one.outer, operation.layer.hops) != (len(steps), len(steps) + 1, 1):
+            if (one.inner, one.outer, operation.layer.hops) != (len(layers), len(layers) + 1, 1):
                 return None
-            steps.append(LayerStep(layer=operation.layer, after=_same))
-        else:
-            steps[-1] = LayerStep(layer=steps[-1].layer, after=_then(steps[-1].after, operation.function))
+            layers.append(operation.layer)
         before = operation
-    return steps
-
-
-def _same(rows: Tensor) -> Tensor:
-    return rows
-
-
-def _then(first: Callable[[Tensor], Tensor], second: Callable[..., Tensor]) -> Callable[[Tensor], Tensor]:
-    return second if first is _same else lambda rows: second(first(rows))
+    counting = [number for number, layer in enumerate(layers) if layer.counts_senders]
+    return max(counting, default=0)
 
 
 def row_losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -300,11 +282,17 @@ class ForwardState:
     layers: Sequence[Kept]
     values: Mapping[int, Tensor]
 
+    @cached_property
+    def drops(self) -> int | None:
+        """See `first_that_drops`."""
+        return first_that_drops(self.placed)
+
     def signals(self, targets: Tensor, ends: LossesToSignal) -> Tensor:
         """S and own losses of some targets, [targets, 2, models]."""
         outermost = max(one.outer for one in self.placed if one.outer is not None)
         around = any(isinstance(one.operation, MessageOperation) and one.inner == one.outer for one in self.placed)
-        rings = draw_rings(self.graph, targets, radius=outermost, around=around)
+        drops = self.drops
+        rings = draw_rings(self.graph, targets, radius=outermost if drops is None else 0, around=around)
         changed: dict[int, tuple[int, Tensor]] = {}  # by slot: the ball, and the new values of its rows
         layers = iter(self.layers)
         for one in self.placed:
@@ -314,7 +302,11 @@ class ForwardState:
                 if one.outer is None:
                     continue
                 _, fresh = changed.get(operation.source.number, (0, None))
-                values = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer).values
+                if drops is not None:
+                    add_ring(self.graph, rings)
+                values, alive = kept.toggle(fresh, rings, inner=one.inner, outer=one.outer)
+                if drops is not None and alive is not None and drops <= one.inner < outermost - 1:
+                    rings.balls[-1], values = rings.balls[-1].only(alive), values[alive]
             elif one.outer is None:
                 continue
             else:

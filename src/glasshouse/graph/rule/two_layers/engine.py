@@ -20,8 +20,8 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores
 from glasshouse.errors import InputError
-from glasshouse.graph.models.networks import Model
-from glasshouse.graph.rule.engines import audit_values, register_engine
+from glasshouse.graph.models.profile import Profiled
+from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.graph.rule.two_layers import gat, gcn, sage
 from glasshouse.graph.rule.two_layers.graph import (
@@ -133,13 +133,14 @@ def _shape(layers: Sequence[nn.Module]) -> list[object]:
     return [*shapes, *(getattr(layer, "negative_slope", None) for layer in layers)]
 
 
-def supports(models: Sequence[object], data: Data, hops: str = "model") -> bool:
+def supports(models: Sequence[Profiled], data: Data, hops: str = "model") -> bool:
     """Whether the kernels can do it: models that reduce to two layers of one shape in float32, a plain symmetric graph.
 
     Example:
         >>> from glasshouse.graph.models.networks import build_gnn
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> one_way = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(2))
-        >>> supports([build_gnn("gcn", features=3, hidden=4, classes=2)], one_way)
+        >>> supports(profile_models([build_gnn("gcn", features=3, hidden=4, classes=2)], one_way), one_way)
         False
     """
     found = [reduced(model) for model in models]
@@ -161,7 +162,7 @@ def _in_single(parameter: torch.Tensor) -> bool:
     return parameter.device.type == "cpu" and parameter.dtype == torch.float32
 
 
-def stack_models(models: Sequence[Any], data: Data, *, threads: int | None = None) -> StackedModels:
+def stack_models(models: Sequence[Profiled], data: Data, *, threads: int | None = None) -> StackedModels:
     """Stack the models and read the graph; ask ``supports`` first."""
     layers = [found for model in models if (found := reduced(model)) is not None]
     architecture = _architecture(layers[0]) if layers and len(layers) == len(models) else None
@@ -209,7 +210,7 @@ def toggle_all(
 
 
 def compiled_toggles(
-    models: Sequence[Any],
+    models: Sequence[Profiled],
     data: Data,
     masks: Tensor | BoolArray,
     nodes: Tensor | IntArray,
@@ -232,9 +233,10 @@ def compiled_toggles(
 
     Example:
         >>> from glasshouse.graph.models.networks import build_gnn
+        >>> from glasshouse.graph.models.profile import profile_models
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> model = build_gnn("gcn", features=2, hidden=4, classes=2)
-        >>> compiled_toggles([model], pair, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1])).own.shape
+        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2)], pair)
+        >>> compiled_toggles(models, pair, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0, 1])).own.shape
         torch.Size([1, 1, 2])
     """
     cores = threads or available_cores()
@@ -266,24 +268,25 @@ class Compiled:
 
     Example:
         >>> import torch
+        >>> from glasshouse.graph.models.profile import ModelProfile
         >>> from glasshouse.graph.rule.question import ask
         >>> data = Data(x=torch.zeros(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.zeros(2))
         >>> question = ask(data, torch.ones(1, 2, dtype=torch.bool), torch.tensor([0]))
-        >>> Compiled().supports([lambda x, edge_index: x], question)
+        >>> Compiled().supports(Stack([Profiled(lambda x, edge_index: x, ModelProfile())]), question)
         False
     """
 
     apart: ClassVar[bool] = True
 
-    def supports(self, models: Sequence[Model], question: Question) -> bool:
+    def supports(self, models: Stack, question: Question) -> bool:
         """See :class:`~glasshouse.graph.rule.engines.Engine`."""
         return supports(models, _data(question), question.hops)
 
-    def seconds(self, models: Sequence[Model], question: Question) -> float:
+    def seconds(self, models: Stack, question: Question) -> float:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; as if the kernels had to be compiled."""
         return _COMPILATION + _RATE * audit_values(models[0], question)
 
-    def toggles(self, models: Sequence[Model], question: Question, *, memory: int) -> Toggles:
+    def toggles(self, models: Stack, question: Question, *, memory: int) -> Toggles:
         """See :class:`~glasshouse.graph.rule.engines.Engine`; it keeps one mask at a time."""
         layers = reduced(models[0]) or [None]
         check_width(question.x.new_empty(0, int(layers[-1].out_channels)), question)

@@ -12,7 +12,7 @@ from torch_geometric.nn import BatchNorm, GCNConv, SAGEConv
 
 from glasshouse.graph.layers.layer_type import is_altered
 from glasshouse.graph.models.networks import GNN
-from glasshouse.graph.models.profile import asked, profile_of
+from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Value, arguments_of
 
 _LAYERS = 2
@@ -24,32 +24,32 @@ _LAST_AXIS = (1, -1)  # of answers [n, classes]
 _Operation = str | nn.BatchNorm1d
 
 
-def reduced(model: object) -> list[Any] | None:
+def reduced(model: Profiled) -> list[Any] | None:
     """The two convolutions to which a model reduces, or None; the model itself is not changed.
 
     Dropout is gone in evaluation. A BatchNorm is folded into a copy of the GCNConv or SAGEConv before it; GATConv's
     attention depends on its weights, so nothing is folded into it. A log_softmax at the end changes no loss.
 
     Args:
-        model: our `GNN`, or a module in evaluation mode with a known program (`profile_models`).
+        model: our `GNN`, or a module in evaluation mode.
 
     Example:
         >>> from torch_geometric.data import Data
         >>> from torch_geometric.nn import GCN
         >>> from glasshouse.graph.models.profile import profile_models
         >>> model = GCN(3, 8, num_layers=2, out_channels=2, norm="batch").eval()
-        >>> profile_models([model], Data(x=torch.randn(3, 3), edge_index=torch.tensor([[0, 1], [1, 0]])))
-        >>> reduced(model)
+        >>> data = Data(x=torch.randn(3, 3), edge_index=torch.tensor([[0, 1], [1, 0]]))
+        >>> reduced(profile_models([model], data)[0])
         [GCNConv(3, 8), GCNConv(8, 2)]
     """
-    if type(model) is GNN:  # nothing to look for
-        altered = any(is_altered(layer) for layer in model.convolutions)
-        return list(model.convolutions) if len(model.convolutions) == _LAYERS and not altered else None
-    profile = profile_of(model)  # type: ignore[arg-type]
+    if type(model.model) is GNN:  # nothing to look for
+        layers = list(model.model.convolutions)
+        return layers if len(layers) == _LAYERS and not any(map(is_altered, layers)) else None
+    profile = model.profile
     program = profile.program
     if program is None or profile.probabilities or profile.hops != _LAYERS or program.edge_values:
         return None
-    return _read(program, asked(model))
+    return _read(program, model.root)
 
 
 def _read(program: Program, root: nn.Module) -> list[Any] | None:
