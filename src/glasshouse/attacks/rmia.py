@@ -18,6 +18,7 @@ from glasshouse.attacks.expected import SimulatedConfidence, expected_among, exp
 from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
+from glasshouse.attacks.sides import left_out
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -92,7 +93,8 @@ class RMIA(Attack):
             ratios = _statistic(evidence.target_loss, expected)(1.0)
             return self._beaten(ratios, ratios)
 
-        yield from side_by_side(beaten, expected_among(evidence, self.mode, sets), records=evidence.records)
+        left = [left_out(rows, evidence.models) for rows in sets]
+        yield from side_by_side(beaten, expected_among(evidence, self.mode, left), records=evidence.records)
 
     def _beaten(self, ratios: FloatArray, others: FloatArray) -> FloatArray:
         """The share of the ratios of Z that each ratio [N] beats."""
