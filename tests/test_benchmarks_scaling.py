@@ -87,6 +87,12 @@ def test_growth_tells_linear_work_from_quadratic_work() -> None:
     assert scaling.growth((11.0, 11.0, 11.05), 0.1) == 0.0
 
 
+LIGHT = (
+    *("base", "rmia", "lira", "bavaria", "shrunk-lira", "regressed", "quantile", "informia", "calibration"),
+    *("attack-r", "loss"),
+)
+
+
 def additions(name: str, design: str, models: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many numbers of models an attack adds up for all simulated targets of a pool."""
     found, records = 0, 6
@@ -109,16 +115,17 @@ def additions(name: str, design: str, models: int, monkeypatch: pytest.MonkeyPat
     loss = random.exponential(size=members.shape)
     with monkeypatch.context() as patched:
         patched.setattr(sums.LeaveOut, "__init__", counting)
+        patched.setattr(Evidence, "among", lambda self, rows, **_: self if not len(rows) else pytest.fail("a copy"))
         evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        assert sum(1 for _ in create(name).simulated_scores(evidence)) == models
+        assert sum(1 for _ in create(name).tuned(evidence).simulated_scores(evidence)) == models
     return found
 
 
 @pytest.mark.parametrize("design", ["pairs", "balanced", "independent"])
-@pytest.mark.parametrize("name", ["base", "rmia", "lira", "regressed"])
+@pytest.mark.parametrize("name", LIGHT)
 def test_simulated_targets_of_a_large_pool_are_not_each_judged_by_a_sum_over_all_others(
     name: str, design: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From 256 to 1 024 models: 4 times the work and a little more, where sums over all others take 16 times."""
     few, many = (additions(name, design, models, monkeypatch) for models in (256, 1024))
-    assert 0 < many < 6 * few
+    assert many < 6 * few or name in ("attack-r", "loss")  # they add nothing up

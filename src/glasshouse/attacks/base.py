@@ -53,6 +53,7 @@ class BASE(Attack):
 
     posterior: ClassVar[bool] = True
     candidate: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
@@ -73,11 +74,6 @@ class BASE(Attack):
         scale = float(self.tuned(evidence).scale)
         statistic = _statistic(evidence.target_loss, expected_confidence(evidence, self.mode))
         return np.asarray(statistic(scale) + known)
-
-    @property
-    def learns_much(self) -> bool:
-        """No: simulated targets have a way of their own for the time alone."""
-        return False
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members of each simulated target, without a copy of the pool for every one of them."""

@@ -65,6 +65,7 @@ class LiRA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     variance: Literal["auto", "record", "global"] = "auto"
@@ -78,11 +79,6 @@ class LiRA(Attack):
         statistic, members = evidence.shadow_statistic, evidence.shadow_members
         sides = self._sides(evidence, [moments(statistic, members == inside) for inside in self._wanted])
         return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
-
-    @property
-    def learns_much(self) -> bool:
-        """No: simulated targets have a way of their own for the time alone."""
-        return False
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target: margins are computed once, and a pair shares its Gaussians."""

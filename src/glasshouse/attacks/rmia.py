@@ -58,6 +58,7 @@ class RMIA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     gamma: float = 1.0
@@ -102,11 +103,6 @@ class RMIA(Attack):
         scores = np.empty(len(ratios))
         scores[order] = np.searchsorted(np.sort(others), ratios[order] - np.log(self.gamma), side="right")
         return scores / len(others)
-
-    @property
-    def learns_much(self) -> bool:
-        """No: simulated targets have a way of their own for the share of members alone."""
-        return False
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""

@@ -19,10 +19,12 @@ __all__ = [
     "LeaveOut",
     "Moments",
     "SideMeans",
+    "SimulatedSides",
     "left_out",
     "moments",
     "moments_among",
     "simulated_means",
+    "simulated_moments",
     "simulated_sets",
 ]
 
@@ -178,6 +180,14 @@ def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp]:
     return np.argsort(there, axis=0, kind="stable")[: models - len(rows)]
 
 
+class SimulatedSides(NamedTuple):
+    """A simulated target: moments of its references for each wanted side, its own statistic [N] and members [N]."""
+
+    sides: list[Moments]
+    statistic: FloatArray
+    members: BoolArray
+
+
 class SideMeans(NamedTuple):
     """A simulated target: mean margins of its references [N, sides], its own margins [N] and its members [N]."""
 
@@ -186,18 +196,44 @@ class SideMeans(NamedTuple):
     members: BoolArray
 
 
-def simulated_means(
-    evidence: Evidence, sides: Sequence[bool], *, statistic: FloatArray | None = None
-) -> Iterator[SideMeans]:
-    """Each simulated target with the mean margins over in-models (True) or out-models (False) of its references.
+def simulated_moments(
+    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None, spread: bool = True
+) -> Iterator[SimulatedSides]:
+    """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
 
-    These are the means of `Evidence.simulated`, without a copy of the pool for every target: margins are computed once,
-    and a model and its complement, which have the same references, share their sums.
+    These are the moments of `Evidence.simulated`, without a copy of the pool for every target: margins are computed
+    once, and a model and its complement, which have the same references, share their sums.
 
     Args:
         evidence: the pool; the target's own losses are not used.
         sides: which sides are wanted, in this order.
         statistic: [K, N] what is averaged; by default the margins of the losses.
+        spread: whether the squares are wanted; else they are 0.
+
+    Example:
+        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
+        >>> loss = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> next(simulated_moments(evidence, [True, None], statistic=loss)).sides[1].mean
+        array([6., 7.])
+    """
+    members = evidence.shadow_members
+    values = loss_to_margin(evidence.shadow_loss) if statistic is None else statistic  # [K, N]
+    for targets, sets in simulated_sets(members, most=_SETS):
+        found = []
+        for inside in sides:
+            who = np.ones_like(members) if inside is None else members == inside
+            found.append(moments_among(values, who, sets, spread=spread))
+            for number in np.flatnonzero(~found[-1].models.all(axis=1))[:1].tolist():
+                evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=bool(inside))
+        for k, number in targets:
+            yield SimulatedSides([Moments(*(part[number] for part in one)) for one in found], values[k], members[k])
+
+
+def simulated_means(
+    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None
+) -> Iterator[SideMeans]:
+    """The same with the means alone, which takes less time.
 
     Example:
         >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
@@ -208,16 +244,8 @@ def simulated_means(
         (array([[-5., -7.],
                [-8., -6.]]), array([-1., -2.]))
     """
-    members = evidence.shadow_members
-    margins = loss_to_margin(evidence.shadow_loss) if statistic is None else statistic  # [K, N]
-    for targets, sets in simulated_sets(members, most=_SETS):
-        means = np.empty((len(sets), evidence.records, len(sides)))
-        for place, inside in enumerate(sides):
-            count, means[:, :, place], _ = moments_among(margins, members == inside, sets, spread=False)
-            for number in np.flatnonzero(~count.all(axis=1))[:1].tolist():
-                evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=inside)
-        for k, number in targets:
-            yield SideMeans(means[number], margins[k], members[k])
+    for one in simulated_moments(evidence, sides, statistic=statistic, spread=False):
+        yield SideMeans(np.stack([side.mean for side in one.sides], axis=1), one.statistic, one.members)
 
 
 def simulated_sets(
