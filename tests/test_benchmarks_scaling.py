@@ -129,3 +129,10 @@ def test_simulated_targets_of_a_large_pool_are_not_each_judged_by_a_sum_over_all
     """From 256 to 1 024 models: 4 times the work and a little more, where sums over all others take 16 times."""
     few, many = (additions(name, design, models, monkeypatch) for models in (256, 1024))
     assert many < 6 * few or name in ("attack-r", "loss")  # they add nothing up
+
+
+def test_rows_of_dimensions_that_were_not_measured_stay_on_the_page() -> None:
+    assert scaling is not None
+    first = scaling.page([scaling.Grown(name, 2, (1.0, 2.0, 4.0), (1e9, 2e9, 4e9)) for name in ("models", "edges")], 1)
+    again = scaling.page([scaling.Grown("models", 2, (1.0, 2.0, 6.0), (1e9, 2e9, 4e9))], 1, first)
+    assert again == first.replace("1.00, 2.00, 4.00 | 2.0", "1.00, 2.00, 6.00 | 4.0", 1)
