@@ -1,9 +1,10 @@
 """How processor time and memory grow with each dimension of an input: n, 2n and 4n.
 
-Run: python benchmarks/scaling.py [--only columns] [--turns 2]; writes scaling.md. Each size runs as a command in a
-forked child of a process that has imported everything (`memory_bombs.in_child`); of several turns the least counts.
-Growth is (f(4n) - f(2n)) / (f(2n) - f(n)), so that what every command needs does not count: 2 for linear work, 2.2 for
-n log n with these sizes, 4 for quadratic work. A test in tests/test_benchmarks_scaling.py counts comparisons instead.
+Run: python benchmarks/scaling.py [--only columns] [--turns 2]; writes scaling.md, where rows of dimensions that are not
+named stay. Each size runs as a command in a forked child of a process that has imported everything
+(`memory_bombs.in_child`); of several turns the least counts. Growth is (f(4n) - f(2n)) / (f(2n) - f(n)), so that what
+every command needs does not count: 2 for linear work, 2.2 for n log n with these sizes, 4 for quadratic work. Tests in
+tests/test_benchmarks_scaling.py count comparisons and additions instead.
 """
 
 from __future__ import annotations
@@ -36,7 +37,12 @@ shadows: 4
 """
 
 
-def _evidence(folder: Path, *, records: int, models: int, classes: int = 0, attacks: tuple[str, ...] = ()) -> Bomb:
+_LIGHT = ("base", "rmia", "lira")
+
+
+def _evidence(
+    folder: Path, *, records: int, models: int, classes: int = 0, attacks: tuple[str, ...] = (), paired: bool = True
+) -> Bomb:
     random = np.random.default_rng(0)
     kind, shape = ("logits", (records, classes)) if classes else ("loss", (records,))
     shown: dict[str, Any] = {
@@ -46,6 +52,8 @@ def _evidence(folder: Path, *, records: int, models: int, classes: int = 0, atta
     known: dict[str, Any] = {"labels": np.arange(records) % classes} if classes else {}
     members = random.permuted(halves(models // 2, records), axis=1)
     members = np.concatenate([members, ~members])
+    if not paired:  # every record is still in half of the models, as Carlini et al. draw them
+        members = random.permuted(members, axis=0)
     np.savez(folder / "e.npz", **shown, **known, shadow_members=members, members=members[0])
     flags = [part for name in attacks for part in ("-a", name)]
     return Bomb("", "", ("score", str(folder / "e.npz"), "-q", *flags), 0)
@@ -94,7 +102,17 @@ class Dimension:
 
 DIMENSIONS = (
     Dimension("records", 200_000, lambda folder, n: _evidence(folder, records=n, models=8)),
-    Dimension("models", 128, lambda folder, n: _evidence(folder, records=2000, models=n, attacks=("base", "lira"))),
+    Dimension("models", 256, lambda folder, n: _evidence(folder, records=2000, models=n, attacks=_LIGHT)),
+    Dimension(
+        "models without pairs",
+        256,
+        lambda folder, n: _evidence(folder, records=2000, models=n, attacks=_LIGHT, paired=False),
+    ),
+    Dimension(
+        "models, bavaria",
+        256,
+        lambda folder, n: _evidence(folder, records=1000, models=n, attacks=("bavaria",)),
+    ),
     Dimension(
         "classes", 1000, lambda folder, n: _evidence(folder, records=500, models=4, classes=n, attacks=("base",))
     ),
@@ -152,27 +170,30 @@ def _made(one: Dimension, size: int, rng: np.random.Generator, folder: Path, *, 
     return one.make(folder, size)
 
 
-def page(rows: list[Grown], turns: int) -> str:
-    """The page of results."""
+def page(rows: list[Grown], turns: int, before: str = "") -> str:
+    """The page of results, with the rows of the page before for dimensions that were not measured."""
+    told = "the only turn" if turns == 1 else f"the least of {turns} turns"
     lines = [
         "# Growth with each dimension",
         "",
         f"`python benchmarks/scaling.py`, Python {platform.python_version()}, {os.cpu_count()} cores that others used "
-        f"too; the least of {turns} turns. Growth: (f(4n) - f(2n)) / (f(2n) - f(n)), 2 for linear work, 2.2 for n log "
-        f"n, 4 for quadratic work, and – where less than {LEAST_SECONDS} s or {LEAST_BYTES / 1e6:.0f} MB is added.",
+        f"too; {told}. Rows that were not measured again are of an earlier run. Growth: (f(4n) - f(2n)) / (f(2n) - "
+        f"f(n)), 2 for linear work, 2.2 for n log n, 4 for quadratic work, and – where less than {LEAST_SECONDS} s or "
+        f"{LEAST_BYTES / 1e6:.0f} MB is added.",
         "",
-        "Models: LiRA's sums (`attacks/sides.py`) and copies of the pool (`evidence/simulation.py`) are made again for "
-        "each of the K simulated targets, so this part is quadratic: 16 times the work from 256 to 1 024 models, 3 s "
-        "more each with 2 000 records. Ids have at most 256 characters.",
+        "Models: base, rmia and lira; each of the K simulated targets is judged by all others, and only sums that "
+        "contain a model that is left out are made again (`attacks/sides.py`). Ids have at most 256 characters.",
         "",
         "| dimension | n | processor, in s: n, 2n, 4n | growth | peak, in MB: n, 2n, 4n | growth |",
         "| --- | ---: | --- | ---: | --- | ---: |",
     ]
+    known = {line.split("|")[1].strip(): line for line in before.splitlines() if line.startswith("| ")}
     for row in rows:
         times, sizes = (f"{one:.1f}" if one else "–" for one in row.growth)
         took = ", ".join(f"{one:.2f}" for one in row.seconds)
         held = ", ".join(f"{one / 1e6:.0f}" for one in row.peaks)
-        lines.append(f"| {row.name} | {row.least} | {took} | {times} | {held} | {sizes} |")
+        known[row.name] = f"| {row.name} | {row.least} | {took} | {times} | {held} | {sizes} |"
+    lines += [known[one.name] for one in DIMENSIONS if one.name in known]
     return "\n".join(lines) + "\n"
 
 
@@ -187,4 +208,5 @@ if __name__ == "__main__":
         if not options.only or dimension.name in options.only:
             found.append(measured(dimension, turns=options.turns))
             print(found[-1], found[-1].growth, flush=True)
-    options.out.write_text(page(found, options.turns))
+    before = options.out.read_text() if options.out.exists() else ""
+    options.out.write_text(page(found, options.turns, before))

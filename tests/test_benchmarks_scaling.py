@@ -1,17 +1,22 @@
-"""A small version of benchmarks/scaling.py: work grows with the columns of a table, not with their square."""
+"""A small version of benchmarks/scaling.py: work grows with columns and models, not with their square."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas
 import pytest
 
-from glasshouse import Population
+from glasshouse import Evidence, Population
+from glasshouse.attacks import create
+from glasshouse.attacks import sides as sums
 from glasshouse.config.tables import records
 from glasshouse.config.tables.section import TableSection
 from glasshouse.config.tables.text import Rows
+from glasshouse.population import complementary_halves, random_subsets
 from glasshouse.population.features import plain_parts
 from tests.test_benchmarks import benchmark
 
@@ -80,3 +85,54 @@ def test_growth_tells_linear_work_from_quadratic_work() -> None:
     assert scaling.growth((11.0, 12.0, 14.0), 0.1) == pytest.approx(2.0)
     assert scaling.growth((11.0, 14.0, 26.0), 0.1) == pytest.approx(4.0)
     assert scaling.growth((11.0, 11.0, 11.05), 0.1) == 0.0
+
+
+LIGHT = (
+    *("base", "rmia", "lira", "bavaria", "shrunk-lira", "regressed", "quantile", "informia", "calibration"),
+    *("attack-r", "loss"),
+)
+
+
+def additions(name: str, design: str, models: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many numbers of models an attack adds up for all simulated targets of a pool."""
+    found, records = 0, 6
+    made = sums.LeaveOut.__init__
+
+    def counting(self: Any, parts: Any, combine: Any) -> None:
+        def counted(*given: Any) -> Any:
+            nonlocal found
+            found += sum(one.size for one in given)
+            return combine(*given)
+
+        made(self, parts, counted)
+
+    random = np.random.default_rng(0)
+    members = {
+        "pairs": lambda: complementary_halves(records, models=models, seed=0),
+        "balanced": lambda: random.random((models, records)).argsort(axis=0) < models // 2,
+        "independent": lambda: random_subsets(records, models=models, fraction=0.5, seed=0),
+    }[design]()
+    loss = random.exponential(size=members.shape)
+    with monkeypatch.context() as patched:
+        patched.setattr(sums.LeaveOut, "__init__", counting)
+        patched.setattr(Evidence, "among", lambda self, rows, **_: self if not len(rows) else pytest.fail("a copy"))
+        evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        assert sum(1 for _ in create(name).tuned(evidence).simulated_scores(evidence)) == models
+    return found
+
+
+@pytest.mark.parametrize("design", ["pairs", "balanced", "independent"])
+@pytest.mark.parametrize("name", LIGHT)
+def test_simulated_targets_of_a_large_pool_are_not_each_judged_by_a_sum_over_all_others(
+    name: str, design: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From 256 to 1 024 models: 4 times the work and a little more, where sums over all others take 16 times."""
+    few, many = (additions(name, design, models, monkeypatch) for models in (256, 1024))
+    assert many < 6 * few or name in ("attack-r", "loss")  # they add nothing up
+
+
+def test_rows_of_dimensions_that_were_not_measured_stay_on_the_page() -> None:
+    assert scaling is not None
+    first = scaling.page([scaling.Grown(name, 2, (1.0, 2.0, 4.0), (1e9, 2e9, 4e9)) for name in ("models", "edges")], 1)
+    again = scaling.page([scaling.Grown("models", 2, (1.0, 2.0, 6.0), (1e9, 2e9, 4e9))], 1, first)
+    assert again == first.replace("1.00, 2.00, 4.00 | 2.0", "1.00, 2.00, 6.00 | 4.0", 1)

@@ -105,9 +105,9 @@ def test_a_pool_completes_although_a_node_is_lost(
         # the workers that are left score too, with what was sent to them
         monkeypatch.setattr("glasshouse.compute.spreading._START", 0.0)
         view = Evidence(target_loss=RANDOM.random(40), shadow_loss=RANDOM.random((4, 40)), shadow_members=HALVES)
-        near = list(create("calibration").simulated_scores(view))
+        near = list(create("loss").simulated_scores(view))
         with spreading_over(connected):
-            for (scores, _), (here, _) in zip(create("calibration").simulated_scores(view), near, strict=True):
+            for (scores, _), (here, _) in zip(create("loss").simulated_scores(view), near, strict=True):
                 np.testing.assert_array_equal(scores, here)
     assert not ray.is_initialized(), "the connection was left open"
     assert len(cluster.list_all_nodes()) == 1

@@ -96,9 +96,7 @@ def test_toggles_in_blocks_are_the_same_bytes_wherever_they_are_answered(
 
 
 @pytest.mark.usefixtures("everything_travels")
-@pytest.mark.parametrize(
-    "attack", [create("g-base", samples=2), create("calibration"), create("g-stacked", samples=(2, 2))]
-)
+@pytest.mark.parametrize("attack", [create("g-base", samples=2), create("loss"), create("g-stacked", samples=(2, 2))])
 def test_attacks_score_the_same_bytes_by_workers(attack: Any) -> None:
     def scores(place: Any) -> list[Any]:
         view = scene() if attack.kind == "graph" else scene().evidence

@@ -32,9 +32,11 @@ def test_every_record_is_handled_once_whatever_the_blocks(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("attack", [BASE(), RMIA(), LiRA(), LiRA(variance="record"), BASE(mode="offline"), Regressed()])
 @pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("width", [64, 5])
 def test_scores_are_the_same_bytes_with_threads_and_small_blocks(
-    attack: BASE | RMIA | LiRA | Regressed, paired: bool, monkeypatch: pytest.MonkeyPatch
+    attack: BASE | RMIA | LiRA | Regressed, paired: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("glasshouse.attacks.sides._WIDTH", width)
     evidence, _ = gaussian_evidence(records=600, models=24, shift=1.0, seed=3)
     if not paired:
         drawn = random_subsets(600, models=24, fraction=0.5, seed=0)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.sides import moments, simulated_means
+from glasshouse.attacks.sides import left_out, moments, moments_among, simulated_means
+from glasshouse.evidence.simulation import rows_without
 from glasshouse.numerics import loss_to_margin
 from tests.strategies import random_evidence
 
@@ -36,3 +40,48 @@ def test_a_record_without_in_models_among_the_references_is_refused() -> None:
     evidence = Evidence(target_loss=[0.1, 0.2], shadow_loss=np.ones((4, 2)), shadow_members=members)
     with pytest.raises(InputError, match="has 0 in-models"):
         list(simulated_means(evidence, [True]))
+
+
+@given(
+    models=st.integers(2, 40),
+    width=st.sampled_from([2, 3, 5, 64]),
+    by_record=st.booleans(),
+    offset=st.sampled_from([0.0, 1e9, -1e100]),
+    seed=st.integers(0, 1000),
+)
+def test_moments_without_some_models_are_those_of_the_others(
+    models: int, width: int, by_record: bool, offset: float, seed: int
+) -> None:
+    """In groups of groups, as in one sum; a common offset, which a difference of two sums would not survive, too."""
+    random, records = np.random.default_rng(seed), 5
+    values, who = random.normal(size=(models, records)) + offset, random.random((models, records)) < 0.6
+    order = random.permuted(np.tile(np.arange(models)[:, None], records if by_record else 1), axis=0)
+    sets = [np.sort(order[:1], axis=0), np.sort(order[:2], axis=0), order[:0]]
+    with patch("glasshouse.attacks.sides._WIDTH", width):
+        found = moments_among(values, who, sets)
+        means = moments_among(values, who, sets, spread=False)
+    assert (means.models == found.models).all()
+    assert (means.mean == found.mean).all()
+    for number, left in enumerate(sets):
+        rows = np.broadcast_to(rows_without(left, models), (models - len(left), records))
+        assert (left_out(rows, models) == left).all()
+        for v in range(records):
+            kept = values[rows[:, v], v][who[rows[:, v], v]]
+            assert found.models[number, v] == len(kept)
+            if len(kept):
+                exact = np.longdouble(kept)
+                assert found.mean[number, v] == pytest.approx(float(exact.mean()), rel=1e-13, abs=1e-13)
+                rounding = len(kept) * (4 * np.spacing(abs(offset))) ** 2
+                squares = float(((exact - exact.mean()) ** 2).sum())
+                assert found.squares[number, v] == pytest.approx(squares, rel=1e-6, abs=1e-25 + 4 * rounding)
+
+
+def test_in_a_usual_pool_each_bit_is_that_of_a_plain_sum_over_the_others() -> None:
+    random = np.random.default_rng(0)
+    values, who = random.normal(size=(64, 300)), random.random((64, 300)) < 0.5
+    sets = [np.array([[3]]), np.array([[3], [60]])]
+    found = moments_among(values, who, sets)
+    for number, left in enumerate(sets):
+        rows = rows_without(left, 64)[:, 0]
+        plain = moments(values[rows], who[rows])
+        assert all((part[number] == one).all() for part, one in zip(found, plain, strict=True))

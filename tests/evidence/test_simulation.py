@@ -3,11 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from glasshouse import Evidence, InputError
 from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE
 from glasshouse.evaluation import auc
+from glasshouse.evidence.simulation import left_out_models, reference_rows
 from glasshouse.population import complementary_halves, random_subsets
 from tests.strategies import random_evidence
 
@@ -82,3 +85,44 @@ def test_logits_follow_their_models() -> None:
 def test_two_models_are_too_few() -> None:
     with pytest.raises(InputError, match="train 4 or more"):
         next(silent(complementary_halves(5, models=2, seed=0)).simulated())
+
+
+def plain_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
+    """The references of a target by looking at every model; of a balanced pool, by a search for each record."""
+    others = np.delete(np.arange(len(members)), k)
+    complements = [j for j in others if (members[j] != members[k]).all()]
+    if complements:
+        return np.asarray(others[others != complements[0]][:, None])
+    if len(set(members.sum(axis=0).tolist())) > 1:
+        return np.asarray(others[:, None])
+    columns = []
+    for v, inside in enumerate(members[k]):
+        turns = [(place + v) % len(others) if members[j, v] != inside else -1 for place, j in enumerate(others)]
+        columns.append(np.delete(others, int(np.argmax(turns))))
+    return np.stack(columns, axis=1)
+
+
+@given(
+    design=st.sampled_from(["pairs", "balanced", "independent", "some pairs"]),
+    models=st.integers(2, 6),
+    records=st.integers(1, 20),
+    seed=st.integers(0, 1000),
+)
+def test_references_are_found_as_by_looking_at_every_model(design: str, models: int, records: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    pairs = complementary_halves(records, models=2 * models, seed=seed)
+    members = {
+        "pairs": pairs,
+        "balanced": random.random((models, records)).argsort(axis=0) < random.integers(models + 1),
+        "independent": random.random((models, records)) < 0.5,
+        "some pairs": np.concatenate([pairs, balanced_without_pairs(records, 4, seed)]),
+    }[design]
+    members = np.asfortranarray(members[random.permutation(len(members))])
+    left = list(left_out_models(members))
+    for k in range(len(members)):
+        rows = reference_rows(members, k)
+        plain = plain_rows(members, k)
+        assert rows.shape == plain.shape
+        assert (rows == plain).all()
+        assert not (rows[:, None] == left[k]).any()
+        assert len(rows) + len(left[k]) == len(members)

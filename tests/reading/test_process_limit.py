@@ -21,6 +21,7 @@ import dataclasses, json, resource, sys
 from pathlib import Path
 import numpy as np
 import memory_bombs as bombs
+from glasshouse.config import audit_file, data
 
 bombs.MOST_PROCESSOR = 20  # of a command that asks for ever
 folder, limit = Path(sys.argv[1]), 150 * 2**20
@@ -49,7 +50,44 @@ for number in (3, 7):
     with bombs.emptied(made):
         bomb = bombs.in_child_made(bombs.KINDS[number], np.random.default_rng(number), made, 0.2)
         told(f"{bomb.kind}, {bomb.about}", bombs.in_child(bomb.arguments, memory="150MiB"), baseline + 2.5 * limit)
+
+def hungry(function):
+    def taking(*given, **named):
+        np.empty(3 * 2**27)  # 3 GiB, of which nothing is used
+        return function(*given, **named)
+    return taking
+
+(folder / "digits.yaml").write_text(
+    "{data: {name: digits}, trainer: {kind: sklearn, estimator: DecisionTreeClassifier}, attacks: [base], shadows: 2}"
+)
+command = ("audit", str(folder / "digits.yaml"), "-q", "--overwrite", "--out", str(folder / "run"))
+for step, owner, name in [("reads", data.DigitsData, "load"), ("trains", audit_file, "audit")]:
+    true = getattr(owner, name)
+    setattr(owner, name, hungry(true))
+    for memory in (None, "1GiB"):
+        told(f"an audit {step} 3 GiB with --memory {memory}", bombs.in_child(command, memory=memory), 2**40)
+    setattr(owner, name, true)
 print(json.dumps(kept))
+"""
+
+# an estimator that takes much in workers alone
+HUNGRY = """
+import multiprocessing
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+from glasshouse import SklearnTrainer
+from glasshouse.reading import current_limit
+
+class Hungry(DecisionTreeClassifier):
+    def fit(self, x, y):
+        if multiprocessing.current_process().name != "MainProcess":
+            if current_limit() != 1100 * 2**20:
+                raise ValueError("a worker has another limit on files")
+            np.empty(3 * 2**27)
+        return super().fit(x, y)
+
+def trainer():
+    return SklearnTrainer(estimator=Hungry())
 """
 
 
@@ -88,3 +126,28 @@ def test_a_lack_of_memory_is_one_line(ended: list[Any]) -> None:
     for said in refused:
         assert "limit" in said
         assert len(said.splitlines()) <= 2  # with the count of problems
+
+
+@linux
+def test_an_audit_is_bounded_while_it_reads_and_where_memory_is_given_while_it_trains(ended: list[Any]) -> None:
+    codes = {about: how["code"] for about, how, _ in ended if about.startswith("an audit")}
+    assert codes == {
+        "an audit reads 3 GiB with --memory None": 2,
+        "an audit reads 3 GiB with --memory 1GiB": 2,
+        "an audit trains 3 GiB with --memory None": 0,
+        "an audit trains 3 GiB with --memory 1GiB": 2,
+    }
+
+
+@linux
+def test_each_worker_has_the_limits_of_the_command(tmp_path: Path) -> None:
+    (tmp_path / "hungry.py").write_text(HUNGRY)
+    text = "{data: {name: digits}, trainer: {kind: python, factory: 'hungry:trainer'}, attacks: [base], shadows: 2}"
+    (tmp_path / "audit.yaml").write_text(text)
+    command = [sys.executable, "-P", "-m", "glasshouse.cli", "audit", "audit.yaml", "-q", "--trust-code"]
+    done = subprocess.run(  # noqa: S603
+        [*command, "--workers", "2", "--memory", "1100MiB"], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "MemoryError: Unable to allocate 3.00 GiB" in done.stderr
+    assert len(done.stderr.splitlines()) <= 2

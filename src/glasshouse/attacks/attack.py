@@ -108,7 +108,8 @@ class Attack(abc.ABC, Generic[V]):
     the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
     training), ``least_models`` (shadow models that it needs, 0 if it looks at the target alone), ``posterior`` (its
     score is a probability of membership), ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares
-    two likelihoods), ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
+    two likelihoods), ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
+    ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
     change, so that stored scores of an earlier version are not used).
 
     Example:
@@ -128,6 +129,7 @@ class Attack(abc.ABC, Generic[V]):
     posterior: ClassVar[bool] = False
     candidate: ClassVar[bool] = False
     likelihood_ratio: ClassVar[bool] = False
+    quick_simulation: ClassVar[bool] = False  # `simulated_scores` is its own, but learns no more than `tuned` does
     needs_classes: ClassVar[str] = ""  # why a regression, which has no classes, cannot be attacked; empty if it can
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -150,7 +152,8 @@ class Attack(abc.ABC, Generic[V]):
     def learns_much(self) -> bool:
         """Whether it learns more than a few numbers from a pool, so that it scores simulated targets in its own way."""
         own = type(self)
-        return (own.simulated_scores, own.score_simulated) != (Attack.simulated_scores, Attack.score_simulated)
+        same = (own.simulated_scores, own.score_simulated) == (Attack.simulated_scores, Attack.score_simulated)
+        return not (same or self.quick_simulation)
 
     @abc.abstractmethod
     def score(self, view: V) -> FloatArray:
@@ -214,6 +217,9 @@ class Attack(abc.ABC, Generic[V]):
     @_looking
     def score_simulated(self, view: V, k: int) -> tuple[FloatArray, BoolArray]:
         """Scores [N] and members [N] of the simulated target that shadow model k plays."""
+        if isinstance(view, Evidence) and not self.least_models:  # a copy of the others would take most of the time
+            alone: Any = view.among(np.empty((0, 1), dtype=np.intp), model=k)
+            return self.score(alone), view.shadow_members[k]
         target = view.simulated_target(k)
         return self.score(target.view), target.members
 

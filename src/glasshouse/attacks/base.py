@@ -17,6 +17,7 @@ from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.expected import SimulatedConfidence, expected_among, expected_confidence, simulated_confidence
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
+from glasshouse.attacks.sides import left_out
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -52,6 +53,7 @@ class BASE(Attack):
 
     posterior: ClassVar[bool] = True
     candidate: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
@@ -73,11 +75,6 @@ class BASE(Attack):
         statistic = _statistic(evidence.target_loss, expected_confidence(evidence, self.mode))
         return np.asarray(statistic(scale) + known)
 
-    @property
-    def learns_much(self) -> bool:
-        """No: simulated targets have a way of their own for the time alone."""
-        return False
-
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members of each simulated target, without a copy of the pool for every one of them."""
         known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
@@ -96,7 +93,7 @@ class BASE(Attack):
             yield from super().scores_among(evidence, sets)
             return
         known, scale = prior_log_odds(self.prior, evidence.records), float(self.tuned(evidence).scale)
-        for expected in expected_among(evidence, self.mode, sets):
+        for expected in expected_among(evidence, self.mode, [left_out(rows, evidence.models) for rows in sets]):
             yield _posteriors(evidence.target_loss, expected, scale, known)
 
     def tuned(self, evidence: Evidence) -> Self:

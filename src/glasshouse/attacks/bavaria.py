@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -11,10 +12,10 @@ from scipy.optimize import brentq
 from scipy.special import digamma, polygamma, stdtr
 from scipy.stats import t as student
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.sides import Moments, moments
+from glasshouse.attacks.sides import Moments, moments, simulated_moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 
@@ -80,24 +81,40 @@ class BaVarIA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     priors_: tuple[VariancePrior | None, VariancePrior] | None = dataclasses.field(default=None, repr=False)
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        priors = self.tuned(evidence).priors_
+        sides = [_side(evidence, inside=inside) for inside in self._wanted]
+        return self.tuned(evidence)._scores(evidence.target_statistic, sides, regression=evidence.regression)
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
+        attack = self.tuned(evidence)
+        for target in simulated_moments(evidence, self._wanted, statistic=evidence.shadow_statistic):
+            yield attack._scores(target.statistic, target.sides, regression=evidence.regression), target.members
+
+    @property
+    def _wanted(self) -> list[bool]:
+        """Which sides are needed: out-models (False), and online in-models."""
+        return [False] if self.mode == "offline" else [False, True]
+
+    def _scores(self, target: FloatArray, sides: list[Moments], *, regression: bool) -> FloatArray:
+        """Scores [N] of a target's statistics, from the moments of the wanted sides."""
+        priors = self.priors_
         assert priors is not None  # noqa: S101 (for the type checker: tuning fits)
-        target = evidence.target_statistic
-        freedom, mean, scale = _predictive(_side(evidence, inside=False), priors[1])
-        if priors[0] is None and evidence.regression:
+        freedom, mean, scale = _predictive(sides[0], priors[1])
+        if priors[0] is None and regression:
             away = np.abs(target)  # how likely an out-model is farther off, as for LiRA
             tails = [_student_log_cdf((sign * mean - away) / scale, freedom) for sign in (-1.0, 1.0)]
             return np.asarray(np.minimum(np.logaddexp(*tails), 0.0))
         if priors[0] is None:
             return _student_log_cdf((target - mean) / scale, freedom)
         outside = student.logpdf(target, freedom, mean, scale)
-        freedom, mean, scale = _predictive(_side(evidence, inside=True), priors[0])
+        freedom, mean, scale = _predictive(sides[1], priors[0])
         return np.asarray(student.logpdf(target, freedom, mean, scale) - outside)
 
     def tuned(self, evidence: Evidence) -> Self:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.sides import left_out, simulated_sets, sums_among
+from glasshouse.attacks.sides import LeaveOut, simulated_sets
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import rows_without
 from glasshouse.numerics import log_mean_exp
 from glasshouse.threads import over_records
 
@@ -46,25 +47,24 @@ def expected_confidence(evidence: Evidence, mode: Mode) -> FloatArray:
 
 
 def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.intp]]) -> FloatArray:
-    """The same with some of the shadow models alone, for each of several sets of them: [sets, N].
+    """The same without some of the shadow models, for each of several sets that are left out: [sets, N].
 
-    Confidences are computed once, relative to the largest of each record. Where the models of a set all have far
-    smaller ones, they are computed again.
+    Confidences are computed once, relative to the largest of each record. Where the models that are left all have
+    far smaller ones, they are computed again.
 
     Args:
         evidence: the pool; the target's own losses are not used.
         mode: ``"online"`` or ``"offline"``.
-        sets: rows of the pool, [R, 1] the same for all records, or [R, N] record by record.
+        sets: rows of the pool that are left out, [L, 1] the same for all records, or [L, N] record by record.
 
     Example:
         >>> evidence = Evidence(target_loss=[1.0], shadow_loss=[[0.0], [2.0]], shadow_members=[[1], [0]])
-        >>> expected_among(evidence, "online", [np.array([[0]]), np.array([[1]])])
+        >>> expected_among(evidence, "online", [np.array([[1]]), np.array([[0]])])
         array([[ 0.],
                [-2.]])
     """
     members, loss = evidence.shadow_members, evidence.shadow_loss
     found = np.empty((len(sets), evidence.records))
-    without = [left_out(rows, evidence.models) for rows in sets]
     short = np.zeros(len(sets), dtype=np.bool_)  # which sets have no out-model of some record
 
     def write(some: slice) -> None:
@@ -72,29 +72,34 @@ def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.int
         smallest = (block if asked is None else np.where(asked, block, np.inf)).min(axis=0)
         smallest[np.isinf(smallest)] = 0.0  # a record without out-models is refused below
         confidence = np.exp(np.minimum(smallest - block, 0.0))  # at most 1 where asked
-        counted = None if asked is None else asked.astype(np.float64)
+        parts = [confidence]
         if asked is not None:
             confidence[~asked] = 0.0
-        for number, rows in enumerate(sets):
-            part = rows if rows.shape[1] == 1 else rows[:, some]
-            if counted is None:
-                count = np.full(block.shape[1], float(len(rows)))
-            else:
-                count = sums_among(counted, part, without[number])
-                short[number] |= not count.all()
-            total = sums_among(confidence, part, without[number])
+            parts.append(asked.astype(np.float64))
+        pool = LeaveOut(parts, _sums)
+        for number, left in enumerate(sets):
+            part = left if left.shape[1] == 1 else left[:, some]
+            total, *counted = pool.without(part)
+            count = counted[0] if counted else np.full(block.shape[1], float(len(loss) - len(left)))
+            short[number] |= not count.all()
             with np.errstate(divide="ignore", invalid="ignore"):
                 expected = np.log(total) - smallest - np.log(count)
             lost = np.flatnonzero((total < _SMALLEST) & (count > 0))
             if len(lost):
-                at = part if part.shape[1] == 1 else part[:, lost]
-                expected[lost] = log_mean_exp(-block[at, lost], where=None if asked is None else asked[at, lost])
+                who = np.ones((len(loss), len(lost)), dtype=np.bool_) if asked is None else asked[:, lost]
+                np.put_along_axis(who, part if part.shape[1] == 1 else part[:, lost], False, axis=0)
+                expected[lost] = log_mean_exp(-block[:, lost], where=who)
             found[number, some] = expected
 
     over_records(write, evidence.records, models=evidence.models)
     for number in np.flatnonzero(short)[:1].tolist():
-        evidence.among(sets[number]).require_side(inside=False)
+        evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=False)
     return found
+
+
+def _sums(*parts: FloatArray) -> tuple[FloatArray, ...]:
+    """Sums [N] of several arrays [K, N]."""
+    return tuple(part.sum(axis=0) for part in parts)
 
 
 def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedConfidence]:

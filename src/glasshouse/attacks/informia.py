@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.expected import expected_confidence
+from glasshouse.attacks.expected import expected_confidence, simulated_confidence
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
@@ -47,6 +48,8 @@ class InfoRMIA(Attack):
         array([ 0.92, -0.78])
     """
 
+    version: ClassVar[int] = 2
+    quick_simulation: ClassVar[bool] = True
     needs_classes: ClassVar[str] = "its divergence is between the true class and all others"
 
     mode: Mode = "online"
@@ -63,6 +66,12 @@ class InfoRMIA(Attack):
         """Information in nats, [N]; higher means member."""
         share = float(self.tuned(evidence).offline_a)
         return self._statistic(evidence.target_loss, expected_confidence(evidence, self.mode))(share)
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
+        share = float(self.tuned(evidence).offline_a)
+        for target in simulated_confidence(evidence, self.mode):
+            yield self._statistic(target.loss, target.expected)(share), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its a chosen: 1 online, which leaves p(x) as it is; tuned on the pool offline."""

@@ -14,9 +14,10 @@ from scipy.special import log_ndtr
 from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.sides import Moments, moments_among, simulated_sets
+from glasshouse.attacks.sides import Moments, left_out, moments, moments_among, simulated_sets
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import rows_without
 from glasshouse.numerics import log_normal_farther
 from glasshouse.threads import cached_blocks, side_by_side
 
@@ -64,6 +65,7 @@ class LiRA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     variance: Literal["auto", "record", "global"] = "auto"
@@ -74,19 +76,15 @@ class LiRA(Attack):
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Log ratios (offline log tail probabilities), [N]; higher means member."""
-        (sides,) = self._sides(evidence, evidence.shadow_statistic, [np.arange(evidence.models)[:, None]])
+        statistic, members = evidence.shadow_statistic, evidence.shadow_members
+        sides = self._sides(evidence, [moments(statistic, members == inside) for inside in self._wanted])
         return _ratios(evidence.target_statistic, sides, regression=evidence.regression)
-
-    @property
-    def learns_much(self) -> bool:
-        """No: simulated targets have a way of their own for the time alone."""
-        return False
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target: margins are computed once, and a pair shares its Gaussians."""
         statistic, members = evidence.shadow_statistic, evidence.shadow_members
         for targets, sets in simulated_sets(members, most=_SETS):
-            sides = self._sides(evidence, statistic, sets)
+            sides = self._sides_among(evidence, statistic, sets)
 
             def of_target(pair: tuple[int, int], sides: list[list[_Side]] = sides) -> FloatArray:
                 return _ratios(statistic[pair[0]], sides[pair[1]], regression=evidence.regression)
@@ -97,35 +95,39 @@ class LiRA(Attack):
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores of the target beside some of the shadow models, for each set of them; margins are computed once."""
         statistic, own = evidence.shadow_statistic, evidence.target_statistic
+        left = [left_out(rows, evidence.models) for rows in sets]
         for start in range(0, len(sets), _SETS):
             try:
-                found = self._sides(evidence, statistic, sets[start : start + _SETS])
+                found = self._sides_among(evidence, statistic, left[start : start + _SETS])
             except InputError:  # one of them is too small for this attack: then each is tried
                 yield from super().scores_among(evidence, sets[start : start + _SETS])
             else:
                 yield from (_ratios(own, sides, regression=evidence.regression) for sides in found)
 
-    def _sides(self, evidence: Evidence, statistic: FloatArray, sets: Sequence[NDArray[np.intp]]) -> list[list[_Side]]:
-        """The Gaussians of out-models, and online of in-models, for each set of rows of the pool.
+    @property
+    def _wanted(self) -> list[bool]:
+        """Which sides have a Gaussian: out-models (False), and online in-models."""
+        return [False] if self.mode == "offline" else [False, True]
 
-        Args:
-            evidence: the pool.
-            statistic: [K, N] of its shadow models.
-            sets: rows of the pool, [R, 1] the same for all records, or [R, N] record by record.
-        """
-        wanted = [False] if self.mode == "offline" else [False, True]
-        members = evidence.shadow_members
-        found = [moments_among(statistic, members == inside, sets) for inside in wanted]
-        sides = []
-        for number, rows in enumerate(sets):
-            fewest = min(one.models[number].min() for one in found)
-            own = self._own_variance(int(fewest))
-            for inside in wanted:
-                if fewest < (2 if own else 1):
-                    evidence.among(rows).require_side(inside=inside, models=2 if own else 1)
-            parts = [Moments(*(part[number] for part in one)) for one in found]
-            sides.append([_side(part, inside=inside, own=own) for part, inside in zip(parts, wanted, strict=True)])
-        return sides
+    def _sides_among(
+        self, evidence: Evidence, statistic: FloatArray, sets: Sequence[NDArray[np.intp]]
+    ) -> list[list[_Side]]:
+        """The Gaussians for each set of rows of the pool that is left out, [L, 1] or [L, N], of statistics [K, N]."""
+        found = [moments_among(statistic, evidence.shadow_members == inside, sets) for inside in self._wanted]
+        return [
+            self._sides(evidence, [Moments(*(part[number] for part in one)) for one in found], left)
+            for number, left in enumerate(sets)
+        ]
+
+    def _sides(self, evidence: Evidence, found: list[Moments], left: NDArray[np.intp] | None = None) -> list[_Side]:
+        """The Gaussians from the moments of each wanted side of the pool, without the models that are left out."""
+        fewest = min(one.models.min() for one in found)
+        own = self._own_variance(int(fewest))
+        if fewest < (least := 2 if own else 1):
+            asked = evidence if left is None else evidence.among(rows_without(left, evidence.models))
+            for inside in self._wanted:
+                asked.require_side(inside=inside, models=least)
+        return [_side(one, inside=inside, own=own) for one, inside in zip(found, self._wanted, strict=True)]
 
     def _own_variance(self, fewest: int) -> bool:
         """Whether each record has its own variance, where a side has at least so many models."""

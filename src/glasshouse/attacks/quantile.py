@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from glasshouse.arrays import FloatArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
@@ -71,20 +72,33 @@ class QuantileRegression(Attack):
         (True, True)
     """
 
+    version: ClassVar[int] = 2
+    quick_simulation: ClassVar[bool] = True
+
     seed: int = 0
     fit_: QuantileFit | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def score(self, evidence: Evidence) -> FloatArray:
         """Normal quantiles, [N]; higher means member."""
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
         evidence.require_side(inside=False)
         usual = moments(loss_to_margin(evidence.shadow_loss), ~evidence.shadow_members).mean
+        return self._scores(evidence, usual, loss_to_margin(evidence.target_loss))
+
+    def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
+        """Scores and members of each simulated target, without a copy of the pool for every one of them."""
+        attack = self.tuned(evidence)
+        for target in simulated_means(evidence, [False]):
+            yield attack._scores(evidence, target.means[:, 0], target.margins), target.members
+
+    def _scores(self, evidence: Evidence, usual: FloatArray, margins: FloatArray) -> FloatArray:
+        """Scores [N] from the mean margins of out-models and the margins of the target."""
+        fit = self.tuned(evidence).fit_
+        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
         expected = fit.lines @ _signals(np.clip(usual, fit.low, fit.high), evidence, fit.lines.shape[1]).T
         # lines may cross; a quantile of a higher level is never below
         steps = np.maximum(np.diff(np.maximum.accumulate(expected, axis=0), axis=0), _NARROWEST)
         quantiles = np.concatenate([expected[:1], expected[0] + np.cumsum(steps, axis=0)])  # [levels, N]
-        margins, normal, records = loss_to_margin(evidence.target_loss), ndtri(_LEVELS), np.arange(evidence.records)
+        normal, records = ndtri(_LEVELS), np.arange(evidence.records)
         below = np.clip((margins > quantiles).sum(axis=0) - 1, 0, len(_LEVELS) - 2)  # the quantile to start from
         slope = np.diff(normal)[below] / steps[below, records]
         return np.asarray(normal[below] + slope * (margins - quantiles[below, records]))

@@ -54,9 +54,11 @@ class Regressed(Attack):
         (np.float64(0.9), np.float64(0.0))
     """
 
+    version: ClassVar[int] = 2
     posterior: ClassVar[bool] = True
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
@@ -93,13 +95,8 @@ class Regressed(Attack):
         folds = record_folds(evidence.records, folds=count, seed=self.seed)
         return dataclasses.replace(self, fit_=fit_sides(self._examples(evidence), folds))
 
-    @property
-    def learns_much(self) -> bool:
-        """No: simulated targets are scored as the target is, but all of them in one pass over the pool."""
-        return False
-
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
-        """Posteriors [N] and members [N] of each simulated target."""
+        """Posteriors [N] and members [N] of each simulated target, all of them in one pass over the pool."""
         fit = self.tuned(evidence).fit_
         assert fit is not None  # noqa: S101
         known = prior_log_odds(self.prior, evidence.records)

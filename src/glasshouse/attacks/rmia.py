@@ -18,6 +18,7 @@ from glasshouse.attacks.expected import SimulatedConfidence, expected_among, exp
 from glasshouse.attacks.prior import check_prior, prior_weights
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
+from glasshouse.attacks.sides import left_out
 from glasshouse.attacks.tuning import Statistic, best_share
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
@@ -57,6 +58,7 @@ class RMIA(Attack):
 
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
+    quick_simulation: ClassVar[bool] = True
 
     mode: Mode = "online"
     gamma: float = 1.0
@@ -92,7 +94,8 @@ class RMIA(Attack):
             ratios = _statistic(evidence.target_loss, expected)(1.0)
             return self._beaten(ratios, ratios)
 
-        yield from side_by_side(beaten, expected_among(evidence, self.mode, sets), records=evidence.records)
+        left = [left_out(rows, evidence.models) for rows in sets]
+        yield from side_by_side(beaten, expected_among(evidence, self.mode, left), records=evidence.records)
 
     def _beaten(self, ratios: FloatArray, others: FloatArray) -> FloatArray:
         """The share of the ratios of Z that each ratio [N] beats."""
@@ -100,11 +103,6 @@ class RMIA(Attack):
         scores = np.empty(len(ratios))
         scores[order] = np.searchsorted(np.sort(others), ratios[order] - np.log(self.gamma), side="right")
         return scores / len(others)
-
-    @property
-    def learns_much(self) -> bool:
-        """No: simulated targets have a way of their own for the share of members alone."""
-        return False
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores and members of each simulated target; the Z of each, its own records, is weighted to the prior."""

@@ -16,10 +16,10 @@ from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.sides import Moments, moments, simulated_means
-from glasshouse.attacks.stacking.plan import plan_targets
+from glasshouse.attacks.sides import Moments, moments, simulated_means, simulated_moments
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import left_out_models, rows_without
 from glasshouse.numerics import loss_to_margin
 
 __all__ = ["CommonShift", "ShrunkLiRA", "fit_common_shift"]
@@ -103,7 +103,7 @@ class ShrunkLiRA(Attack):
         True
     """
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
     needs_classes: ClassVar[str] = (
@@ -125,7 +125,7 @@ class ShrunkLiRA(Attack):
         assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
         if isinstance(fit, SidesFit):
             return _log_ratio(fit, evidence)
-        panels = _panels(evidence.shadow_members, seed=self.seed)
+        panels = _panels(evidence.shadow_members)
         views = [evidence.among(rows) for rows in panels[: None if fit.clear else 1]] or [evidence]
         return np.asarray(np.mean([_log_ratio(fit, view) for view in views], axis=0))
 
@@ -139,8 +139,8 @@ class ShrunkLiRA(Attack):
         """Scores [N] and members [N] of each simulated target, whose references are one panel."""
         fit = self.tuned(evidence).fit_
         assert fit is not None  # noqa: S101
-        for target in evidence.simulated():
-            yield _log_ratio(fit, target.view), target.members
+        for target in simulated_moments(evidence, [False] if isinstance(fit, SidesFit) else [False, True]):
+            yield _ratio(fit, target.statistic, target.sides), target.members
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its shift and variances fitted to this pool; it does not look at the target's losses.
@@ -165,10 +165,15 @@ class ShrunkLiRA(Attack):
 
 def _log_ratio(fit: CommonShift | SidesFit, evidence: Evidence) -> FloatArray:
     """Log ratios, [N], of a target that is compared with all shadow models of the evidence."""
-    if isinstance(fit, SidesFit):
-        return fit.log_ratio(np.empty((evidence.records, 0)), _above_out_mean(evidence))
-    target = loss_to_margin(evidence.target_loss)
-    within, outside = _side(evidence, inside=True), _side(evidence, inside=False)
+    wanted = [False] if isinstance(fit, SidesFit) else [False, True]
+    return _ratio(fit, loss_to_margin(evidence.target_loss), [_side(evidence, inside=inside) for inside in wanted])
+
+
+def _ratio(fit: CommonShift | SidesFit, target: FloatArray, sides: list[Moments]) -> FloatArray:
+    """Log ratios [N] of a target's margins, from the moments over out-models and, online, in-models."""
+    if isinstance(fit, SidesFit):  # how far the margin lies above the mean of the out-models
+        return fit.log_ratio(np.empty((len(target), 0)), np.asarray(target - sides[0].mean)[:, None])
+    outside, within = sides
     densities = []
     for inside in (True, False):
         mean, variance = fit.predictive(within, outside, inside=inside)
@@ -176,7 +181,7 @@ def _log_ratio(fit: CommonShift | SidesFit, evidence: Evidence) -> FloatArray:
     return np.asarray(densities[0] - densities[1])
 
 
-def _panels(members: BoolArray, *, seed: int) -> list[NDArray[np.intp]]:
+def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
     """Sets of references for the target, each as large as that of a simulated target; none if there are too few models.
 
     A panel without an in-model or an out-model of some record cannot be used.
@@ -184,8 +189,12 @@ def _panels(members: BoolArray, *, seed: int) -> list[NDArray[np.intp]]:
     if len(members) < 4:
         return []
     columns = np.arange(members.shape[1])
-    plan = plan_targets(members, targets=len(members), seed=seed)
-    panels = list({rows.tobytes(): rows for rows in plan.references}.values())[:_PANELS]  # a pair has the same
+    distinct: dict[bytes, NDArray[np.intp]] = {}  # a pair has the same
+    for left in left_out_models(members):
+        if len(distinct) == _PANELS:
+            break
+        distinct.setdefault(left.tobytes(), left)
+    panels = [rows_without(left, len(members)) for left in distinct.values()]
     inside = [members[rows, columns] for rows in panels]
     return [rows for rows, who in zip(panels, inside, strict=True) if (who.any(axis=0) & ~who.all(axis=0)).all()]
 
@@ -226,11 +235,6 @@ def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
 def _side(evidence: Evidence, *, inside: bool) -> Moments:
     evidence.require_side(inside=inside)
     return moments(loss_to_margin(evidence.shadow_loss), evidence.shadow_members == inside)
-
-
-def _above_out_mean(evidence: Evidence) -> FloatArray:
-    """How far the target's margin lies above the mean of the out-models, [N, 1]."""
-    return np.asarray(loss_to_margin(evidence.target_loss) - _side(evidence, inside=False).mean)[:, None]
 
 
 def _examples(evidence: Evidence) -> Iterator[Example]:

@@ -103,6 +103,7 @@ def audit(
                 compute=compute,
                 progress=False if quiet or as_json else None,
                 trust_code=trust_code,
+                bounded=True,
             )
         except InputError as error:
             raise error if file is None else InputError(*[_placed(fault, file) for fault in error.faults]) from error

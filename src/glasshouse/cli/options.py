@@ -30,7 +30,7 @@ def _share(context: typer.Context, shared: bool) -> bool:
 
 
 def _limited(context: typer.Context, given: str | None) -> str | None:
-    """The limit holds until the command ends; an audit's training has a limit only if the user gives one."""
+    """The limit holds until the command ends; what an audit does after reading has one if the user gives it."""
     if given is not None:
         context.with_resource(memory_limit(as_bytes(given, place="--memory")))
     if given is not None or context.info_name != "audit":
@@ -48,8 +48,8 @@ Memory = Annotated[
     typer.Option(
         "--memory",
         callback=_limited,
-        help="Memory limit of one file, and of toggling nodes on the CPU; the command takes at most twice as much. "
-        "Default: 1GiB; for audit no limit beyond files.",
+        help="Memory limit of one file, and of toggling nodes on the CPU; the command, and each of its workers, takes "
+        "at most twice as much. Default: 1GiB; for audit only while files are read.",
     ),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]

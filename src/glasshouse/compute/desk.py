@@ -63,7 +63,8 @@ class Desk:
                 threading.Thread(target=self._answer, args=(line,), daemon=True).start()
 
     def _answer(self, line: Connection[Any, Any]) -> None:
-        with suppress(OSError, EOFError, AuthenticationError), line:  # a worker that was killed, or a stranger
+        # a worker that was killed, a stranger, or a worker that asks for what nobody waits for any more
+        with suppress(OSError, EOFError, AuthenticationError, KeyError), line:
             deliver_challenge(line, self._secret)
             answer_challenge(line, self._secret)
             asked = line.recv_bytes(64).decode()

@@ -17,6 +17,7 @@ from glasshouse.compute.desk import Address, Desk, ask_desk
 from glasshouse.compute.here import TRIES, Compute, available_cores, share_gpu, with_threads
 from glasshouse.compute.parcels import Parcels, open_parcel, receive_from
 from glasshouse.errors import InputError
+from glasshouse.reading.memory import keep_limits, limits_for_workers
 
 __all__ = ["LocalProcesses", "end_with", "safe_path"]
 
@@ -35,8 +36,8 @@ class LocalProcesses:
     There are never more of them than tasks, and none is left when the last task has ended, or this
     process was killed. A worker that dies is replaced, and its tasks are run again. Code travels by value (cloudpickle,
     as within joblib), so that functions of a notebook, lambdas and closures work too; models and graphs are sent to
-    each worker once. On a machine with several GPUs, worker i sees only GPU i, as ``cuda:0``; if there are more
-    workers than GPUs, they share them evenly.
+    each worker once. Limits on memory that hold here hold for each of them. On a machine with several GPUs, worker i
+    sees only GPU i, as ``cuda:0``; if there are more workers than GPUs, they share them evenly.
 
     Args:
         workers: how many; as many as there are cores by default.
@@ -130,7 +131,7 @@ class _Crew:
 
             _start_trackers()
             self.desk.numbers = 0
-            start = (self.desk.address, os.getpid(), self.threads, self.workers, _gpus())
+            start = (self.desk.address, os.getpid(), self.threads, self.workers, _gpus(), limits_for_workers())
             alone = {_SAFE_PATH: "1"}
             self._executor = ProcessPoolExecutor(self.workers, initializer=_begin, initargs=start, env=alone)
         return self._executor
@@ -190,11 +191,14 @@ def _gpus() -> list[str]:
 _THREADS = 1
 
 
-def _begin(desk: Address, parent: int, threads: int, workers: int, gpus: Sequence[str]) -> None:
+def _begin(
+    desk: Address, parent: int, threads: int, workers: int, gpus: Sequence[str], limits: tuple[int, bool]
+) -> None:
     """What a worker does first. It ends when the process that waits for its results is gone, also by a kill."""
     global _THREADS
     _THREADS = threads
     end_with(parent)
+    keep_limits(*limits)
     receive_from(functools.partial(ask_desk, desk))
     if gpus:  # before anything touches a GPU
         os.environ[_VISIBLE] = gpus[int(ask_desk(desk, "number")) % len(gpus)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from glasshouse.errors import InputError
@@ -15,7 +17,7 @@ try:
 except ImportError:  # joblib before 1.6 has its own copy
     from joblib.externals import cloudpickle
 
-__all__ = ["NotSentError", "Parcels", "fetch", "open_parcel", "receive_from"]
+__all__ = ["NotSentError", "Parcels", "fetch", "open_parcel", "receive_from", "send_by_value"]
 
 _LARGE = 1 << 16  # bytes; what is smaller is sent with whatever refers to it
 _KEPT = 8  # runs after which what none of them used is dropped
@@ -45,6 +47,14 @@ class _Sent:
     version: int
     key: str
     run: int
+
+
+def send_by_value(modules: Iterable[ModuleType], folder: Path) -> None:
+    """Let what these modules define travel as code, if they are files of a folder: workers cannot import them."""
+    for module in modules:
+        place = getattr(module, "__file__", None)
+        if place is not None and folder.resolve() in Path(place).resolve().parents:
+            cloudpickle.register_pickle_by_value(module)
 
 
 class Parcels:

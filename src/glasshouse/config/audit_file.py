@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -23,6 +24,7 @@ from glasshouse.config.trainers import TrainerSection
 from glasshouse.config.trust import check_code
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.label_only import LabelOnly
+from glasshouse.reading import process_limit
 from glasshouse.result import AuditResult
 from glasshouse.visible import visible
 
@@ -203,6 +205,7 @@ def run_audit_file(
     compute: Compute | None = None,
     progress: bool | None = None,
     trust_code: bool = False,
+    bounded: bool = False,
 ) -> AuditResult:
     """Run the audit that a file describes.
 
@@ -213,6 +216,8 @@ def run_audit_file(
         progress: whether to show bars; by default on a terminal, and elsewhere a plain line now and then.
         trust_code: whether to import the functions that the file names, and to read pickles. Without it, a file that
             needs this is refused.
+        bounded: whether this process has a hard limit on memory while the files that it names are read (not while
+            models are trained), as the command line asks for. Code that is trusted may take what it needs.
     """
     if not trust_code:
         check_code(config.factories, graph=config.graph.name if config.graph else None, folder=folder)
@@ -230,17 +235,20 @@ def run_audit_file(
         "progress": progress,
     }
     common |= {name: value for name in ("title", "attacks") if (value := getattr(config, name)) is not None}
+    reading: AbstractContextManager[None] = process_limit() if bounded and not trust_code else nullcontext()
     if config.is_graph:
         from glasshouse.graph import audit as graph_audit
 
         section = config.graph or GraphSection()
-        arguments = section.arguments(folder=folder, seed=config.seed)
-        check_shadows(config.shadows, len(arguments["members"]))
+        with reading:
+            arguments = section.arguments(folder=folder, seed=config.seed)
+            check_shadows(config.shadows, len(arguments["members"]))
         return _signed(graph_audit(**arguments, **common, minutes=config.minutes), config.author)
-    data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
-    check_shadows(config.shadows, len(data.population))
-    model, members = config.target.load(data, told, folder, config.seed)
-    trainer = config.trainer.build(data.population, folder)
+    with reading:
+        data, told = (config.data or DigitsData(name="digits")).load(folder, config.seed)
+        check_shadows(config.shadows, len(data.population))
+        model, members = config.target.load(data, told, folder, config.seed)
+        trainer = config.trainer.build(data.population, folder)
     advice = config.trainer.advice(data.population)
     for line in advice:
         _LOG.warning("%s", visible(line))

@@ -10,22 +10,25 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from glasshouse.compute.parcels import send_by_value
 from glasshouse.errors import InputError, first_line, shortened
 
 __all__ = ["called", "imported"]
 
 
 def imported(name: str, folder: Path, place: str) -> Any:
-    """A function of the user, ``module:function``; the audit file's folder is searched first."""
+    """A function of the user, ``module:function``; the audit file's folder is searched first, but never by workers."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise InputError(f"{place}: {shortened(name)} is not of the form module:function.")
     sys.path.insert(0, str(folder.resolve()))
+    known = set(sys.modules)
     try:
         with _reported(f"{place}: {shortened(module_name, quoted=False)} cannot be imported"):
             module = importlib.import_module(module_name)
     finally:
         sys.path.pop(0)
+    send_by_value([sys.modules[new] for new in set(sys.modules) - known], folder)
     if not hasattr(module, attribute):
         raise InputError(f"{place}: {module_name} has no {shortened(attribute, quoted=False)}.")
     found = getattr(module, attribute)

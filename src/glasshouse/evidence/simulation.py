@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -9,10 +10,9 @@ from numpy.typing import NDArray
 
 from glasshouse.arrays import BoolArray
 from glasshouse.errors import InputError
+from glasshouse.threads import cached_blocks
 
-__all__ = ["SimulatedTarget", "check_simulation", "reference_rows", "shared_rows"]
-
-_FEW = 64  # records that show of nearly every pair of models that they are not complements
+__all__ = ["SimulatedTarget", "check_simulation", "left_out_models", "reference_rows", "rows_without"]
 
 V = TypeVar("V")
 
@@ -43,51 +43,83 @@ def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
         >>> reference_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool), 0).tolist()
         [[2], [3]]
     """
-    paired = _without_pair(members, k)
-    if paired is not None:
-        return paired
-    return _by_record(members, k) if _balanced(members) else _others(members, k)[:, None]
+    return rows_without(next(left_out_models(members, [k])), len(members))
 
 
-def shared_rows(members: BoolArray) -> list[NDArray[np.intp]] | None:
-    """`reference_rows` of every simulated target, [R, 1] each; None if they differ from record to record for one.
+def rows_without(left: NDArray[np.intp], models: int) -> NDArray[np.intp]:
+    """The other rows of a pool, rising: [R, 1] or [R, N], without those that are left out, [L, 1] or [L, N] and rising.
+
+    Example:
+        >>> rows_without(np.array([[1, 0], [2, 3]]), 4).tolist()
+        [[0, 1], [3, 2]]
+    """
+    rows = np.repeat(np.arange(models - len(left))[:, None], left.shape[1], axis=1)
+    for gone in left:
+        rows += rows >= gone
+    return rows
+
+
+def left_out_models(members: BoolArray, targets: Iterable[int] | None = None) -> Iterator[NDArray[np.intp]]:
+    """The rows of the pool that a simulated target is not compared with, rising: [L, 1], or [2, N] record by record.
+
+    They are the target itself and its complement. If it has none, but every record is in equally many models, one model
+    of the opposite side is left out for each record. See `Evidence.simulated` for the reason. The time for all targets
+    grows with K N.
+
+    Args:
+        members: [K, N] members of each shadow model.
+        targets: rows of the pool that play the target; all by default.
 
     Example:
         >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
-        >>> [rows.ravel().tolist() for rows in shared_rows(members)]
-        [[2, 3], [2, 3], [0, 1], [0, 1]]
+        >>> [left.ravel().tolist() for left in left_out_models(members)]
+        [[0, 1], [0, 1], [2, 3], [2, 3]]
     """
-    found = [_without_pair(members, k) for k in range(len(members))]
-    if any(rows is None for rows in found) and _balanced(members):
-        return None
-    return [_others(members, k)[:, None] if rows is None else rows for k, rows in enumerate(found)]
+    chosen = list(range(len(members)) if targets is None else targets)
+    first = {row: len(members) - 1 - back for back, row in enumerate(reversed(_rows_as_bytes(members)))}
+    complements = [first.get(row) for row in _rows_as_bytes(~members[chosen])]
+    opposite = _OppositeModels(members) if None in complements and _balanced(members) else None
+    for k, complement in zip(chosen, complements, strict=True):
+        if complement is not None:
+            yield np.array([[min(k, complement)], [max(k, complement)]])
+        else:
+            yield np.array([[k]]) if opposite is None else opposite.with_target(k)
 
 
-def _others(members: BoolArray, k: int) -> NDArray[np.intp]:
-    return np.delete(np.arange(len(members)), k)
-
-
-def _without_pair(members: BoolArray, k: int) -> NDArray[np.intp] | None:
-    """[R, 1] the other models without the complement of k; None if it has none."""
-    others = _others(members, k)
-    # row by row, and a few records first: a copy of all members for each target would take longer than everything else
-    few = members[:, :_FEW] != members[k, :_FEW]
-    hopeful = others[few[others].all(axis=1)].tolist()
-    complement = next((j for j in hopeful if (members[j] != members[k]).all()), None)
-    return None if complement is None else np.asarray(others[others != complement][:, None])
+def _rows_as_bytes(members: BoolArray) -> list[bytes]:
+    return [row.tobytes() for row in np.packbits(members, axis=1)]
 
 
 def _balanced(members: BoolArray) -> bool:
     """Whether every record is in equally many models."""
-    return len(np.unique(members.sum(axis=0))) == 1
+    return len(members) > 1 and len(np.unique(members.sum(axis=0))) == 1
 
 
-def _by_record(members: BoolArray, k: int) -> NDArray[np.intp]:
-    """[R, N] the other models without one of the opposite side for each record."""
-    others = _others(members, k)
-    opposite = members[others] != members[k]  # [K - 1, N]
-    # the partner changes from record to record, so that no model is left out more often than another
-    turn = (np.arange(len(others))[:, None] + np.arange(members.shape[1])[None, :]) % len(others)
-    partner = np.where(opposite, turn, -1).argmax(axis=0)
-    keep = np.argsort(np.arange(len(others))[:, None] == partner, axis=0, kind="stable")[:-1]
-    return others[keep]
+class _OppositeModels:
+    """For each record, a model of the other side than a simulated target's.
+
+    With the models but the target in a circle, a record takes the first one of the opposite side from a place of its
+    own downwards. The place changes from record to record, so that no model is left out more often than another. With
+    the target taken out, the place is one of two rows; for both, and for both sides, the model is found once.
+    """
+
+    def __init__(self, members: BoolArray) -> None:
+        models, records = members.shape
+        self.members = members
+        self.start = (models - 2 - np.arange(records)) % (models - 1)  # [N], counted without the target
+        self.found = np.empty((2, 2, records), dtype=np.intp)  # by side, and by whether the target comes before
+        for some in cached_blocks(records, models=models):
+            for after in (0, 1):
+                rows = (self.start[some] + after - np.arange(models)[:, None]) % models
+                inside = np.take_along_axis(members[:, some], rows, axis=0)
+                for side in (0, 1):
+                    fits = inside == bool(side)
+                    at = np.take_along_axis(rows, fits.argmax(axis=0)[None], axis=0)[0]
+                    self.found[side, after, some] = np.where(fits.any(axis=0), at, -1)
+
+    def with_target(self, k: int) -> NDArray[np.intp]:
+        """[2, N] the target and the model that is left out with it, rising."""
+        side, after = (~self.members[k]).astype(np.intp), (self.start >= k).astype(np.intp)
+        partner = self.found[side, after, np.arange(len(side))]
+        partner[partner < 0] = int(k == 0)  # no model is on the opposite side
+        return np.sort(np.stack([np.full(len(side), k), partner]), axis=0)

@@ -14,7 +14,9 @@ __all__ = [
     "as_bytes",
     "check_memory",
     "current_limit",
+    "keep_limits",
     "lacks_memory",
+    "limits_for_workers",
     "memory_limit",
     "memory_of",
     "process_limit",
@@ -22,6 +24,7 @@ __all__ = [
 
 DEFAULT_LIMIT = 2**30
 _LIMIT: ContextVar[int] = ContextVar("memory limit", default=DEFAULT_LIMIT)
+_BOUNDED: ContextVar[bool] = ContextVar("whether the process has a hard limit", default=False)
 _SIGNS = ("can't start new thread", "can't allocate memory", "Cannot allocate memory")
 _UNITS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -52,7 +55,8 @@ def process_limit() -> Iterator[None]:
     """Within the block, the process takes at most twice the limit in all, whatever it does: more is a `MemoryError`.
 
     No estimate of what reading and scoring need could be right for every file. Where the process takes so much already,
-    it may take the limit once more. Only where the system can do it (Linux).
+    it may take the limit once more. Processes that it starts within the block inherit the bound, each for itself. Only
+    where the system can do it (Linux).
     """
     if _taken() is None:
         yield
@@ -66,10 +70,35 @@ def process_limit() -> Iterator[None]:
     most = max(2 * current_limit(), taken + current_limit())
     allowed = [one for one in (most, before, hard) if one != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min(allowed), hard))
+    token = _BOUNDED.set(True)
     try:
         yield
     finally:
+        _BOUNDED.reset(token)
         resource.setrlimit(resource.RLIMIT_DATA, (before, hard))
+
+
+def limits_for_workers() -> tuple[int, bool]:
+    """The limit that holds here, and whether it bounds the whole process: what `keep_limits` of a worker needs.
+
+    Example:
+        >>> with memory_limit("2KiB"):
+        ...     limits_for_workers()
+        (2048, False)
+    """
+    return _LIMIT.get(), _BOUNDED.get()
+
+
+def keep_limits(most: int, bounded: bool) -> None:
+    """What a worker does first: it has the limits of the process that started it, until it ends.
+
+    The system has handed the bound down to it already. But libraries must have their threads and buffers before they
+    are near it, as in `process_limit`.
+    """
+    _LIMIT.set(most)
+    _BOUNDED.set(bounded)
+    if bounded:
+        _start_libraries()
 
 
 def _start_libraries() -> None:

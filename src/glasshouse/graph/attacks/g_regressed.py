@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import mean_margins
 from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.attacks.sides import simulated_means
 from glasshouse.errors import InputError
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import check_simulation
@@ -47,6 +48,7 @@ class GRegressed(GraphAttack):
         GRegressed(mode='offline', prior=0.5, folds=5, seed=0)
     """
 
+    version: ClassVar[int] = 2
     posterior: ClassVar[bool] = True
     candidate: ClassVar[bool] = True
 
@@ -71,7 +73,10 @@ class GRegressed(GraphAttack):
 
     def score(self, scene: Scene) -> FloatArray:
         """Posteriors, [nodes]."""
-        return self._posteriors(self._fit(scene), _asked(scene), scene.nodes)
+        asked = _asked(scene)
+        signals = np.concatenate([mean_margins(evidence, self.mode) for evidence in asked], axis=1)
+        margins = np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
+        return self._posteriors(self._fit(scene), signals, margins)[scene.nodes]
 
     def simulated_scores(self, scene: Scene) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors and members, [nodes] each, of each simulated target, by the numbers that also judge the target.
@@ -80,9 +85,8 @@ class GRegressed(GraphAttack):
         cannot remember a model.
         """
         fit = self._fit(scene)
-        for alone, within in zip(*(one.simulated() for one in _asked(scene)), strict=True):
-            scores = self._posteriors(fit, (alone.view, within.view), scene.nodes)
-            yield scores, alone.members[scene.nodes]
+        for signals, margins, members in self._examples(_asked(scene)):
+            yield self._posteriors(fit, signals, margins)[scene.nodes], members[scene.nodes]
 
     def _fit(self, scene: Scene) -> SidesFit:
         known = self.tuned(scene).fit_
@@ -95,18 +99,16 @@ class GRegressed(GraphAttack):
         return fit_sides(self._examples(asked), folds)
 
     def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
-        for targets in zip(*(one.simulated() for one in asked), strict=True):
-            signals, margins = self._seen([target.view for target in targets])
+        """Of each simulated target: mean margins of its references for every node [n, 4 or 2], its own [n, 2]."""
+        sides = [False] if self.mode == "offline" else [True, False]
+        for targets in zip(*(simulated_means(one, sides) for one in asked), strict=True):
+            signals = np.concatenate([target.means for target in targets], axis=1)
+            margins = np.stack([target.margins for target in targets], axis=1)
             yield Example(signals, margins, targets[0].members)
 
-    def _seen(self, asked: tuple[Evidence, ...] | list[Evidence]) -> tuple[FloatArray, FloatArray]:
-        """Mean margins of the references for every node [n, 4 or 2], and margins of the target [n, 2]."""
-        signals = np.concatenate([mean_margins(evidence, self.mode) for evidence in asked], axis=1)
-        return signals, np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
-
-    def _posteriors(self, fit: SidesFit, asked: tuple[Evidence, ...], nodes: IntArray) -> FloatArray:
-        ratio = fit.log_ratio(*self._seen(asked))
-        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))[nodes]
+    def _posteriors(self, fit: SidesFit, signals: FloatArray, margins: FloatArray) -> FloatArray:
+        ratio = fit.log_ratio(signals, margins)
+        return np.asarray(expit(ratio + prior_log_odds(self.prior, len(ratio))))
 
     def queries(self, scene: Scene) -> QueryCount:
         """The target and the references twice about each audited node; all other answers are used for the fit."""
@@ -118,11 +120,4 @@ class GRegressed(GraphAttack):
 
 def _asked(scene: Scene) -> tuple[Evidence, ...]:
     """Evidence about all nodes, queried alone and in the whole graph."""
-    return tuple(_losses(evidence) for evidence in (scene.zero_hop, scene.whole_graph))
-
-
-def _losses(evidence: Evidence) -> Evidence:
-    """The evidence without its logits, which are not used here and which simulated targets would copy."""
-    return Evidence(
-        target_loss=evidence.target_loss, shadow_loss=evidence.shadow_loss, shadow_members=evidence.shadow_members
-    )
+    return scene.zero_hop, scene.whole_graph
