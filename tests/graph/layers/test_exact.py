@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.graph import toggle_losses
@@ -13,7 +13,7 @@ from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.operations import MessageOperation
 from glasshouse.graph.rule.incremental.program import lower
 from glasshouse.graph.rule.question import ask
-from tests.graph.layers.cases import CASES, TwoLayers, made_models, messy_graph
+from tests.graph.layers.cases import CASES, CLASSES, FEATURES, HIDDEN, TwoLayers, made_models, messy_graph
 
 ASKED_THEMSELVES = {  # no type, or edge values that the type does not understand
     "SAGEConv std",
@@ -116,3 +116,21 @@ def test_weights_of_very_different_size_lose_no_digits(name: str) -> None:
     masks, nodes = questions(1)
     found = toggle_losses(models, data, masks, nodes, engine="layered")
     equals_the_rule(found, models, data, masks, close=1e-4)
+
+
+@pytest.mark.parametrize("name", ["ResGatedGraphConv without root", "FiLMConv add"])
+def test_an_activation_that_writes_into_sums_does_not_change_what_is_kept(name: str) -> None:
+    class Cut(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            make, _ = CASES[name]
+            self.first, self.last = make(FEATURES, HIDDEN), make(HIDDEN, CLASSES)
+
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return self.last(torch.relu(self.first(x, edge_index)), edge_index)  # type: ignore[no-any-return]
+
+    data, models, masks = messy_graph(6, both_ways=True), made_models(Cut), questions(6)[0]
+    some = torch.tensor([0, 3, 7])
+    found = toggle_losses(models, data, masks, some, engine="layered")
+    wanted = toggle_losses(models, data, masks, some, engine="reference")
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)

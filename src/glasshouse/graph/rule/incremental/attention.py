@@ -182,7 +182,8 @@ class Attention:
         )
         if not self.fused(parts.sent):
             kept.fill()
-        return kept, self.combine(above, below)
+        # what follows may write into the outputs, and sums without a bias would be the kept ones themselves
+        return kept, self.combine(above if self.mean else above.clone(), below)
 
     def pairs(self, senders: Ends, asked: Tensor | None, edges: Tensor | None) -> tuple[Tensor, Tensor]:
         """Scores [pairs, models, heads], or 0 [pairs, 1, 1], and messages [pairs, models, heads, channels]."""
@@ -202,6 +203,12 @@ class Attention:
         """Outputs [rows, models, out] from what each head gives, [rows, models, heads, channels]."""
         rows = rows.flatten(2) if self.concat else rows.mean(2)
         return rows if self.bias is None else rows + self.bias
+
+
+def _weighted(values: Tensor, share: Tensor) -> Tensor:
+    """Values of pairs, which are copies that nobody reads again, times their shares; in place if possible."""
+    share = share.unsqueeze(-1)
+    return values.mul_(share) if values.is_contiguous() else values * share
 
 
 class _Softmax:
@@ -231,7 +238,9 @@ class _Softmax:
                 share *= times.view(-1, 1, 1)
             start = starts_of(owner, self.rows)
             below += segment_sum(share.flatten(1), start).view_as(below)
-            above += segment_sum((values * share.unsqueeze(-1)).flatten(1), start).view_as(above)
+            equal = self.layer.score is None and times is None  # every share is 1
+            weighted = values if equal else _weighted(values, share)
+            above += segment_sum(weighted.flatten(1), start).view_as(above)
         return highest, below, above
 
 
@@ -374,9 +383,9 @@ class KeptAttention:
         below = before + segment_sum((new - old).flatten(1), start).view_as(before)
         spoilt |= (below < _KEPT_SHARE * before).flatten(1).any(1)
         if same:
-            change = new_values * (new - old).unsqueeze(-1)
+            change = _weighted(new_values, new - old)
         else:
-            change = (new_values * new.unsqueeze(-1)).sub_(old_values * old.unsqueeze(-1))
+            change = _weighted(new_values, new).sub_(_weighted(old_values, old))
         above = self.above[ball.node]
         return above + segment_sum(change.flatten(1), start).view_as(above), below, spoilt
 
