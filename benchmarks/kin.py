@@ -17,7 +17,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,7 +32,7 @@ from made_graphs import wide_graph
 
 from glasshouse.graph import citation_graph, load_graph
 from glasshouse.graph.attacks.stacking.features import GraphContext
-from glasshouse.graph.attacks.stacking.similar_nodes import RowSums, Similarity
+from glasshouse.graph.attacks.stacking.similar_nodes import RowSums
 
 GRAPHS = ("cora", "citeseer", "pubmed", "amazon-photo", "wide")
 _LARGEST = 25_000  # nodes; beyond, the formula that is written out would need many gigabytes
@@ -86,7 +86,7 @@ def held(matrix: Any) -> int:
 
 def kept(context: GraphContext) -> int:
     """Bytes that the kin of a graph keep; both queries share the nodes' own features."""
-    similar = [cast("Similarity", kin.solver.matrix) for kin in context.kin.values()]
+    similar = [kin.solver.matrix for kin in context.kin.values()]
     parts = {id(part): part for one in similar for part in one.described}
     blocks = sum(held(block) for part in parts.values() for block in part.blocks)
     if isinstance(next(iter(parts.values())).mean, torch.Tensor):  # sparse blocks lie there transposed, too

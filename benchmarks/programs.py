@@ -34,7 +34,8 @@ from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.models.networks import GNN, build_gnn
 from glasshouse.graph.models.profile import Profiled, profile_models
 from glasshouse.graph.rule.incremental.any_layer import Unknown
-from glasshouse.graph.rule.incremental.program import MessageOperation, lower
+from glasshouse.graph.rule.incremental.operations import MessageOperation
+from glasshouse.graph.rule.incremental.program import lower
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.toggling import engine_names
 

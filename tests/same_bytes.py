@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier
 
 import glasshouse
 import glasshouse.graph
@@ -91,6 +93,28 @@ def of_records(*, count: int | None, epochs: int, shadows: int) -> Digests:
     return found
 
 
+def of_settings() -> Digests:
+    """Small audits of trees: another prior and share, offline, labels alone, a regression, groups."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=(300, 4))
+    labels, numbers = (x[:, 0] + rng.normal(size=300) > 0).astype(int), x[:, 0] + rng.normal(size=300)
+    classes, regression = glasshouse.Population(x, labels), glasshouse.Population(x, numbers, regression=True)
+    tree, forest = DecisionTreeClassifier(max_depth=6, random_state=0), RandomForestRegressor(10, random_state=0)
+    settings: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+        "prior 0.1": (classes, tree, {"prior": 0.1}),
+        "offline": (classes, tree, {"mode": "offline"}),
+        "fraction 0.1": (classes, tree, {"fraction": 0.1}),
+        "labels alone": (classes, tree, {"query": glasshouse.LabelOnly(votes=4)}),
+        "regression": (regression, forest, {}),
+        "groups": (classes, tree, {"groups": {"sign": np.where(x[:, 1] > 0, "up", "down")}}),
+    }
+    found: Digests = {}
+    for name, (population, estimator, given) in settings.items():
+        result = glasshouse.audit(population, trainer=estimator, shadows=4, seed=5, progress=False, **given)
+        found |= digests_of(result, place=name)
+    return found
+
+
 def of_graph(name: str, *, epochs: int, shadows: int, samples: int, slow: bool = True, **made: int) -> Digests:
     """A graph, with every attack and every sampler, online and offline; or without the two that take longest."""
     data = glasshouse.graph.citation_graph(**made) if made else glasshouse.graph.load_graph(name)
@@ -119,19 +143,19 @@ _CLASSIFIERS = ("HopClassifier", "GClassifier")
 
 def tiny() -> Digests:
     """What a test can afford: seconds."""
-    records = of_records(count=120, epochs=2, shadows=4)
+    records = of_records(count=120, epochs=2, shadows=4) | of_settings()
     return records | of_graph("tiny", epochs=4, shadows=4, samples=1, slow=False, nodes=90, classes=3)
 
 
 def small() -> Digests:
     """What a change is quickly tried with: a minute."""
-    records = of_records(count=240, epochs=4, shadows=4)
+    records = of_records(count=240, epochs=4, shadows=4) | of_settings()
     return records | of_graph("small", epochs=8, shadows=4, samples=2, nodes=120, classes=3)
 
 
 def everything() -> Digests:
     """The embedded default, the digits, and Cora where its files are."""
-    found = of_default() | of_records(count=None, epochs=30, shadows=8)
+    found = of_default() | of_records(count=None, epochs=30, shadows=8) | of_settings()
     try:
         return found | of_graph("cora", epochs=30, shadows=8, samples=4)
     except glasshouse.InputError as error:

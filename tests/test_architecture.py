@@ -38,12 +38,12 @@ ROOMS = [
     ["cli"],
 ]
 ROOMS_OF_GRAPH = [
+    ["layers"],
     ["programs"],
     ["models"],
     ["data"],
     ["training"],
     ["rule"],
-    ["layers"],
     ["scene"],
     ["sampling"],
     ["attacks"],

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.nn import GraphConv, TAGConv
 
 import glasshouse
@@ -34,14 +35,9 @@ from glasshouse.graph import (
     register_sampler,
     toggle_losses,
 )
-from glasshouse.graph.models.layer_type import LAYER_TYPES
+from glasshouse.graph.layers.layer_type import LAYER_TYPES, Operations
 from glasshouse.graph.models.networks import NETWORKS
-from glasshouse.graph.rule.incremental.operations import batched_maps, batched_vectors
-from glasshouse.graph.rule.incremental.program import Builder, Slot
-from glasshouse.graph.rule.incremental.sum import Summed
 from glasshouse.graph.sampling.samplers import SAMPLERS
-from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
-from glasshouse.graph.training.many.layers import Layer, Weights, biased
 from glasshouse.graph.training.many.train import batching_obstacle
 from glasshouse.pool.description import describe
 
@@ -160,21 +156,9 @@ class OwnConv(GraphConv):  # type: ignore[misc]
     """A layer of one's own; subclasses of a known layer are not known, since they may do anything."""
 
 
-def toggled(layers: Sequence[OwnConv], build: Builder, x: Slot) -> Slot:
-    """A layer type, in two forms: the sum that a toggle changes, and the same sum in training."""
-    weight, root = (batched_maps([getattr(layer, name) for layer in layers]) for name in ("lin_rel", "lin_root"))
-    bias = batched_vectors([layer.lin_rel.bias for layer in layers])
-    return build.message(Summed.of(weight=weight, bias=bias, root=root, normalisation="none"), x)
-
-
-def batched(layer: OwnConv, graph: BatchedGraph) -> Layer:
-    sums = SparseMatrix.of_edges(graph.edge_index, torch.ones(graph.edge_index.shape[1]), nodes=graph.nodes)
-
-    def step(x: SparseMatrix | Tensor, weights: Weights) -> Tensor:
-        received = graph.spread(sums, graph.linear(x, weights["lin_rel.weight"]))
-        return biased(received, weights["lin_rel.bias"]) + graph.linear(x, weights["lin_root.weight"])
-
-    return step
+def formula(o: Operations, layer: OwnConv, x: Any) -> Any:
+    """A layer type: the sum that a toggle changes, and that is trained."""
+    return o.sum(x, linear="lin_rel", bias="lin_rel.bias", root="lin_root")
 
 
 def test_a_layer_type_is_one_registration_and_makes_a_network_fast() -> None:
@@ -182,8 +166,7 @@ def test_a_layer_type_is_one_registration_and_makes_a_network_fast() -> None:
     register_network("graph-conv")(lambda *sizes: [OwnConv(a, b) for a, b in layer_widths(*sizes)])
     trainer = GNNTrainer(architecture="graph-conv", hidden=8, epochs=5, dropout=0, device="cpu")
     assert "cannot be trained in one batch" in str(batching_obstacle(trainer, DATA, members))
-    plain = {"can_toggle": lambda layer: layer.aggr == "add", "can_batch": lambda layer: layer.aggr == "add"}
-    register_layer_type(LayerType(convolution=OwnConv, toggled=toggled, batched=batched, **plain))  # type: ignore[arg-type]
+    register_layer_type(LayerType(convolution=OwnConv, formula=formula))
     assert batching_obstacle(trainer, DATA, members) is None
     models = trainer.train_many(DATA, members, [0, 1])
     for model, who, seed in zip(models, members, (0, 1), strict=True):

@@ -16,7 +16,8 @@ import torch
 import glasshouse
 from glasshouse.graph import GNNTrainer, Scene, audit, build_gnn, citation_graph, toggle_losses
 from glasshouse.graph.models.profile import Profiled
-from glasshouse.graph.rule.incremental import engine, program
+from glasshouse.graph.rule.incremental import engine
+from glasshouse.graph.rule.incremental.program import lower
 
 ROOT = f"{Path(glasshouse.__file__).parent}/"
 DATA = citation_graph(nodes=120, classes=3)
@@ -45,7 +46,6 @@ def test_an_audit_of_five_models_checks_its_graph_once_and_profiles_each_model_o
 ) -> None:
     """The audit asks seven questions: a check of the engine, the target, four simulated targets and the flagged one."""
     stacks: list[tuple[Profiled, ...]] = []
-    lower = program.lower
 
     def counted(models: Sequence[Profiled], question: Any) -> Any:
         stacks.append(tuple(models))

@@ -8,7 +8,6 @@ with _needs_extra("glasshouse.graph", package="numba", extra="graph"):
 with _needs_extra("glasshouse.graph", package="torch_geometric", extra="graph"):
     import torch_geometric as _torch_geometric  # noqa: F401
 
-from glasshouse.graph import layers as _layers  # noqa: F401 (they register themselves)
 from glasshouse.graph.attacks.g_base import GBASE
 from glasshouse.graph.attacks.g_classifier import GClassifier
 from glasshouse.graph.attacks.g_regressed import GRegressed
@@ -19,7 +18,7 @@ from glasshouse.graph.data.attacker_view import noisy_edges, snowball_subset
 from glasshouse.graph.data.graph_list import Graphs
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.data.synthetic import citation_graph
-from glasshouse.graph.models.layer_type import LayerType, register_layer_type
+from glasshouse.graph.layers.layer_type import LayerType, register_layer_type
 from glasshouse.graph.models.networks import GNN, build_gnn, layer_widths, register_network
 from glasshouse.graph.rule.toggling import toggle_losses
 from glasshouse.graph.sampling import GroundTruth, SamplingRequest, register_sampler

@@ -11,17 +11,28 @@ from torch_geometric.data import Data
 from torch_geometric.nn import (
     APPNP,
     MLP,
+    ARMAConv,
     ChebConv,
+    ClusterGCNConv,
+    FAConv,
+    FiLMConv,
     GATConv,
     GATv2Conv,
+    GCN2Conv,
     GCNConv,
+    GENConv,
     GINConv,
     GINEConv,
     GraphConv,
+    LEConv,
     LGConv,
+    MFConv,
+    ResGatedGraphConv,
+    RGCNConv,
     SAGEConv,
     SGConv,
     SSGConv,
+    SuperGATConv,
     TAGConv,
     TransformerConv,
 )
@@ -37,7 +48,8 @@ class TwoLayers(nn.Module):
     def __init__(self, make: Callable[[int, int], Any], values: str = "") -> None:
         super().__init__()
         self.first, self.last, self.values = make(FEATURES, HIDDEN), make(HIDDEN, CLASSES), values
-        self.same_width = isinstance(self.first, APPNP | LGConv)
+        self.first_too = isinstance(self.first, GCN2Conv | FAConv)  # they get the first values beside their own
+        self.same_width = self.first_too or isinstance(self.first, APPNP | LGConv)
         if self.same_width:
             self.into = nn.Linear(FEATURES, CLASSES)
         if values == "encoded":
@@ -55,7 +67,15 @@ class TwoLayers(nn.Module):
             first, last = (self.encode(edge_attr),), (self.encode_last(edge_attr),)
         if self.values == "gated":
             first = last = (self.gate(edge_attr).sigmoid().squeeze(-1),)
+        if self.values == "listed kinds":
+            first = last = (edge_attr,)
+        if self.values == "kinds" and edge_attr is not None:
+            first = last = ((edge_attr.select(1, 0) > 0).long(),)
         x = self.into(x) if self.same_width else x
+        if self.first_too:
+            start = x
+            x = torch.tanh(self.first(x, start, edge_index, *first))
+            return self.last(x, start, edge_index, *last)  # type: ignore[no-any-return]
         return self.last(torch.tanh(self.first(x, edge_index, *first)), edge_index, *last)  # type: ignore[no-any-return]
 
 
@@ -128,6 +148,32 @@ CASES: dict[str, tuple[Callable[[int, int], Any], str]] = {
     "TransformerConv": (_attention(TransformerConv), ""),
     "TransformerConv beta": (_attention(TransformerConv, beta=True), ""),
     "TransformerConv without root": (_attention(TransformerConv, root_weight=False), ""),
+    "GCN2Conv": (lambda a, b: GCN2Conv(CLASSES, alpha=0.2, theta=0.5, layer=1), ""),
+    "GCN2Conv weights": (lambda a, b: GCN2Conv(CLASSES, alpha=0.3, shared_weights=False), "weight"),
+    "ARMAConv": (lambda a, b: ARMAConv(a, b, num_stacks=2, num_layers=2), ""),
+    "ARMAConv weights": (
+        lambda a, b: ARMAConv(a, b, num_layers=2, shared_weights=True, act=None, bias=False),
+        "weight",
+    ),
+    "ClusterGCNConv": (lambda a, b: ClusterGCNConv(a, b, diag_lambda=0.3), ""),
+    "LEConv": (LEConv, ""),
+    "LEConv weights": (lambda a, b: LEConv(a, b, bias=False), "weight"),
+    "MFConv": (lambda a, b: MFConv(a, b, max_degree=3), ""),
+    "RGCNConv": (lambda a, b: RGCNConv(a, b, num_relations=2), "kinds"),
+    "RGCNConv add": (lambda a, b: RGCNConv(a, b, num_relations=2, aggr="add", root_weight=False), "kinds"),
+    "RGCNConv bases": (lambda a, b: RGCNConv(a, b, num_relations=2, num_bases=1), "kinds"),
+    "FAConv": (lambda a, b: FAConv(CLASSES, eps=0.2), ""),
+    "FAConv without loops": (lambda a, b: FAConv(CLASSES, add_self_loops=False), ""),
+    "ResGatedGraphConv": (ResGatedGraphConv, ""),
+    "ResGatedGraphConv without root": (lambda a, b: ResGatedGraphConv(a, b, root_weight=False, bias=False), ""),
+    "FiLMConv": (FiLMConv, ""),
+    "FiLMConv add": (lambda a, b: FiLMConv(a, b, aggr="add", act=nn.Tanh()), ""),
+    "SuperGATConv": (_attention(SuperGATConv), ""),
+    "SuperGATConv products": (_attention(SuperGATConv, attention_type="SD", add_self_loops=False), ""),
+    "GENConv": (lambda a, b: GENConv(a, b, learn_t=True), ""),
+    "GENConv same width": (lambda a, b: GENConv(a, a, t=2.0) if a == FEATURES else GENConv(FEATURES, b), ""),
+    "GENConv mean": (lambda a, b: GENConv(a, b, aggr="mean", norm="layer"), ""),
+    "GENConv powermean": (lambda a, b: GENConv(a, b, aggr="powermean"), ""),
     "TransformerConv features": (_attention(TransformerConv, edge_dim=EDGE_FEATURES, beta=True), "features"),
 }
 """By name: the layer from its widths, and what edges give it."""

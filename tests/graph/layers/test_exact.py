@@ -10,7 +10,8 @@ from torch_geometric.data import Data
 from glasshouse.graph import toggle_losses
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental.any_layer import Unknown
-from glasshouse.graph.rule.incremental.program import MessageOperation, lower
+from glasshouse.graph.rule.incremental.operations import MessageOperation
+from glasshouse.graph.rule.incremental.program import lower
 from glasshouse.graph.rule.question import ask
 from tests.graph.layers.cases import CASES, TwoLayers, made_models, messy_graph
 
@@ -21,6 +22,8 @@ ASKED_THEMSELVES = {  # no type, or edge values that the type does not understan
     "GCNConv gated",
     "ChebConv weights",
     "GATConv largest features",
+    "RGCNConv bases",
+    "GENConv powermean",
 }
 BOTH_WAYS = {name for name in CASES if name.startswith("ChebConv")} | {
     "GCNConv weights",
@@ -28,6 +31,9 @@ BOTH_WAYS = {name for name in CASES if name.startswith("ChebConv")} | {
     "GINEConv",
     "GATConv features",
     "TransformerConv",
+    "GCN2Conv",
+    "FAConv",
+    "RGCNConv",
 }
 SINGLE = ("GCNConv weights without loops", "GATv2Conv features", "TransformerConv beta", "GINEConv", "SAGEConv project")
 
@@ -51,15 +57,16 @@ def test_a_layer_is_toggled_as_the_rule_says(name: str, monkeypatch: pytest.Monk
     masks, nodes = questions(len(name))
     memory = 20_000 if name in BOTH_WAYS else None  # some in several pieces
     found = toggle_losses(models, data, masks, nodes, engine="layered", memory=memory)
-    equals_the_rule(found, models, data, masks, close=1e-9)
+    close = 1e-6 if name == "ClusterGCNConv" else 1e-9  # it divides by degrees in single precision
+    equals_the_rule(found, models, data, masks, close=close)
     with torch.no_grad():
         steps = lower(profile_models(models, data), ask(data, masks, nodes))
     kinds = {type(one.layer) for one in steps if isinstance(one, MessageOperation)}
     assert (Unknown in kinds) == (name in ASKED_THEMSELVES)
     # the twin knows no type: every changed row is computed by the layer itself
-    monkeypatch.setattr("glasshouse.graph.rule.incremental.program.LAYER_TYPES", {})
+    monkeypatch.setattr("glasshouse.graph.programs.program.LAYER_TYPES", {})
     twin = toggle_losses(models, data, masks, nodes, engine="layered")
-    torch.testing.assert_close(found, twin, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(found, twin, rtol=close, atol=close)
 
 
 @pytest.mark.parametrize(

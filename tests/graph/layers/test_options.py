@@ -4,7 +4,7 @@ import pytest
 from torch import nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
-from glasshouse.graph.models.layer_type import LAYER_TYPES
+from glasshouse.graph.layers.layer_type import LAYER_TYPES
 
 
 class _Other(nn.Sequential):
@@ -12,7 +12,7 @@ class _Other(nn.Sequential):
 
 
 @pytest.mark.parametrize(
-    ("layer", "can_toggle", "can_batch"),
+    ("layer", "can_toggle", "can_train"),
     [
         (GCNConv(3, 2), True, True),
         (GCNConv(3, 2, improved=True), True, True),
@@ -33,7 +33,7 @@ class _Other(nn.Sequential):
     ids=repr,
 )
 def test_a_layer_with_options_that_are_not_known_is_asked_itself(
-    layer: nn.Module, can_toggle: bool, can_batch: bool
+    layer: nn.Module, can_toggle: bool, can_train: bool
 ) -> None:
     kind = LAYER_TYPES[type(layer)]
-    assert (bool(kind.can_toggle(layer)), bool(kind.can_batch(layer))) == (can_toggle, can_batch)
+    assert (kind.toggles(layer), bool(kind.can_train(layer))) == (can_toggle, can_train)

@@ -6,7 +6,8 @@ from torch import Tensor
 from torch_geometric.nn import GCN, ChebConv, SGConv, TAGConv
 
 from glasshouse.errors import InputError
-from glasshouse.graph.programs.reach import counted_layers, reach_on_graph, reach_on_path, rounding
+from glasshouse.graph.layers.layer_type import counted_layers
+from glasshouse.graph.programs.reach import reach_on_graph, reach_on_path, rounding
 
 X = torch.randn(12, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 PATH = torch.stack([torch.arange(11), torch.arange(1, 12)])

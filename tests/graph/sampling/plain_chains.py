@@ -8,18 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.sampling.chain_state import (
-    WholeLosses,
-    forward_losses,
-    generators,
-    log_ratio,
-    membership_probability,
-    prior_logits,
-    starting_masks,
-)
-from glasshouse.graph.sampling.metropolis import Block, Schedule, run_chain
+from glasshouse.graph.sampling.chain_state import ForwardLosses, forward_losses, generators, starting_masks
+from glasshouse.graph.sampling.metropolis import Block, Schedule, run_chains
+from glasshouse.graph.sampling.posterior import log_ratio, membership_probability, prior_logits
 
 Signal = Callable[[BoolArray, int], FloatArray]  # (mask [n], v) -> S [models]
 
@@ -37,7 +30,7 @@ def plain_gibbs(
     passes: int = 1,
     prior: float = 0.5,
     seed: int,
-    asked: BoolArray | None = None,
+    usable_shadows: BoolArray | None = None,
 ) -> Walked:
     sources, logits = generators(seed, chains), prior_logits(prior, n)
     masks, flips = starting_masks(prior, n, sources), 0
@@ -45,36 +38,36 @@ def plain_gibbs(
         for _ in range(passes):
             for v, chance in zip(source.permutation(n).tolist(), source.random(n), strict=True):
                 answer = signal(mask, v)
-                may_speak = np.ones(len(answer) - 1, np.bool_) if asked is None else asked[:, v].copy()
-                joins = chance < membership_probability(answer, logits[v], may_speak)
+                usable = np.ones(len(answer) - 1, np.bool_) if usable_shadows is None else usable_shadows[:, v].copy()
+                joins = chance < membership_probability(answer, logits[v], usable)
                 flips += joins != mask[v]
                 mask[v] = joins
     return Walked(masks, flips / (chains * passes * n))
 
 
-def joint_ratio(losses: FloatArray, mask: BoolArray, asked: BoolArray | None) -> float:
-    """Log of the posterior of a mask [n] without its prior, from losses [models, n]; ``asked`` [shadow models, n]."""
-    if asked is None:
-        return log_ratio(losses[:, mask].sum(axis=1))
+def joint_ratio(losses: FloatArray, mask: BoolArray, usable_shadows: BoolArray | None) -> float:
+    """Log of the posterior of a mask [n] without its prior, from losses [models, n] and usable shadows [models, n]."""
+    if usable_shadows is None:
+        return log_ratio(losses[:, mask].sum(axis=1), np.ones(len(losses) - 1, np.bool_))
     total = 0.0
     for v in np.flatnonzero(mask):
-        total += -losses[0, v] - np.log(np.mean(np.exp(-losses[1:, v][asked[:, v]])))
+        total += -losses[0, v] - np.log(np.mean(np.exp(-losses[1:, v][usable_shadows[:, v]])))
     return total
 
 
 class PlainFlipper:
-    def __init__(self, losses: WholeLosses, prior_logit: FloatArray, asked: BoolArray | None) -> None:
-        self.losses, self.prior_logit, self.asked = losses, prior_logit, asked
+    def __init__(self, losses: ForwardLosses, prior_logit: FloatArray, usable_shadows: BoolArray | None) -> None:
+        self.losses, self.prior_logit, self.usable = losses, prior_logit, usable_shadows
 
     def begin(self, mask: BoolArray) -> None:
         self.current, self.log_probability = mask.copy(), self.evaluate(mask)
 
     def evaluate(self, mask: BoolArray) -> float:
         free = mask & np.isfinite(self.prior_logit)  # a fixed node adds the same to every configuration
-        return joint_ratio(self.losses(mask), mask, self.asked) + float(self.prior_logit[free].sum())
+        return joint_ratio(self.losses(mask), mask, self.usable) + float(self.prior_logit[free].sum())
 
-    def steps(self, block: Block) -> int:
-        taken = 0
+    def steps(self, blocks: Sequence[Block]) -> IntArray:
+        (block,), taken = blocks, 0
         for first, last, bar in zip(block.start[:-1], block.start[1:], block.log_uniform, strict=True):
             proposed = self.current.copy()
             proposed[block.nodes[first:last]] ^= True
@@ -82,10 +75,11 @@ class PlainFlipper:
             if bar < value - self.log_probability:
                 self.current, self.log_probability = proposed, value
                 taken += 1
-        return taken
+        return np.array([taken])
 
-    def mask(self) -> BoolArray:
-        return self.current.copy()
+    @property
+    def masks(self) -> BoolArray:
+        return self.current[None]
 
 
 def plain_metropolis(
@@ -97,15 +91,15 @@ def plain_metropolis(
     thinning: int,
     prior: float | FloatArray,
     seed: int = 0,
-    asked: BoolArray | None = None,
+    usable_shadows: BoolArray | None = None,
 ) -> Walked:
     """One chain."""
     n, sources = int(data.num_nodes), generators(seed, 1)
     logits = prior_logits(prior, n)
     free = np.flatnonzero(np.isfinite(logits))
     schedule = Schedule(samples=samples, burn_in=burn_in, thinning=thinning, flip_share=0.01, candidates=free)
-    flipper = PlainFlipper(forward_losses(profile_models(models, data), data), logits, asked)
+    flipper = PlainFlipper(forward_losses(profile_models(models, data), data), logits, usable_shadows)
     flipper.begin(starting_masks(prior, n, sources)[0])
-    kept = np.zeros((samples, n), np.bool_)
-    taken, _ = run_chain(flipper, schedule, sources[0], kept, lambda steps: None)
-    return Walked(kept, taken / (samples * thinning))
+    kept = np.zeros((samples, 1, n), np.bool_)
+    taken, _ = run_chains(flipper, schedule, sources, kept, lambda steps: None)
+    return Walked(kept[:, 0], taken[0] / (samples * thinning))

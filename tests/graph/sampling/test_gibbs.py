@@ -13,8 +13,8 @@ from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.two_layers.engine import compiled_toggles, fill_state, stack_models, toggle_all
 from glasshouse.graph.rule.two_layers.graph import arrange
-from glasshouse.graph.sampling.chain_state import membership_probability, prior_logits
 from glasshouse.graph.sampling.gibbs import gibbs_masks, sweep
+from glasshouse.graph.sampling.posterior import membership_probability, prior_logits
 from tests.graph.random_graphs import random_models
 from tests.graph.sampling.plain_chains import Signal, plain_gibbs
 from tests.graph.simple_graphs import KERNELS, in_float64, simple_graph, unmeasured
@@ -135,5 +135,5 @@ def test_faults_are_named() -> None:
         gibbs_masks(models[:1], data)
     with pytest.raises(ValueError, match="between 0 and 1"):
         gibbs_masks(models, data, prior=1.5)
-    with pytest.raises(ValueError, match="asked"):
-        gibbs_masks(models, data, asked=np.zeros((1, 6), np.bool_))
+    with pytest.raises(ValueError, match="usable_shadows"):
+        gibbs_masks(models, data, usable_shadows=np.zeros((1, 6), np.bool_))

@@ -16,7 +16,7 @@ from glasshouse.graph import Scene
 from glasshouse.graph.attacks.g_base import GBASE
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.graph.sampling.chain_state import AskedGroup, CompiledGroup, groups_maker
+from glasshouse.graph.sampling.chain_state import NO_ROWS, CompiledGroup, ForwardGroup, chain_maker
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
 from tests.graph.random_graphs import random_models
@@ -60,8 +60,10 @@ def as_written(models: list[nn.Module], data: Data) -> Signal:
 @pytest.mark.parametrize("pool", POOLS)
 def test_models_of_several_shapes_answer_in_one_group_per_shape(pool: str) -> None:
     architectures, compiled = POOLS[pool]
-    make, side_by_side = groups_maker(mixed(architectures), simple_graph(size=8, edges=10, seed=0), threads=1)
-    parts = make().parts
+    models, data = mixed(architectures), simple_graph(size=8, edges=10, seed=0)
+    profile_models(models, data)
+    make, side_by_side = chain_maker(models, data, NO_ROWS, threads=1)
+    parts = make().groups
     assert sum(isinstance(group, CompiledGroup) for _, group in parts) == compiled
     assert len(parts) == len(set(architectures))
     assert side_by_side == (compiled == len(parts)), "a model without kernels may not bear two callers at once"
@@ -76,12 +78,14 @@ def test_gibbs_over_several_shapes_takes_the_steps_of_the_rule_as_written(
 ) -> None:
     data = simple_graph(size=size, edges=2 * size, seed=seed, hub=hub)
     models = mixed(POOLS[pool][0], seed)
-    asked = None
+    usable = None
     if offline:
-        asked = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
-        asked[0] = True
-    found, info = gibbs_masks(models, data, chains=2, passes=2, prior=0.6, seed=seed, asked=asked)
-    slow, flipped = plain_gibbs(as_written(models, data), size, chains=2, passes=2, prior=0.6, seed=seed, asked=asked)
+        usable = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
+        usable[0] = True
+    found, info = gibbs_masks(models, data, chains=2, passes=2, prior=0.6, seed=seed, usable_shadows=usable)
+    slow, flipped = plain_gibbs(
+        as_written(models, data), size, chains=2, passes=2, prior=0.6, seed=seed, usable_shadows=usable
+    )
     assert np.array_equal(found, slow)
     assert info.flip_share == flipped
 
@@ -94,11 +98,11 @@ def test_metropolis_over_several_shapes_takes_the_steps_of_full_forward_passes(
 ) -> None:
     data = simple_graph(size=size, edges=2 * size, seed=seed, hub=hub)
     models = mixed(POOLS[pool][0], seed)
-    asked = None
+    usable = None
     if offline:
-        asked = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
-        asked[0] = True
-    options = {"samples": 4, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": seed, "asked": asked}
+        usable = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
+        usable[0] = True
+    options = {"samples": 4, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": seed, "usable_shadows": usable}
     found, quick = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
     slow, taken = plain_metropolis(models, data, **options)  # type: ignore[arg-type]
     assert np.array_equal(found, slow)
@@ -136,8 +140,8 @@ def test_a_users_own_module_in_training_mode_is_asked_without_dropout_and_by_one
     slow, _ = plain_gibbs(as_written([target, *shadows], data), 12, chains=4, seed=1)
     assert np.array_equal(found, slow)
     assert own.training
-    make, _ = groups_maker([own, *shadows], data, threads=2)
-    assert [type(group) for _, group in make().parts] == [AskedGroup, CompiledGroup]
+    make, _ = chain_maker([own, *shadows], data, NO_ROWS, threads=2)
+    assert [type(group) for _, group in make().groups] == [ForwardGroup, CompiledGroup]
 
 
 def test_gibbs_over_two_shapes_asks_no_forward_pass_of_the_whole_graph(monkeypatch: pytest.MonkeyPatch) -> None:

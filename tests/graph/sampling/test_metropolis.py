@@ -1,27 +1,35 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.graph.rule.two_layers.engine import stack_models
-from glasshouse.graph.sampling import metropolis
-from glasshouse.graph.sampling.chain_state import forward_losses, log_ratio
-from glasshouse.graph.sampling.metropolis import CompiledFlipper, draw_block, metropolis_masks
+from glasshouse.graph.sampling import chain_state
+from glasshouse.graph.sampling.chain_state import NO_ROWS, Chain, CompiledGroup, chain_maker, forward_losses
+from glasshouse.graph.sampling.metropolis import OneChain, draw_block, metropolis_masks
 from tests.graph.random_graphs import random_models
 from tests.graph.sampling.plain_chains import joint_ratio, plain_metropolis
-from tests.graph.simple_graphs import KERNELS, simple_graph, unmeasured
+from tests.graph.simple_graphs import KERNELS, simple_graph
 
 
-def some_asked(shadows: int, n: int) -> BoolArray:
-    """About half of the shadow models may speak about a node, at least one."""
-    asked = np.random.default_rng(n).random((shadows, n)) < 0.5
-    asked[0] |= ~asked.any(axis=0)
-    return asked
+def some_usable(shadows: int, n: int) -> BoolArray:
+    """About half of the shadow models are used for a node, at least one."""
+    usable = np.random.default_rng(n).random((shadows, n)) < 0.5
+    usable[0] |= ~usable.any(axis=0)
+    return usable
+
+
+def one_chain(models: Sequence[torch.nn.Module], data: Data, usable: BoolArray) -> Chain:
+    """With the rows of all models kept in one group."""
+    chain = chain_maker(models, data, usable, threads=1)[0]()
+    assert [type(group) for _, group in chain.groups] == [CompiledGroup]
+    return chain
 
 
 @pytest.mark.parametrize("offline", [False, True])
@@ -29,8 +37,8 @@ def some_asked(shadows: int, n: int) -> BoolArray:
 def test_a_compiled_chain_takes_the_steps_of_full_forward_passes(architecture: str, offline: bool) -> None:
     data = simple_graph(size=14, edges=22, seed=0, hub=True)
     models = random_models(architecture, layers=2, count=4, dtype=torch.float32)
-    asked = some_asked(3, 14) if offline else None
-    options = {"samples": 6, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": 2, "asked": asked}
+    usable = some_usable(3, 14) if offline else None
+    options = {"samples": 6, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": 2, "usable_shadows": usable}
     fast, quick = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
     slow, taken = plain_metropolis(models, data, **options)  # type: ignore[arg-type]
     assert np.array_equal(fast, slow)
@@ -43,19 +51,19 @@ def test_kept_totals_agree_with_a_forward_pass_after_many_undone_steps(architect
     n = 40
     data = simple_graph(size=n, edges=90, seed=1, hub=True)
     models = random_models(architecture, layers=2, count=3, dtype=torch.float32)
-    asked = some_asked(2, n)
-    given = {"asked": asked.T.copy()} if offline else {}
-    flipper = CompiledFlipper(problem=stack_models(unmeasured(models), data), prior_logit=np.zeros(n), **given)
+    usable = some_usable(2, n)
+    chain = one_chain(models, data, usable.T.copy() if offline else NO_ROWS)
     source = np.random.default_rng(0)
-    flipper.begin(source.random(n) < 0.5)
-    taken = flipper.steps(draw_block(source, np.arange(n), share=0.03, steps=300))
+    chain.begin(source.random(n) < 0.5)
+    alone = OneChain(chain=chain, prior_logit=np.zeros(n))
+    (taken,) = alone.steps([draw_block(source, np.arange(n), share=0.03, steps=300)])
     assert 0 < taken < 300
-    mask = flipper.mask()
+    mask = chain.mask
     losses = forward_losses(profile_models(models, data), data)(mask)
     if offline:
-        assert log_ratio(flipper.totals) == pytest.approx(joint_ratio(losses, mask, asked), rel=1e-5)
+        assert chain.log_ratio() == pytest.approx(joint_ratio(losses, mask, usable), rel=1e-5)
     else:
-        np.testing.assert_allclose(flipper.totals, losses[:, mask].sum(axis=1), rtol=1e-5)
+        np.testing.assert_allclose(chain.groups[0][1].totals, losses[:, mask].sum(axis=1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("offline", [False, True])
@@ -66,16 +74,16 @@ def test_steps_of_many_flips_by_forward_passes_are_those_of_flip_after_flip(
     n = 40
     data = simple_graph(size=n, edges=90, seed=1, hub=True)
     models = random_models(architecture, layers=2, count=3, dtype=torch.float32)
-    given = {"asked": some_asked(2, n).T.copy()} if offline else {}
-    problem = stack_models(unmeasured(models), data)
+    usable = some_usable(2, n).T.copy() if offline else NO_ROWS
     source = np.random.default_rng(1)
     begin, blocks = source.random(n) < 0.5, [draw_block(source, np.arange(n), share=0.2, steps=20) for _ in range(3)]
     found = []
     for rows in (0.0, np.inf):
-        monkeypatch.setattr(metropolis, "changed_rows", lambda block, start, rows=rows: rows)
-        flipper = CompiledFlipper(problem=problem, prior_logit=np.linspace(-1, 1, n), **given)
-        flipper.begin(begin)
-        found.append(([flipper.steps(block) for block in blocks], flipper.mask()))
+        chain = one_chain(models, data, usable)
+        monkeypatch.setattr(chain.groups[0][1], "_rows_per_flip", rows)
+        chain.begin(begin)
+        alone = OneChain(chain=chain, prior_logit=np.linspace(-1, 1, n))
+        found.append(([int(alone.steps([block])[0]) for block in blocks], chain.mask))
     assert found[0][0] == found[1][0]
     assert 0 < sum(found[0][0]) < 60
     assert np.array_equal(found[0][1], found[1][1])
@@ -84,24 +92,25 @@ def test_steps_of_many_flips_by_forward_passes_are_those_of_flip_after_flip(
 def test_proposals_that_change_more_rows_than_there_are_take_forward_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simple_graph(size=60, edges=500, seed=1)
     models = random_models("gcn", layers=2, count=3, dtype=torch.float32)
-    flipper = CompiledFlipper(problem=stack_models(unmeasured(models), data), prior_logit=np.zeros(60))
-    flipper.begin(np.arange(60) % 2 == 0)
-    monkeypatch.setattr(metropolis, "propose_all", lambda *_: pytest.fail("flip after flip"))
-    flipper.steps(draw_block(np.random.default_rng(0), np.arange(60), share=0.2, steps=2))
+    chain = one_chain(models, data, NO_ROWS)
+    chain.begin(np.arange(60) % 2 == 0)
+    monkeypatch.setattr(chain_state, "flip_all", lambda *_: pytest.fail("flip after flip"))
+    alone = OneChain(chain=chain, prior_logit=np.zeros(60))
+    alone.steps([draw_block(np.random.default_rng(0), np.arange(60), share=0.2, steps=2)])
 
 
 @pytest.mark.parametrize("offline", [False, True])
 def test_long_run_frequencies_match_the_enumerated_posterior(offline: bool) -> None:
     n = 6
-    asked = some_asked(3, n) if offline else None
+    usable = some_usable(3, n) if offline else None
     data = simple_graph(size=n, edges=9, seed=3)
     models = random_models("gcn", layers=2, count=4, dtype=torch.float32)
     prior = np.array([0.5, 0.3, 0.6, 0.5, 0.7, 0.4])
     losses = forward_losses(profile_models(models, data), data)
     masks = np.array(list(itertools.product([False, True], repeat=n)))
-    log_joint = [joint_ratio(losses(m), m, asked) + np.log(np.where(m, prior, 1 - prior)).sum() for m in masks]
+    log_joint = [joint_ratio(losses(m), m, usable) + np.log(np.where(m, prior, 1 - prior)).sum() for m in masks]
     expected = np.exp(log_joint) / np.exp(log_joint).sum()
-    options = {"samples": 8000, "thinning": 8, "burn_in": 500, "chains": 2, "prior": prior, "asked": asked}
+    options = {"samples": 8000, "thinning": 8, "burn_in": 500, "chains": 2, "prior": prior, "usable_shadows": usable}
     drawn, info = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
     seen = np.bincount(drawn @ (1 << np.arange(n)[::-1]), minlength=2**n) / len(drawn)
     assert np.abs(expected - 1 / 64).sum() / 2 > 0.2, "a flat posterior would prove nothing"
@@ -143,8 +152,8 @@ def test_a_lone_target_model_is_refused() -> None:
         metropolis_masks(random_models("gcn", layers=2, count=1), data)
 
 
-def test_a_node_about_which_no_model_may_speak_is_refused() -> None:
+def test_a_node_for_which_no_shadow_model_is_usable_is_refused() -> None:
     data = simple_graph(size=6, edges=8, seed=6)
-    for asked in (np.zeros((2, 6), np.bool_), np.ones((2, 5), np.bool_), np.ones((2, 6), np.int64)):
+    for usable in (np.zeros((2, 6), np.bool_), np.ones((2, 5), np.bool_), np.ones((2, 6), np.int64)):
         with pytest.raises(ValueError, match="each of 6 nodes needs a shadow model"):
-            metropolis_masks(random_models("gcn", layers=2, count=3), data, asked=asked)  # type: ignore[arg-type]
+            metropolis_masks(random_models("gcn", layers=2, count=3), data, usable_shadows=usable)  # type: ignore[arg-type]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy.special import logit
 
 from glasshouse.errors import InputError
-from glasshouse.graph.sampling.chain_state import generators, prior_logits, starting_masks
+from glasshouse.graph.sampling.chain_state import generators, starting_masks
+from glasshouse.graph.sampling.posterior import prior_logits
 
 
 @given(prior=st.lists(st.floats(0, 1), min_size=1, max_size=6))

@@ -39,15 +39,23 @@ def test_chains_in_step_take_the_steps_of_chains_one_at_a_time(
     """On a GPU the same code runs; here it is asked for on the CPU."""
     data = simple_graph(size=size, edges=2 * size, seed=seed, hub=hub)
     models = pool(architectures, seed)
-    asked = None
+    usable = None
     if offline:
-        asked = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
-        asked[0] = True
-    options = {"samples": 6, "chains": 3, "burn_in": 60, "thinning": 10, "prior": 0.4, "seed": seed, "asked": asked}
+        usable = np.random.default_rng(seed).random((len(models) - 1, size)) < 0.5
+        usable[0] = True
+    options = {
+        "samples": 6,
+        "chains": 3,
+        "burn_in": 60,
+        "thinning": 10,
+        "prior": 0.4,
+        "seed": seed,
+        "usable_shadows": usable,
+    }
     apart, first = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(metropolis, "walk_in_step", lambda models, data: True)
-        patch.setattr(metropolis, "run_chain", lambda *_: pytest.fail("one at a time"))
+        patch.setattr(metropolis, "OneChain", lambda **_: pytest.fail("one at a time"))
         together, second = metropolis_masks(models, data, **options)  # type: ignore[arg-type]
     assert np.array_equal(apart, together)
     assert (first.acceptance_rate, first.flip_share) == (second.acceptance_rate, second.flip_share)

@@ -18,9 +18,9 @@ from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.toggling import toggle_seconds
+from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.sampling.samplers import SAMPLERS, GroundTruth, Sampler, SamplingRequest, draw
 from glasshouse.graph.scene import Scene
-from glasshouse.numerics import log_mean_exp
 
 
 class LearnedSampler(NamedTuple):
@@ -138,18 +138,16 @@ class GBASE(GraphAttack):
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and figures of its sampler."""
-        asked = None
+        usable = None
         if self.mode == "offline":
             scene.of_nodes(scene.zero_hop).require_side(inside=False)
-            asked = ~scene.shadow_members[:, scene.nodes]
+            usable = ~scene.shadow_members[:, scene.nodes]
         with scene.keeping():
             samples = draw(self.tuned(scene)._sampler, scene, self._request(scene))
         signals = scene.toggled(samples.masks, engine=self.engine, hops=self.hops)  # [1 + K, M, nodes]
         odds = logit(self._priors(scene)[scene.nodes])
-        posteriors = [
-            expit(-signals[0, i] - log_mean_exp(-signals[1:, i], where=asked) + odds) for i in range(self.samples)
-        ]
-        answering = len(scene.shadows) if asked is None else float(asked.sum(axis=0).mean())
+        posteriors = [expit(log_odds(signals[0, i], signals[1:, i], usable) + odds) for i in range(self.samples)]
+        answering = len(scene.shadows) if usable is None else float(usable.sum(axis=0).mean())
         return Judgement(
             np.asarray(np.mean(posteriors, axis=0)),
             # one query with the node, and one without it

@@ -28,6 +28,23 @@ class InducedGraph(NamedTuple):
         """What a model is given of it: everything but the labels."""
         return with_edges(self)
 
+    def part(self, nodes: Tensor, edges: Tensor, *, device: torch.device | str) -> InducedGraph:
+        """Some of its nodes [m] and of the edges between them, by their positions, ascending, on a device.
+
+        Example:
+            >>> path = InducedGraph(torch.eye(3), torch.tensor([[0, 1], [1, 2]]), torch.tensor([0, 1, 2]))
+            >>> path.part(torch.tensor([1, 2]), torch.tensor([1]), device="cpu").edge_index.tolist()
+            [[0], [1]]
+        """
+        position = torch.empty(len(self.x), dtype=torch.long, device=nodes.device)
+        position[nodes] = torch.arange(len(nodes), device=nodes.device)
+        return InducedGraph(
+            x=self.x[nodes].to(device),
+            edge_index=position[self.edge_index[:, edges]].to(device),
+            y=self.y[nodes].to(device),
+            **{name: getattr(self, name)[edges].to(device) for name, _ in held_values(self)},
+        )
+
 
 def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> InducedGraph:
     """The graph induced by the chosen nodes, checked.
@@ -45,14 +62,10 @@ def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu")
     """
     check_graph(data, nodes=nodes)
     place = torch.device(device)
+    names = ["x", "edge_index", "y", *(name for name, _ in held_values(data))]
+    whole = InducedGraph(**{name: on_device(getattr(data, name), place) for name in names})
     chosen = torch.from_numpy(as_members(nodes, (len(data.x),), place="members")).to(place)
-    position = chosen.long().cumsum(0) - 1
-    edges = on_device(data.edge_index, place)
-    kept = chosen[edges].all(0)
-    graph = InducedGraph(
-        x=on_device(data.x, place)[chosen].float(),
-        edge_index=position[edges[:, kept]],
-        y=on_device(data.y, place)[chosen].long(),
-    )
-    values = {name: on_device(getattr(data, name), place)[kept] for name, _ in held_values(data)}
-    return graph._replace(**edge_values(graph._replace(**values)))
+    kept = chosen[whole.edge_index].all(0)
+    found = whole.part(chosen.nonzero()[:, 0], kept.nonzero()[:, 0], device=place)
+    found = found._replace(x=found.x.float(), y=found.y.long())
+    return found._replace(**edge_values(found))

@@ -1,18 +1,3 @@
-"""One file per layer type: how it is toggled and how it is trained in one pass. Each file registers its type."""
+"""What is known about convolutions: one short description per layer type, read by toggling and by training."""
 
-from glasshouse.graph.layers import (  # noqa: F401 (each registers a layer type)
-    appnp,
-    cheb,
-    gat,
-    gatv2,
-    gcn,
-    gin,
-    gine,
-    graph_conv,
-    lg,
-    sage,
-    sgc,
-    ssg,
-    tag,
-    transformer,
-)
+from glasshouse.graph.layers import attention, sums  # noqa: F401 (they register the layer types)

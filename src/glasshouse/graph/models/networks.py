@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
-from glasshouse.graph.programs.reach import counted_layers
+from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.registry import Registry
 
 
@@ -48,7 +48,7 @@ def register_network(name: str) -> Callable[[Network], Network]:
     """Function decorator: add a network under a name, for `build_gnn`, `GNNTrainer` and audit files.
 
     Any PyG layers called as ``layer(x, edge_index)`` work. Those without a layer type
-    (`glasshouse.graph.models.layer_type`) are trained one model at a time and toggled as black boxes.
+    (`glasshouse.graph.layers.layer_type`) are trained one model at a time and toggled as black boxes.
 
     Example:
         >>> @register_network("double-gcn")

@@ -17,14 +17,14 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from glasshouse.errors import InputError, first_line
+from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.graph.models.calls import Arguments, answer_of, bind_arguments, try_call
 from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
-from glasshouse.graph.models.layer_type import counted_step
 from glasshouse.graph.models.networks import GNN, Model, model_device
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.programs.check import checked_program
-from glasshouse.graph.programs.program import NoProgram, Program
-from glasshouse.graph.programs.reach import ModelReach, counted_layers, dependence_of, reach_on_graph, reach_on_path
+from glasshouse.graph.programs.program import NoProgram, Program, counted_step
+from glasshouse.graph.programs.reach import ModelReach, dependence_of, reach_on_graph, reach_on_path
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.model_outputs import SHARES_NOTE, array_of, check_not_counts, looks_like_probabilities
 from glasshouse.resolution import ShareFinder

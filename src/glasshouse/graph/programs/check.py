@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from glasshouse.errors import InputError
+from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled, tolerance
-from glasshouse.graph.programs.reach import Dependence, counted_layers, dependence_of, reach_on_path
+from glasshouse.graph.programs.reach import Dependence, dependence_of, reach_on_path
 from glasshouse.graph.programs.trace import Asked
 from glasshouse.model_outputs import unwrapped
 

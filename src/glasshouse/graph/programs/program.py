@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, fx, nn
+
+from glasshouse.graph.layers.layer_type import LAYER_TYPES, LayerType
 
 INPUTS = ("x", "edge_index", "edge_weight", "edge_attr")  # the values that a program starts from
 
@@ -210,3 +213,57 @@ class Program:
         """Each step with the layer or the function of one traced model."""
         for step in self.steps:
             yield step, root.get_submodule(step.module) if isinstance(step, MessageStep) else step.call(root)
+
+
+def arguments_of(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
+    """The arguments of a recorded call by the names of the layer's parameters, without those that are None.
+
+    Example:
+        >>> from torch_geometric.nn import GCNConv
+        >>> from glasshouse.graph.programs.trace import traced
+        >>> layer = GCNConv(3, 2)
+        >>> sorted(arguments_of(layer, traced(layer).messages[0]))
+        ['edge_index', 'x']
+    """
+    kind: Any = type(layer)
+    try:
+        bound = _parameters(kind).bind(layer, *step.args, **step.kwargs)
+    except TypeError:  # the layer itself will say what is wrong
+        return dict(step.kwargs)
+    given = list(bound.arguments.items())[1:]  # without the layer itself
+    return {name: value for name, value in given if value is not None}
+
+
+@functools.cache
+def _parameters(kind: Any) -> inspect.Signature:
+    return inspect.signature(kind.forward)
+
+
+def toggled_type(layer: Any, step: MessageStep) -> LayerType | None:
+    """The type of a layer, if its formula is right for the layer as it is called and evaluated here.
+
+    Example:
+        >>> from torch_geometric.nn import GCNConv
+        >>> from glasshouse.graph.programs.trace import traced
+        >>> layer = GCNConv(3, 2, cached=True)
+        >>> toggled_type(layer, traced(layer).messages[0]) is None
+        True
+    """
+    kind, given = LAYER_TYPES.get(type(layer)), arguments_of(layer, step)
+    if kind is None or not kind.takes(layer, given) or not all(isinstance(one, Value) for one in given.values()):
+        return None
+    return kind if kind.toggles(layer) else None
+
+
+def counted_step(layer: nn.Module, step: MessageStep) -> MessageStep | None:
+    """A call of a layer whose type is known, with its number of steps; None for a layer that has to be measured.
+
+    Example:
+        >>> from torch_geometric.nn import EdgeConv
+        >>> from glasshouse.graph.programs.trace import traced
+        >>> layer = EdgeConv(nn.Linear(6, 2))
+        >>> counted_step(layer, traced(layer).messages[0]) is None  # its type is not registered
+        True
+    """
+    kind = toggled_type(layer, step)
+    return None if kind is None else replace(step, hops=kind.steps(layer), both_ways=kind.both_ways)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch import Tensor
 
 from glasshouse.errors import InputError
 from glasshouse.graph.programs.program import tolerance
@@ -21,7 +20,6 @@ _TRIALS = 4
 _LONGEST = 200  # nodes of the path; a model that sees further is asked about the whole graph
 _ASIDE = 6  # nodes beside the path that no edge connects to it: five in a row, and one alone
 _MORE = 5  # nodes without edges that are added, to see whether answers depend on the number of nodes
-_STEPS = ("K", "num_layers")  # how PyTorch Geometric's layers of several steps name their number
 
 
 @dataclass(frozen=True)
@@ -39,22 +37,6 @@ class ModelReach:
 
     hops: int
     everywhere: bool = False
-
-
-def counted_layers(module: nn.Module) -> int:
-    """Steps of all message-passing layers of a module; a layer that is used twice is counted once.
-
-    Example:
-        >>> from torch_geometric.nn import GCN, SGConv
-        >>> counted_layers(GCN(4, 8, num_layers=3, out_channels=2)), counted_layers(SGConv(4, 2, K=5))
-        (3, 5)
-    """
-    if not isinstance(module, MessagePassing):
-        return sum(counted_layers(child) for child in module.children())
-    if type(module).__name__ == "ChebConv":  # it keeps one linear map per power of the Laplacian, the first for power 0
-        return max(len(getattr(module, "lins", ())) - 1, 1)
-    steps = [getattr(module, name, None) for name in _STEPS]
-    return max([step for step in steps if isinstance(step, int) and step > 0], default=1)
 
 
 def reach_on_path(ask: Ask, x: Tensor, *, both_ways: bool, expected: int, seed: int = 0) -> ModelReach:

@@ -1,4 +1,4 @@
-"""What the Markov chains share: the state of their models, the posterior's log ratio, and what a run reports.
+"""What the Markov chains share: their models at one configuration, which flips change, and what a run reports.
 
 Models of several shapes are one group per shape, and their answers are joined in the models' order.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
 from glasshouse.arrays import BoolArray, FloatArray, IntArray
@@ -23,138 +22,20 @@ from glasshouse.graph.rule.question import Question, ask
 from glasshouse.graph.rule.reference import induced_losses
 from glasshouse.graph.rule.toggling import answer_question
 from glasshouse.graph.rule.two_layers.engine import (
-    STAGES,
     StackedModels,
     commit,
     extra_hops,
-    fill_rows,
+    fill_state,
     stack_models,
     supports,
     toggle_all,
 )
 from glasshouse.graph.rule.two_layers.graph import CSR, arrange, find_two_hops, grow
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
+from glasshouse.graph.sampling.posterior import Prior, check_usable, log_odds, log_ratio, prior_logits
 from glasshouse.losses import tensor_losses
 
-
-@kernel
-def log_ratio(losses: FloatArray) -> float:
-    """-losses[0] - log of the mean of exp(-losses[k]) over the shadow models k >= 1; losses [1 + K].
-
-    Example:
-        >>> log_ratio(np.array([1.0, 2.0, 2.0]))
-        1.0
-    """
-    shadows = len(losses) - 1
-    lowest = losses[1]
-    for k in range(2, shadows + 1):
-        lowest = min(lowest, losses[k])
-    total = 0.0
-    for k in range(1, shadows + 1):
-        total += np.exp(lowest - losses[k])
-    return float(lowest - losses[0] - np.log(total / shadows))
-
-
-@kernel
-def asked_ratio(losses: FloatArray, asked: BoolArray) -> float:
-    """The same of the shadow models k with ``asked`` [K] alone; losses [1 + K] of the target and of all of them.
-
-    Example:
-        >>> asked_ratio(np.array([1.0, 2.0, 9.0]), np.array([True, False]))
-        1.0
-    """
-    lowest = np.inf
-    count = 0
-    for k in range(len(asked)):
-        if asked[k]:
-            lowest = min(lowest, losses[k + 1])
-            count += 1
-    total = 0.0
-    for k in range(len(asked)):
-        if asked[k]:
-            total += np.exp(lowest - losses[k + 1])
-    return float(lowest - losses[0] - np.log(total / count))
-
-
-@kernel
-def membership_probability(signal: FloatArray, prior_logit: float, asked: BoolArray) -> float:
-    """The conditional of one indicator given all others, from S of the target and of the shadow models [1 + K].
-
-    ``asked`` [K] marks the shadow models that are used: all of them online, those not trained on the node offline.
-
-    Example:
-        >>> membership_probability(np.array([0.7, 0.7, 9.0]), 0.0, np.array([True, False]))
-        0.5
-    """
-    return float(1.0 / (1.0 + np.exp(-asked_ratio(signal, asked) - prior_logit)))
-
-
-def summed_ratios(losses: FloatArray, asked: BoolArray) -> float:
-    """`asked_ratio` summed over members; losses [1 + K, members] and ``asked`` [members, K].
-
-    Example:
-        >>> summed_ratios(np.array([[1.0, 1.0], [2.0, 9.0], [9.0, 2.0]]), np.array([[True, False], [False, True]]))
-        2.0
-    """
-    shadows = np.where(asked, -losses[1:].T, -np.inf)
-    highest = shadows.max(axis=1, initial=-np.inf)
-    means = np.exp(shadows - highest[:, None]).sum(axis=1) / asked.sum(axis=1)
-    return float((-losses[0] - highest - np.log(means)).sum())
-
-
-@inner_kernel
-def _add(u: int, sign: int, state: Any, asked: BoolArray, totals: FloatArray) -> None:
-    """Add (or take away) the losses of member u; where ``asked`` has rows, its own ratio, with its sign turned."""
-    if len(asked) > 0:
-        totals[0] -= sign * asked_ratio(state.loss[u], asked[u])
-    else:
-        for m in range(len(totals)):
-            totals[m] += sign * state.loss[u, m]
-
-
-@kernel
-def add_members(graph: CSR, state: Any, asked: BoolArray, totals: FloatArray) -> None:
-    """Add every member to ``totals`` [1 + K]."""
-    for u in range(len(graph.member)):
-        if graph.member[u]:
-            _add(u, 1, state, asked, totals)
-
-
-@inner_kernel
-def _add_around(v: int, sign: int, graph: CSR, state: Any, reach: Any, asked: BoolArray, totals: FloatArray) -> None:
-    if graph.member[v]:
-        _add(v, sign, state, asked, totals)
-    for i in range(reach.size[2]):
-        _add(reach.nodes[i], sign, state, asked, totals)
-
-
-@inner_kernel
-def move(weights: Any, v: int, graph: CSR, state: Any, scratch: Any, asked: BoolArray, totals: FloatArray) -> None:
-    """Flip v and keep ``totals`` [1 + K] up to date: summed losses of all members.
-
-    If ``asked`` [n, K] has rows, ``totals[0]`` is the members' summed ratio with its sign turned, and the others stay
-    zero, so that `log_ratio` of the totals is that sum.
-    """
-    reach = scratch.reach
-    find_two_hops(v, graph, reach)
-    if extra_hops(weights):
-        grow(2, graph, reach)
-    _add_around(v, -1, graph, state, reach, asked, totals)
-    commit(weights, v, graph, state, scratch)
-    # The list is still there after its release; only the slots were cleared.
-    _add_around(v, 1, graph, state, reach, asked, totals)
-
-
-@kernel
-def move_all(
-    weights: Any, nodes: IntArray, graph: CSR, state: Any, scratch: Any, asked: BoolArray, totals: FloatArray
-) -> None:
-    """Flip these nodes in turn, and keep ``totals`` up to date."""
-    for i in range(len(nodes)):
-        move(weights, nodes[i], graph, state, scratch, asked, totals)
-
-
-Prior = float | FloatArray | Tensor
+NO_ROWS = np.zeros((0, 0), np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,18 +54,35 @@ class ChainInfo:
     seconds: float
 
 
-def prior_logits(prior: Prior, n: int) -> FloatArray:
-    """log(λ / (1 - λ)) of each node, [n], from one λ or one per node.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChainStart:
+    """What a run of chains begins with, checked.
 
-    Example:
-        >>> prior_logits(0.5, 3)
-        array([0., 0., 0.])
+    Args:
+        prior_logit: [n]; infinite where a node is never flipped.
+        usable: bool [n, shadow models], which of them each node is judged by; without rows: all by all.
+        sources: one generator per chain, so that a chain does not depend on the number of threads.
+        masks: bool [chains, n] drawn from the prior.
     """
-    share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
-    if not ((share >= 0) & (share <= 1)).all():
-        raise InputError("prior: a share of members lies between 0 and 1.")
-    with np.errstate(divide="ignore"):
-        return np.log(share) - np.log1p(-share)
+
+    prior_logit: FloatArray
+    usable: BoolArray
+    sources: list[np.random.Generator]
+    masks: BoolArray
+
+    @classmethod
+    def of(
+        cls, models: Sequence[Any], data: Data, prior: Prior, *, usable: BoolArray | None, chains: int, seed: int
+    ) -> ChainStart:
+        """From the arguments of `gibbs_masks` and `metropolis_masks`; models are looked at on the way."""
+        if len(models) < 2:
+            raise InputError("models: the target and at least one shadow model are needed.")
+        n = int(data.num_nodes)
+        logits = prior_logits(prior, n)
+        checked = NO_ROWS if usable is None else check_usable(usable, n=n, shadows=len(models) - 1)
+        sources = generators(seed, chains)
+        profile_models(models, data)
+        return cls(prior_logit=logits, usable=checked, sources=sources, masks=starting_masks(prior, n, sources))
 
 
 def generators(seed: int, chains: int) -> list[np.random.Generator]:
@@ -193,30 +91,15 @@ def generators(seed: int, chains: int) -> list[np.random.Generator]:
 
 
 def starting_masks(prior: Prior, n: int, sources: list[np.random.Generator]) -> BoolArray:
-    """Where chains begin, bool [chains, n]: the given masks (one, or one per chain), or draws from the prior."""
+    """Where chains begin, bool [chains, n]: draws from the prior."""
     share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
     return np.stack([source.random(n) < share for source in sources])
 
 
-def usable_shadows(asked: BoolArray, *, n: int, shadows: int) -> BoolArray:
-    """Which shadow models may speak about each node, bool [n, shadows], from ``asked`` [shadows, n]; checked.
-
-    Example:
-        >>> usable_shadows(np.array([[True, False], [True, True]]), n=2, shadows=2)
-        array([[ True,  True],
-               [False,  True]])
-    """
-    asked = np.asarray(asked)
-    # numbers are refused: "not 1" is a number too, and true
-    if asked.dtype != np.bool_ or asked.shape != (shadows, n) or not asked.any(axis=0).all():
-        raise InputError(f"asked: each of {n} nodes needs a shadow model to speak about it. Pass bool [models, {n}].")
-    return np.ascontiguousarray(asked.T)
+ForwardLosses = Callable[[BoolArray], FloatArray]  # mask [n] -> losses [models, n]
 
 
-WholeLosses = Callable[[BoolArray], FloatArray]  # mask [n] -> losses [models, n]
-
-
-def forward_losses(models: Sequence[Profiled], data: Data) -> WholeLosses:
+def forward_losses(models: Sequence[Profiled], data: Data) -> ForwardLosses:
     """A function from a mask [n] to the losses [models, n] of any models.
 
     Losses of nodes outside the mask have no meaning.
@@ -229,7 +112,7 @@ def forward_losses(models: Sequence[Profiled], data: Data) -> WholeLosses:
     """
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
 
-    def asked(mask: BoolArray) -> FloatArray:
+    def losses_under(mask: BoolArray) -> FloatArray:
         members = torch.from_numpy(mask).to(question.edge_index.device)
         graph = question.graph(members[question.edge_index].all(0))
         with evaluation_mode(models):
@@ -241,92 +124,138 @@ def forward_losses(models: Sequence[Profiled], data: Data) -> WholeLosses:
             ]
         return torch.stack(found).cpu().numpy()
 
-    return asked
+    return losses_under
+
+
+@inner_kernel
+def _add(u: int, sign: int, state: Any, usable: BoolArray, totals: FloatArray) -> None:
+    """Add (or take away) the losses of member u; where ``usable`` has rows, its own ratio, with its sign turned."""
+    if len(usable) > 0:
+        totals[0] -= sign * log_ratio(state.loss[u], usable[u])
+    else:
+        for m in range(len(totals)):
+            totals[m] += sign * state.loss[u, m]
+
+
+@kernel
+def _add_members(graph: CSR, state: Any, usable: BoolArray, totals: FloatArray) -> None:
+    for u in range(len(graph.member)):
+        if graph.member[u]:
+            _add(u, 1, state, usable, totals)
+
+
+@inner_kernel
+def _add_around(v: int, sign: int, graph: CSR, state: Any, reach: Any, usable: BoolArray, totals: FloatArray) -> None:
+    if graph.member[v]:
+        _add(v, sign, state, usable, totals)
+    for i in range(reach.size[2]):
+        _add(reach.nodes[i], sign, state, usable, totals)
+
+
+@kernel
+def flip_all(
+    weights: Any, nodes: IntArray, graph: CSR, state: Any, scratch: Any, usable: BoolArray, totals: FloatArray
+) -> None:
+    """Flip these nodes in turn, and keep ``totals`` up to date (see `CompiledGroup`)."""
+    reach = scratch.reach
+    for v in nodes:
+        find_two_hops(v, graph, reach)
+        if extra_hops(weights):
+            grow(2, graph, reach)
+        _add_around(v, -1, graph, state, reach, usable, totals)
+        commit(weights, v, graph, state, scratch)
+        # The list is still there after its release; only the slots were cleared.
+        _add_around(v, 1, graph, state, reach, usable, totals)
 
 
 _FIRST = np.zeros(1, np.int64)
-_ALL_ASKED = np.zeros((0, 0), np.bool_)
-
-
-class ModelGroup(Protocol):
-    """Models of one shape at one configuration, which flips change."""
-
-    def begin(self, mask: BoolArray) -> None:
-        """Start from a configuration [n]."""
-
-    def signal(self, v: int) -> FloatArray:
-        """S of node v at the current configuration, [models of the group]."""
-
-    def flip(self, nodes: IntArray) -> None:
-        """Flip the membership of each of these nodes."""
-
-    def undo(self, nodes: IntArray) -> None:
-        """Undo the last flip, which was of these nodes."""
-
-    def totals(self) -> FloatArray:
-        """Losses summed over the members, [models of the group]."""
-
-    def losses(self) -> FloatArray:
-        """Losses of the members, [models of the group, members]."""
 
 
 @dataclass(kw_only=True)
 class CompiledGroup:
-    """A group whose rows are kept; a flip costs as much as the rows that it changes."""
+    """Models of one shape whose rows are kept: a flip costs as much as the rows that it changes.
 
-    problem: StackedModels
-    _graph: CSR = field(init=False)
-    _totals: FloatArray = field(init=False)
+    Flips of so many nodes that they would change more rows than there are take a forward pass, into a second set of
+    rows; the first is still there to undo them.
+
+    Args:
+        stacked: the models on their graph.
+        usable: bool [n, shadow models], if the group has all models of the chain; without rows otherwise, or online.
+
+    Attributes:
+        totals: losses summed over the members, [models]; if ``usable`` has rows, the members' summed `log_ratio` with
+            its sign turned, and then zeros: `log_ratio` of the totals is in both cases that of the configuration.
+    """
+
+    stacked: StackedModels
+    usable: BoolArray
+    graph: CSR = field(init=False)
+    totals: FloatArray = field(init=False)
+    _before: tuple[CSR, Any, FloatArray] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self._state, self._scratch = self.problem.new_state(), self.problem.new_scratch()
-        self._answer = np.zeros((self.problem.models, 1))
+        self.state, self.scratch = self.stacked.new_state(), self.stacked.new_scratch()
+        self._spare: Any = None
+        self._signal = np.zeros((self.stacked.models, 1))
+        degree = np.diff(self.stacked.graph.start).astype(np.float64)
+        # Where half of the nodes are members, about a quarter of the two-step paths of the whole graph lead to rows
+        # that a flip changes; a node that two paths reach is counted twice.
+        nodes = max(len(degree), 1)
+        self._rows_per_flip = min(float((degree**2).sum()) / nodes / 4, nodes)
 
     def begin(self, mask: BoolArray) -> None:
-        """Start from a configuration [n]."""
-        self._graph = arrange(self.problem.graph, mask)
-        everyone = (0, len(mask))
-        for stage in range(STAGES):  # with the engine's own kernel, which is compiled for its signals anyway
-            fill_rows(self.problem.weights, stage, self._graph, self._state, self._scratch, everyone)
-        self._totals = self._state.loss[self._graph.member].sum(axis=0)
+        """Start from a configuration [n]: a forward pass."""
+        self.graph, self.totals = arrange(self.stacked.graph, mask), np.zeros(self.stacked.models)
+        fill_state(self.stacked.weights, self.graph, self.state, self.scratch)
+        _add_members(self.graph, self.state, self.usable, self.totals)
 
     def signal(self, v: int) -> FloatArray:
-        """S of node v at the current configuration, [models of the group]."""
-        target, kept = np.array([v]), (self._graph, self._state, self._answer, self._scratch)
-        toggle_all(self.problem.weights, False, target, *kept, _FIRST)
-        return self._answer[:, 0]
+        """S of node v at the current configuration, [models]."""
+        rows = (self.graph, self.state, self._signal, self.scratch)
+        toggle_all(self.stacked.weights, False, np.array([v]), *rows, _FIRST)
+        return self._signal[:, 0]
 
     def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
-        move_all(self.problem.weights, nodes, self._graph, self._state, self._scratch, _ALL_ASKED, self._totals)
+        self._before = None
+        if len(nodes) * self._rows_per_flip > len(self.graph.member):
+            self._before = self.graph, self.state, self.totals
+            self.state = self.stacked.new_state() if self._spare is None else self._spare
+            mask = self.graph.member.copy()
+            mask[nodes] ^= True
+            self.begin(mask)
+            self._spare = self._before[1]
+            return
+        rows = (self.graph, self.state, self.scratch)
+        flip_all(self.stacked.weights, nodes, *rows, self.usable, self.totals)
 
     def undo(self, nodes: IntArray) -> None:
         """Undo the last flip; the same rows are refreshed, and the totals agree with them to the last digit."""
-        self.flip(nodes[::-1].copy())
-
-    def totals(self) -> FloatArray:
-        """Losses summed over the members, [models of the group]."""
-        return self._totals
+        if self._before is None:
+            self.flip(nodes[::-1].copy())
+        else:
+            self._spare = self.state
+            self.graph, self.state, self.totals = self._before
 
     def losses(self) -> FloatArray:
-        """Losses of the members, [models of the group, members]."""
-        found: FloatArray = self._state.loss[self._graph.member].T
+        """Losses of the members, [models, members]."""
+        found: FloatArray = self.state.loss[self.graph.member].T
         return found
 
 
 @dataclass(kw_only=True)
-class AskedGroup:
-    """A group without kernels: an engine answers for one node, a forward pass for a whole configuration.
+class ForwardGroup:
+    """Models without kernels: an engine answers for one node, a forward pass for a whole configuration.
 
     Args:
         models: of one shape.
         question: about their graph; its masks and nodes are not used.
-        answer: the forward pass.
+        forward: the forward pass.
     """
 
     models: Sequence[Profiled]
     question: Question
-    answer: WholeLosses
+    forward: ForwardLosses
     _memory: Memory = field(init=False, default_factory=Memory)
     _mask: BoolArray = field(init=False)
     _losses: FloatArray | None = field(init=False, default=None)
@@ -337,7 +266,7 @@ class AskedGroup:
         self._mask, self._losses = mask.copy(), None
 
     def signal(self, v: int) -> FloatArray:
-        """S of node v at the current configuration, [models of the group]."""
+        """S of node v at the current configuration, [models]."""
         device = self.question.masks.device
         masks, nodes = torch.from_numpy(self._mask)[None].to(device), torch.tensor([v], device=device)
         with self._memory.open():
@@ -355,101 +284,119 @@ class AskedGroup:
         self._mask[nodes] ^= True
         self._losses = self._before
 
+    @property
     def totals(self) -> FloatArray:
-        """Losses summed over the members, [models of the group]."""
+        """Losses summed over the members, [models]."""
         found: FloatArray = self.losses().sum(axis=1)
         return found
 
     def losses(self) -> FloatArray:
-        """Losses of the members, [models of the group, members]."""
+        """Losses of the members, [models, members]."""
         if self._losses is None:
-            self._losses = self.answer(self._mask)[:, self._mask]
+            self._losses = self.forward(self._mask)[:, self._mask]
         return self._losses
 
 
 @dataclass(kw_only=True)
-class Groups:
+class Chain:
     """All models of a chain at one configuration, in groups of one shape.
 
     Args:
-        parts: the groups, each with the positions of its models among all.
-        count: how many models there are in total.
+        groups: each with the positions of its models among all; the target is model 0.
+        usable: bool [n, shadow models], which of them each node is judged by; without rows if all are, or if the only
+            group has it.
     """
 
-    parts: Sequence[tuple[IntArray, ModelGroup]]
-    count: int
+    groups: Sequence[tuple[IntArray, CompiledGroup | ForwardGroup]]
+    usable: BoolArray
+    mask: BoolArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._models = sum(len(places) for places, _ in self.groups)
+        self._all = np.ones(self._models - 1, np.bool_)
 
     def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
-        for _, group in self.parts:
+        self.mask = mask.copy()
+        for _, group in self.groups:
             group.begin(mask)
 
     def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models]."""
-        return self._joined(lambda group: group.signal(v))
-
-    def totals(self) -> FloatArray:
-        """Losses summed over the members, [models]."""
-        return self._joined(lambda group: group.totals())
-
-    def losses(self) -> FloatArray:
-        """Losses of the members, [models, members]."""
-        found = [(places, group.losses()) for places, group in self.parts]
-        joined = np.empty((self.count, found[0][1].shape[1]))
-        for places, losses in found:
-            joined[places] = losses
+        joined = np.empty(self._models)
+        for places, group in self.groups:
+            joined[places] = group.signal(v)
         return joined
 
     def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
-        for _, group in self.parts:
+        self.mask[nodes] ^= True
+        for _, group in self.groups:
             group.flip(nodes)
 
     def undo(self, nodes: IntArray) -> None:
         """Undo the last flip, which was of these nodes."""
-        for _, group in self.parts:
+        self.mask[nodes] ^= True
+        for _, group in self.groups:
             group.undo(nodes)
 
-    def _joined(self, answer: Callable[[ModelGroup], FloatArray]) -> FloatArray:
-        joined = np.empty(self.count)
-        for places, group in self.parts:
-            joined[places] = answer(group)
-        return joined
+    def log_ratio(self) -> float:
+        """Log of ``exp(-L_target) / mean of exp(-L_shadow)``, L summed over members; or this of each member, summed."""
+        if len(self.usable):
+            losses = np.empty((self._models, int(self.mask.sum())))
+            for places, group in self.groups:
+                losses[places] = group.losses()
+            return float(log_odds(losses[0], losses[1:], self.usable[self.mask].T).sum())
+        totals = np.empty(self._models)
+        for places, group in self.groups:
+            totals[places] = group.totals
+        return log_ratio(totals, self._all)
 
 
-def groups_maker(models: Sequence[Any], data: Data, *, threads: int) -> tuple[Callable[[], Groups], bool]:
-    """A function that makes groups for one thread, and whether threads may run side by side.
+def chain_maker(
+    models: Sequence[Any], data: Data, usable: BoolArray, *, threads: int
+) -> tuple[Callable[[], Chain], bool]:
+    """A function that makes a chain for one thread, and whether threads may run side by side.
 
     Threads share the stacked weights. If a group has no kernels, there is only one thread: a user's own model may not
     work when two threads call it at once.
+
+    Args:
+        models: the target first, then the shadow models; looked at (`profile_models`).
+        data: the graph.
+        usable: bool [n, shadow models], or without rows.
+        threads: that stack the weights.
 
     Example:
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gat")]
-        >>> make, side_by_side = groups_maker(models, pair, threads=1)
-        >>> [places.tolist() for places, _ in make().parts], side_by_side
+        >>> make, side_by_side = chain_maker(models, pair, NO_ROWS, threads=1)
+        >>> [places.tolist() for places, _ in make().groups], side_by_side
         ([[0], [1, 2]], True)
     """
     models = profile_models(models, data)
-    makers: list[tuple[IntArray, Callable[[], ModelGroup]]] = []
+    if supports(models, data):  # also modules that are written differently
+        stacked = stack_models(models, data, threads=threads)
+        everyone = np.arange(len(models))
+        return lambda: Chain(groups=[(everyone, CompiledGroup(stacked=stacked, usable=usable))], usable=NO_ROWS), True
+    makers: list[tuple[IntArray, Callable[[], CompiledGroup | ForwardGroup]]] = []
     side_by_side = True
-    for numbers in by_shape(models):
-        group = [models[number] for number in numbers]
+    for places in by_shape(models):
+        group = [models[place] for place in places]
         compiled = supports(group, data)
         side_by_side &= compiled
-        maker = _compiled_maker(group, data, threads=threads) if compiled else _asked_maker(group, data)
-        makers.append((np.array(numbers), maker))
-    count = len(models)
-    return lambda: Groups(parts=[(places, make()) for places, make in makers], count=count), side_by_side
+        maker = _compiled_maker(group, data, threads=threads) if compiled else _forward_maker(group, data)
+        makers.append((np.array(places), maker))
+    return lambda: Chain(groups=[(places, make()) for places, make in makers], usable=usable), side_by_side
 
 
-def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Callable[[], ModelGroup]:
-    problem = stack_models(models, data, threads=threads)
-    return lambda: CompiledGroup(problem=problem)
+def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Callable[[], CompiledGroup]:
+    stacked = stack_models(models, data, threads=threads)
+    return lambda: CompiledGroup(stacked=stacked, usable=NO_ROWS)
 
 
-def _asked_maker(models: Sequence[Any], data: Data) -> Callable[[], ModelGroup]:
-    answer = forward_losses(models, data)
+def _forward_maker(models: Sequence[Profiled], data: Data) -> Callable[[], ForwardGroup]:
+    forward = forward_losses(models, data)
     question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
-    return lambda: AskedGroup(models=models, question=question, answer=answer)
+    return lambda: ForwardGroup(models=models, question=question, forward=forward)

@@ -180,7 +180,7 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
         thinning=_AFTER,
         chains=request.samples,
         prior=request.prior,
-        asked=None if request.mode == "online" else ~scene.shadow_members,
+        usable_shadows=None if request.mode == "online" else ~scene.shadow_members,
         seed=seed_for(request.seed, "metropolis"),
     )
     steps = request.samples * (_BURN_IN + _AFTER)  # each asks about the whole graph
@@ -196,7 +196,7 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
         chains=request.samples,
         passes=request.passes,
         prior=request.prior,
-        asked=None if request.mode == "online" else ~scene.shadow_members,
+        usable_shadows=None if request.mode == "online" else ~scene.shadow_members,
         seed=seed_for(request.seed, "gibbs"),
     )
     visits = request.samples * request.passes  # of every node, each asked with and without it

@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 from glasshouse.arrays import BoolArray, IntArray
 from glasshouse.errors import InputError, raise_faults
 from glasshouse.graph.data.subgraph import InducedGraph
-from glasshouse.graph.models.edge_values import held_values
 from glasshouse.randomness import generator
 
 
@@ -176,21 +175,10 @@ def training_steps(
     def steps(epoch: int) -> Iterator[Step]:
         for part in draw(generator(seed, "parts", epoch)):
             if part.counted.any():
-                yield _step(graph, part, device)
+                chosen = graph.part(torch.from_numpy(part.nodes), torch.from_numpy(part.edges), device=device)
+                yield Step(chosen.shown(), chosen.y, torch.from_numpy(part.counted).to(device))
 
     return steps
-
-
-def _step(graph: InducedGraph, part: Part, device: torch.device) -> Step:
-    nodes, edges = torch.from_numpy(part.nodes), torch.from_numpy(part.edges)
-    numbers = np.searchsorted(part.nodes, graph.edge_index[:, edges].numpy())
-    chosen = InducedGraph(
-        x=graph.x[nodes].to(device),
-        edge_index=torch.from_numpy(numbers).to(device),
-        y=graph.y[nodes].to(device),
-        **{name: getattr(graph, name)[edges].to(device) for name, _ in held_values(graph)},
-    )
-    return Step(chosen.shown(), chosen.y, torch.from_numpy(part.counted).to(device))
 
 
 def _grouped(values: IntArray, group: IntArray, groups: int) -> list[IntArray]:

@@ -7,7 +7,8 @@ from torch_geometric.data import Data
 
 from glasshouse.graph.rule.incremental.engine import make_plan, target_costs
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
-from glasshouse.graph.rule.incremental.program import Builder, ChangedBalls, changed_balls
+from glasshouse.graph.rule.incremental.operations import Builder
+from glasshouse.graph.rule.incremental.program import ChangedBalls, changed_balls
 from glasshouse.graph.rule.incremental.sum import Summed
 from glasshouse.graph.rule.question import Question, ask
 from tests.graph.random_graphs import FEATURES

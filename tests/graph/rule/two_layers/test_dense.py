@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse.graph.rule.two_layers import rows as dense
-from glasshouse.graph.rule.two_layers.rows import sparse_rows, times
+from glasshouse.graph.rule.two_layers.rows import feature_rows, times
 from tests.graph.rule.two_layers.plain_kernels import in_python
 
 KERNELS = in_python(dense)
@@ -15,7 +15,7 @@ KERNELS = in_python(dense)
 @pytest.mark.parametrize("negative", [False, True])
 def test_rows_keep_the_values_that_can_be_a_maximum(negative: bool) -> None:
     x = np.array([[0, 2, 0], [0, 0, 0], [1, 0, -3 if negative else 3]], np.float32)
-    rows = sparse_rows(x)
+    rows = feature_rows(x)
     for u in range(3):
         entries = slice(rows.start[u], rows.start[u + 1])
         kept = np.arange(3) if negative else np.flatnonzero(x[u])
@@ -49,4 +49,4 @@ def test_sparse_and_dense_products_agree(filled: float) -> None:
     random = np.random.default_rng(0)
     x = np.where(random.random((40, 30)) < filled, 1, 0).astype(np.float32)
     weight = random.normal(size=(30, 7)).astype(np.float32)
-    np.testing.assert_allclose(times(x, sparse_rows(x), weight, threads=2), x @ weight, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(times(x, feature_rows(x), weight, threads=2), x @ weight, rtol=1e-5, atol=1e-6)

@@ -50,11 +50,3 @@ def test_edges_one_way_and_edges_twice_are_not_simple_and_loops_are_seen() -> No
     assert not is_simple(graph((0, 1), (0, 1), (1, 0), (1, 0)))
     assert has_self_loops(graph((0, 1), (2, 2)))
     assert whole_graph(graph((0, 1), (1, 0), (2, 2))).columns.tolist() == [1, 0]
-
-
-@given(case=simple_cases(), pieces=st.integers(1, 6))
-def test_work_is_cut_into_pieces_that_hold_every_target_once(case: Case, pieces: int) -> None:
-    nodes = np.arange(int(case.data.num_nodes))[::-1].copy()
-    cut = plan.target_order(whole_graph(case.data), nodes, pieces=pieces)
-    assert sorted(np.concatenate(cut).tolist()) == list(range(len(nodes)))
-    assert len(cut) <= pieces

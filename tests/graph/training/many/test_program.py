@@ -21,12 +21,12 @@ from torch_geometric.nn import (
     GATConv,
     GATv2Conv,
     GCNConv,
+    GeneralConv,
     GINConv,
     GraphConv,
     GraphNorm,
     GraphSAGE,
     LayerNorm,
-    LEConv,
     PairNorm,
     SAGEConv,
     SGConv,
@@ -188,7 +188,7 @@ class Spread(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.lin, self.spread = nn.Linear(FEATURES, CLASSES), APPNP(K=3, alpha=0.2)
-        self.own = LEConv(CLASSES, CLASSES)
+        self.own = GeneralConv(CLASSES, CLASSES)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, None]:
         return self.own(self.spread(self.lin(x), edge_index), edge_index).softmax(dim=1), None
@@ -217,7 +217,7 @@ class Dropped(nn.Module):
         super().__init__()
         self.share = share
         self.first = GATConv(FEATURES, HIDDEN, dropout=share)
-        self.second, self.drop = LEConv(HIDDEN, CLASSES), nn.Dropout(share)
+        self.second, self.drop = GeneralConv(HIDDEN, CLASSES), nn.Dropout(share)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         x = F.dropout(x, self.share, training=self.training)

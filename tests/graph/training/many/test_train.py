@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 (as users write it)
 from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, LEConv
+from torch_geometric.nn import GATConv, GCNConv, GeneralConv
 
 from glasshouse.errors import InputError
 from glasshouse.graph.data.synthetic import citation_graph
@@ -170,7 +170,7 @@ class _Changing(_Own):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"model": lambda: GNN([LEConv(400, 3)])}, "of GNN, the layer LEConv cannot be trained in one batch"),
+        ({"model": lambda: GNN([GeneralConv(400, 3)])}, "of GNN, the layer GeneralConv cannot be trained in one batch"),
         ({"model": lambda: GNN([GATConv(400, 3, aggr="max")])}, "the layer GATConv is used with options"),
         ({"model": _Mean}, "of _Mean, the value mean has not one row per node"),
         ({"model": _Noisy}, "of _Noisy, in a batch, its answers are others"),

@@ -20,7 +20,8 @@ from glasshouse.attacks.stacking.features import Features, record_features
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.similar_nodes import Described, SimilarNodes, compact
-from glasshouse.numerics import distinct, log_mean_exp
+from glasshouse.graph.sampling.posterior import log_odds
+from glasshouse.numerics import distinct
 
 # what may be left out, to see what it adds: a feature is left out if any word of its name is
 SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")
@@ -201,10 +202,9 @@ def without_signals(features: Features, left_out: Collection[str]) -> Features:
 
 def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:
     """G-BASE's log-odds [M, n] under each sampled training set (the paper's Definition 2, before its mean)."""
-    asked = None if mode == "online" else ~signals.members
+    usable = None if mode == "online" else ~signals.members
     target, references = signals.target.signal[0], signals.references.signal  # [M, n], [S, M, n]
-    rows = [-target[i] - log_mean_exp(-references[:, i], where=asked) for i in range(len(target))]
-    return np.stack(rows)
+    return np.stack([log_odds(target[i], references[:, i], usable) for i in range(len(target))])
 
 
 def _mean_gain(gains: FloatArray, who: BoolArray) -> FloatArray:

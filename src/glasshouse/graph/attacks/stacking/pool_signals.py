@@ -33,8 +33,8 @@ from glasshouse.graph.attacks.stacking.features import (
 from glasshouse.graph.models.networks import Model, model_device
 from glasshouse.graph.models.profile import Profiled, raw_models
 from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_seconds
+from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.scene import Scene
-from glasshouse.numerics import log_mean_exp
 from glasshouse.randomness import generator, some_of
 
 TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
@@ -183,8 +183,8 @@ class PoolSignals:
     def base_odds(self, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
         """BASE's log-odds [n] of all nodes, each queried alone: what is known of those that are not asked about."""
         members = self.members[references]
-        side = None if self.mode == "online" else ~members | members.all(axis=0)
-        return np.asarray(-plain.alone[0] - log_mean_exp(-self.plain.alone[references], where=side))
+        usable = None if self.mode == "online" else ~members | members.all(axis=0)
+        return log_odds(plain.alone[0], self.plain.alone[references], usable)
 
     def everywhere(self, odds: FloatArray, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
         """Log-odds [n] of all nodes of a target: those given [J] for asked nodes, and BASE's for the others."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glasshouse.graph.models.layer_type import is_altered
+from glasshouse.graph.layers.layer_type import is_altered
 from glasshouse.graph.programs.program import MessageStep, filled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.incremental.balls import Ball, Rings

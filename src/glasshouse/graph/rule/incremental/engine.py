@@ -20,12 +20,11 @@ from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, coalesced, mask_graph
 from glasshouse.graph.rule.incremental.layer import Cost
+from glasshouse.graph.rule.incremental.operations import MessageOperation, Operation
 from glasshouse.graph.rule.incremental.program import (
     ChangedBalls,
     ForwardState,
     LossesToSignal,
-    MessageOperation,
-    Operation,
     changed_balls,
     first_that_drops,
     forward_state,

@@ -5,6 +5,7 @@ Values of edges that layers read are found by the ends of an edge, and mapped wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -132,31 +133,28 @@ def under_every_mask(values: Tensor, graph: MaskedGraph) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeValues:
-    """Features of the edges, and the linear map that each model applies to them.
+    """Features of the edges, and what each model makes of them.
 
     Args:
         values: [edges, models or 1, width].
-        weight: [models, width, out], or None if they are used as they are.
-        bias: [models, out] or None.
+        map: from features [some, models or 1, width] to what is used; None if they are used as they are.
 
     Example:
         >>> import torch
-        >>> EdgeValues(values=torch.ones(7, 1, 2), weight=torch.ones(3, 2, 5)).of(torch.tensor([0, 4])).shape
-        torch.Size([2, 3, 5])
+        >>> EdgeValues(values=torch.ones(7, 1, 2), map=torch.neg).of(torch.tensor([0, 4])).shape
+        torch.Size([2, 1, 2])
     """
 
     values: Tensor
-    weight: Tensor | None = None
-    bias: Tensor | None = None
+    map: Callable[[Tensor], Tensor] | None = None
 
     def of(self, number: Tensor) -> Tensor:
         """What edges [some] give, [some, models or 1, out]."""
-        return self.map(self.values[number])
+        return self.made(self.values[number])
 
-    def map(self, values: Tensor) -> Tensor:
-        """Features [some, models or 1, width] as they are used, [some, models or 1, out]."""
-        made = values if self.weight is None else project(values, self.weight)
-        return made if self.bias is None else made + self.bias
+    def made(self, values: Tensor) -> Tensor:
+        """Features [some, models or 1, width] as they are used."""
+        return values if self.map is None else self.map(values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,165 +1,370 @@
-"""Operations that several layer types are made of: linear maps of rows, sums of neighbours, and sums of values.
+"""The operations of stacked models on kept values, and how a layer's formula becomes such operations.
 
 The weights of one layer of several models are detached and in one tensor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, cast
+import copy
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MLP
 
-from glasshouse.graph.programs.rows import stacked_modules
-from glasshouse.graph.rule.incremental.attention import Affine
-from glasshouse.graph.rule.incremental.layer import EdgeValues
-from glasshouse.graph.rule.incremental.program import Builder, Slot
+from glasshouse.graph.layers.layer_type import NotDescribed
+from glasshouse.graph.programs.program import MessageStep, arguments_of, toggled_type
+from glasshouse.graph.programs.rows import RowFunction, stacked_modules
+from glasshouse.graph.rule.incremental.any_layer import Unknown
+from glasshouse.graph.rule.incremental.attention import Attention, Ends
+from glasshouse.graph.rule.incremental.layer import EdgeValues, Layer, project
+from glasshouse.graph.rule.incremental.maximum import Maximum
 from glasshouse.graph.rule.incremental.sum import Summed
 
+SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
 
-def batched_maps(layers: Sequence[nn.Linear]) -> Tensor:
-    """Weights of linear maps, [models, width, out].
 
-    Example:
-        >>> batched_maps([nn.Linear(2, 3), nn.Linear(2, 3)]).shape
-        torch.Size([2, 2, 3])
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A value of the stacked program.
+
+    Args:
+        number: its place.
+        sample: a few rows [rows, models or 1, width] of random numbers, of its width and type.
+        fixed: whether it depends on a node's own features alone, so that no toggle changes it.
     """
-    return torch.stack([layer.weight.detach().T for layer in layers]).contiguous()
+
+    number: int
+    sample: Tensor
+    fixed: bool
+
+    @property
+    def width(self) -> int:
+        """Columns of one model."""
+        return int(self.sample.shape[2])
+
+    @property
+    def shared(self) -> bool:
+        """Whether it is the same for all models, [rows, 1, width]."""
+        return int(self.sample.shape[1]) == 1
 
 
-def batched_vectors(vectors: Sequence[Tensor | None]) -> Tensor | None:
-    """Biases of all models, [models, out], or None if they have none.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MessageOperation:
+    """A stacked layer that reads one value."""
+
+    layer: Layer
+    source: Slot
+    result: Slot
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowOperation:
+    """A row-wise function of one or several values."""
+
+    function: RowFunction
+    sources: tuple[Slot, ...]
+    result: Slot
+
+
+Operation = MessageOperation | RowOperation
+
+
+def sources_of(operation: Operation) -> tuple[Slot, ...]:
+    """The values that an operation reads."""
+    return (operation.source,) if isinstance(operation, MessageOperation) else operation.sources
+
+
+@dataclass(kw_only=True)
+class Builder:
+    """Collects the operations of K models; a layer type adds those of its layer.
+
+    Args:
+        models: K.
+        device: of the weights.
+        dtype: that the models compute in.
 
     Example:
-        >>> batched_vectors([None, None]) is None
-        True
-    """
-    return None if vectors[0] is None else torch.stack([cast("Tensor", vector).detach() for vector in vectors])
-
-
-def mapped(build: Builder, x: Slot, layers: Sequence[nn.Linear]) -> Slot:
-    """Each model's own linear map of every row.
-
-    Example:
+        >>> from glasshouse.graph.rule.incremental.sum import Summed
         >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> mapped(build, build.features(torch.ones(5, 3)), [nn.Linear(3, 4), nn.Linear(3, 4)]).width
+        >>> features = build.features(torch.randn(9, 3))
+        >>> hidden = build.message(Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none"), features)
+        >>> build.rows(torch.relu, hidden).width
         4
     """
-    return build.rows(affine(layers), x)
+
+    models: int
+    device: torch.device
+    dtype: torch.dtype
+    operations: list[Operation] = field(default_factory=list)
+    _slots: int = 0
+
+    def features(self, x: Tensor) -> Slot:
+        """The nodes' features [n, width], which all models share; whole numbers stay so, as they may be codes."""
+        rows = x[:SAMPLE].to(self.device)
+        return self._slot((rows.to(self.dtype) if x.is_floating_point() else rows).unsqueeze(1), fixed=True)
+
+    def message(self, layer: Layer, source: Slot, *, shared: bool = False) -> Slot:
+        """Add one step of message passing; ``shared`` if its result is the same for all models."""
+        result = self._slot(self._random(1 if shared else self.models, layer.width), fixed=False)
+        self.operations.append(MessageOperation(layer=layer, source=source, result=result))
+        return result
+
+    def rows(self, function: RowFunction, *sources: Slot) -> Slot:
+        """Add a function that makes each row from the same rows of its sources, [rows, models or 1, width]."""
+        sample = function(*[source.sample for source in sources])
+        result = self._slot(sample, fixed=all(source.fixed for source in sources))
+        self.operations.append(RowOperation(function=function, sources=sources, result=result))
+        return result
+
+    def _random(self, models: int, width: int) -> Tensor:
+        source = torch.Generator().manual_seed(self._slots)
+        return torch.randn(SAMPLE, models, width, generator=source).to(self.device, self.dtype)
+
+    def _slot(self, sample: Tensor, *, fixed: bool) -> Slot:
+        self._slots += 1
+        return Slot(self._slots - 1, sample, fixed)
 
 
-def affine(layers: Sequence[nn.Linear]) -> Affine:
-    """The linear maps of all models.
+def layer_operations(
+    step: MessageStep, roots: Sequence[Any], build: Builder, slots: Mapping[str, Slot], edges: Mapping[str, Tensor]
+) -> Slot:
+    """Add one message-passing call: by the formula of its type if there is one, else by calls of the layer itself.
 
-    Example:
-        >>> affine([nn.Linear(3, 4), nn.Linear(3, 4)]).weight.shape
-        torch.Size([2, 3, 4])
+    Args:
+        step: the call.
+        roots: the traced models.
+        build: collects the operations.
+        slots: values of nodes by name.
+        edges: values of edges by name, [edges, models or 1, ...].
     """
-    return Affine(weight=batched_maps(layers), bias=batched_vectors([layer.bias for layer in layers]))
+    layers = [root.get_submodule(step.module) for root in roots]
+    kind, before = toggled_type(layers[0], step), len(build.operations)
+    if kind is not None:
+        names = {argument: value.name for argument, value in arguments_of(layers[0], step).items()}
+        try:
+            nodes = {argument: slots[names[argument]] for argument in ("x", *kind.nodes) if argument in names}
+            given = {argument: edges[names[argument]] for argument in kind.edges if argument in names}
+            made: Slot = kind.formula(_Toggling(layers, build), layers[0], **nodes, **given)
+            return made
+        except (NotDescribed, KeyError):  # values of edges that no formula understands
+            del build.operations[before:]
+    sources = [slots[name] for name in step.inputs]
+    joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
+    widths = tuple(source.width for source in sources)
+    values = {name: edges[name] for name in step.edges}
+    return build.message(Unknown.of(step, layers, widths=widths, edges=values, sample=joined.sample), joined)
 
 
-def spread(build: Builder, x: Slot, **options: Any) -> Slot:
-    """The sums of neighbours' values; options are those of :class:`~glasshouse.graph.rule.incremental.sum.Summed`.
-
-    Example:
-        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> spread(build, build.features(torch.ones(5, 3)), normalisation="mean").shared
-        True
-    """
-    models, item = int(x.sample.shape[1]), x.sample.element_size()
-    layer = Summed(weight=None, root=None, bias=None, models=models, width=x.width, item=item, **options)
-    return build.message(layer, x, shared=x.shared)
+def _joined(*rows: Tensor) -> Tensor:
+    """Values side by side, [rows, models, sum of widths]."""
+    models = max(one.shape[1] for one in rows)
+    return torch.cat([one.expand(-1, models, -1) for one in rows], dim=2)
 
 
-def added(build: Builder, *values: Slot, factors: Sequence[float] | None = None, bias: Tensor | None = None) -> Slot:
-    """The sum of values, each times its factor, plus a bias [models, width].
+class _Rows:
+    """The row-wise part of `glasshouse.graph.layers.layer_type.Operations` on rows [rows, models or 1, width]."""
 
-    Example:
-        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> x = build.features(torch.ones(5, 3))
-        >>> added(build, x, x, factors=(1.0, -1.0)).sample.abs().max()
-        tensor(0.)
-    """
-    factors = factors or [1.0] * len(values)
+    def __init__(self, layers: Sequence[Any]) -> None:
+        self.layers = layers
+        self._known: dict[tuple[Any, ...], Any] = {}
 
-    def apply(*rows: Tensor) -> Tensor:
-        total = sum(row if factor == 1 else factor * row for row, factor in zip(rows, factors, strict=True))
-        return total if bias is None else total + bias  # type: ignore[return-value]
+    def _once(self, make: Callable[..., Any], *names: Any) -> Any:
+        if (make, *names) not in self._known:
+            self._known[(make, *names)] = make(*names)
+        return self._known[(make, *names)]
 
-    return build.rows(apply, *values)
+    def found(self, name: str) -> list[Any]:
+        """What all layers have under a name."""
+        return [functools.reduce(_part, name.split("."), layer) for layer in self.layers]
 
+    def maps(self, name: str) -> Tensor:
+        """The weights of linear maps, [models, width, out]."""
+        found = [one.weight.T if hasattr(one, "weight") else one for one in self.found(name)]
+        return torch.stack([one.detach() for one in found]).contiguous()
 
-def gcn_options(*, normalize: bool, loops: bool, improved: bool, edge_weight: Tensor | None) -> dict[str, Any]:
-    """How GCN's normalisation (``torch_geometric.nn.conv.gcn_conv.gcn_norm``) scales messages.
+    def vectors(self, name: str | None) -> Tensor | None:
+        """Vectors of all models, [models, numbers], or None if they have none."""
+        found = [None] if name is None else self.found(name)
+        if found[0] is None:
+            return None
+        return torch.stack([torch.as_tensor(one).detach().reshape(-1) for one in found])
 
-    Example:
-        >>> gcn_options(normalize=False, loops=True, improved=False, edge_weight=None)["normalisation"]
-        'none'
-    """
-    if not normalize:
-        return {"normalisation": "none", "loops": "listed", "edge_weight": edge_weight}
-    return {
-        "normalisation": "symmetric",
-        "loops": "added" if loops else "listed",
-        "edge_weight": edge_weight,
-        "fill": 2.0 if improved else 1.0,
-    }
+    def _affine(self, name: str, bias: bool, towards: str | None) -> tuple[Tensor, Tensor | None]:
+        weight = self.maps(name)
+        shift = self.vectors(f"{name}.bias") if bias and isinstance(self.found(name)[0], nn.Module) else None
+        if towards is not None:
+            vector = torch.cat([one.detach() for one in self.found(towards)]).unsqueeze(1)  # [models, 1, heads, ...]
+            weight = (weight.view(*weight.shape[:2], *vector.shape[2:]) * vector).sum(-1)
+        return weight, shift
 
+    def linear(self, x: Tensor, name: str, *, bias: bool = True, towards: str | None = None) -> Tensor:
+        weight, shift = self._once(self._affine, name, bias, towards)
+        made = project(x, weight)
+        return made if shift is None else made + shift
 
-def shared_weight(edge_weight: Tensor | None) -> bool:
-    """Whether there is at most one number per edge, the same for all models, [edges, 1].
-
-    Example:
-        >>> shared_weight(None), shared_weight(torch.ones(7, 1)), shared_weight(torch.ones(7, 3))
-        (True, True, False)
-    """
-    return edge_weight is None or (edge_weight.ndim == 2 and edge_weight.shape[1] == 1)
-
-
-def edge_features(layers: Sequence[nn.Linear], features: Tensor) -> EdgeValues:
-    """Features of edges [edges, models or 1, ...], one number or several per edge, and the maps of all models.
-
-    Example:
-        >>> edge_features([nn.Linear(1, 4)], torch.ones(7, 1)).of(torch.tensor([3])).shape
-        torch.Size([1, 1, 4])
-    """
-    maps = affine(layers)
-    features = features.unsqueeze(2) if features.ndim == 2 else features
-    return EdgeValues(values=features.to(maps.weight.dtype), weight=maps.weight, bias=maps.bias)
+    def rows(self, function: Callable[..., Tensor], *values: Tensor, weights: Sequence[str] = ()) -> Tensor:
+        return function(*values, *[self._once(self.vectors, name) for name in weights])
 
 
-def loop_fill(layer: Any) -> float | Literal["mean"] | None:
-    """The features of self-loops that an attention layer adds; None if it adds none.
-
-    Example:
-        >>> from torch_geometric.nn import GATConv
-        >>> loop_fill(GATConv(2, 2)), loop_fill(GATConv(2, 2, add_self_loops=False))
-        ('mean', None)
-    """
-    if not layer.add_self_loops:
+def _part(owner: Any, name: str) -> Any:
+    if owner is None:
         return None
-    return "mean" if layer.fill_value == "mean" else float(layer.fill_value)
+    return owner[int(name)] if name.isdigit() else getattr(owner, name)
 
 
-def perceptron(build: Builder, sums: Slot, x: Slot, layers: Sequence[Any]) -> Slot:
-    """``nn(sums + (1 + eps) x)`` of layers with a perceptron ``nn``, as in GIN."""
-    eps = torch.stack([torch.as_tensor(layer.eps).detach().reshape(1).to(sums.sample) for layer in layers])
-    total = build.rows(lambda sums, x: sums + (1 + eps) * x, sums, x)
-    return build.rows(stacked_modules([layer.nn for layer in layers], total.sample), total)
+class _Toggling(_Rows):
+    """`glasshouse.graph.layers.layer_type.Operations` that add operations of stacked models to a builder."""
+
+    def __init__(self, layers: Sequence[Any], build: Builder) -> None:
+        super().__init__(layers)
+        self.build = build
+        self.on_rows = _Rows(layers)
+
+    def linear(self, x: Any, name: str, *, bias: bool = True, towards: str | None = None) -> Any:
+        return self.build.rows(lambda rows: self.on_rows.linear(rows, name, bias=bias, towards=towards), x)
+
+    def rows(self, function: Callable[..., Tensor], *values: Any, weights: Sequence[str] = ()) -> Any:
+        if not weights:
+            return self.build.rows(function, *values)
+        return self.build.rows(functools.partial(self.on_rows.rows, function, weights=weights), *values)
+
+    def add(self, *values: Slot, factors: Sequence[float] | None = None, bias: str | None = None) -> Slot:
+        shift, factors = self.vectors(bias), factors or [1.0] * len(values)
+
+        def apply(*rows: Tensor) -> Tensor:
+            scaled = [row if factor == 1 else factor * row for row, factor in zip(rows, factors, strict=True)]
+            total = functools.reduce(torch.add, scaled)
+            return total if shift is None else total + shift
+
+        return self.build.rows(apply, *values)
+
+    def module(self, x: Slot, name: str) -> Slot:
+        return self.build.rows(stacked_modules(self.found(name), x.sample), x)
+
+    def sum(
+        self,
+        x: Slot,
+        *,
+        linear: str | None = None,
+        bias: str | None = None,
+        root: str | None = None,
+        norm: str = "none",
+        loops: str = "listed",
+        fill: float = 1.0,
+        own: float = 1.0,
+        weight: Tensor | None = None,
+        only: int | None = None,
+        sums_first: bool = False,
+    ) -> Slot:
+        if norm == "laplacian":  # the largest entry of the Laplacian is 1, which PyTorch Geometric scales it by
+            norm, loops = "symmetric", "dropped"
+        edges = _shared(weight)
+        if edges is not None and only is not None:
+            edges = (edges == only).to(self.build.dtype)
+        options: dict[str, Any] = {"normalisation": norm, "loops": loops, "fill": fill, "own": own}
+        options |= {"edge_weight": edges, "weighted_mean": only is not None}
+        if linear is not None:
+            maps, roots = self.maps(linear), None if root is None else self.maps(root)
+            return self.build.message(Summed.of(weight=maps, root=roots, bias=self.vectors(bias), **options), x)
+        models = int(x.sample.shape[1]) if bias is None else len(self.layers)
+        layer = Summed.without_map(x.sample, models=models, bias=self.vectors(bias), **options)
+        return self.build.message(layer, x, shared=models == 1 and x.shared)
+
+    def max(
+        self,
+        x: Slot,
+        *,
+        linear: str,
+        bias: str | None = None,
+        root: str | None = None,
+        weight: Tensor | None = None,
+    ) -> Slot:
+        if weight is not None:
+            raise NotDescribed
+        own = None if root is None else self.maps(root)
+        return self.build.message(Maximum(weight=self.maps(linear), root=own, bias=self.vectors(bias)), x)
+
+    def module_of_sum(self, x: Slot, name: str, *, own: str) -> Slot:
+        """The first linear map commutes with the sum; the steps after it are applied to each finished row."""
+        modules, share = self.found(name), torch.stack([torch.as_tensor(one).reshape(-1) for one in self.found(own)])
+        first = _first_map(modules[0])
+        if first is None:
+            return self.module(self.build.rows(lambda sums, x: sums + (1 + share) * x, self.sum(x), x), name)
+        maps, rest = f"{name}.{first}", [_after_first(one) for one in modules]
+        weight = self.maps(maps)
+        root = weight * (1 + share.to(weight)).unsqueeze(2)
+        layer = Summed.of(weight=weight, bias=self.vectors(f"{maps}.bias"), root=root, normalisation="none")
+        sums = self.build.message(layer, x)
+        return self.build.rows(stacked_modules(rest, sums.sample), sums) if len(list(rest[0].children())) else sums
+
+    def attend(
+        self,
+        x: Slot,
+        ends: Callable[[Any, Any], tuple[Any, Any, Any]],
+        *,
+        score: Callable[..., Tensor] | None = None,
+        message: Callable[..., Tensor] | None = None,
+        weights: Sequence[str] = (),
+        heads: int = 1,
+        edges: Tensor | None = None,
+        edge: Callable[[Any, Any], Any] | None = None,
+        dropout: float = 0.0,
+        bias: str | None = None,
+        **options: Any,
+    ) -> Slot:
+        rows, given = self.on_rows, None
+        if edges is not None:
+            if edges.ndim > 3:
+                raise NotDescribed
+            edges = (edges.unsqueeze(2) if edges.ndim == 2 else edges).to(self.build.dtype)
+            given = EdgeValues(values=edges, map=None if edge is None else functools.partial(edge, rows))
+        vectors = [self.maps(name).flatten(1).unflatten(1, (heads, -1)) for name in weights]
+
+        def parts(inputs: Tensor) -> Ends:
+            shown, sent, asked = ends(rows, inputs)
+            one = sent.unflatten(2, (heads, -1))
+            other = one if shown is None or shown is sent else shown.unflatten(2, (heads, -1))
+            return Ends(other, one, None if asked is None else asked.unflatten(2, (heads, -1)))
+
+        layer = Attention.of(
+            parts,
+            x.sample,
+            score=functools.partial(_scored, score, vectors) if score and vectors else score,
+            message=message,
+            edges=given,
+            bias=self.vectors(bias),
+            **options,
+        )
+        return self.build.message(layer, x, shared=layer.models == 1 and x.shared)
 
 
-def spread_options(layer: Any, edge_weight: Tensor | None) -> dict[str, Any] | None:
-    """How a layer of several sums scales messages; None if each model has its own weights of edges.
+def _scored(score: Callable[..., Tensor], vectors: Sequence[Tensor], *parts: Tensor | None) -> Tensor:
+    return score(*parts, *vectors)
 
-    Example:
-        >>> from torch_geometric.nn import LGConv
-        >>> spread_options(LGConv(), None)["normalisation"]
-        'symmetric'
-    """
-    if not shared_weight(edge_weight):
-        return None
-    edges = None if edge_weight is None else edge_weight[:, 0]
-    normalize = getattr(layer, "normalize", True)
-    loops = getattr(layer, "add_self_loops", False)
-    return gcn_options(normalize=normalize, loops=loops, improved=False, edge_weight=edges)
+
+def _shared(weight: Tensor | None) -> Tensor | None:
+    """One number per edge, [edges], from [edges, 1]; weights that differ between models are not described."""
+    if weight is not None and (weight.ndim != 2 or weight.shape[1] != 1):
+        raise NotDescribed
+    return None if weight is None else weight[:, 0]
+
+
+def _first_map(module: Any) -> str | None:
+    """The name of the linear map that a perceptron starts with, if it does."""
+    if type(module) is MLP and len(module.lins):
+        return "lins.0"
+    parts = list(module.children())
+    return "0" if type(module) is nn.Sequential and parts and type(parts[0]) is nn.Linear else None
+
+
+def _after_first(module: Any) -> Any:
+    """A perceptron without its first linear map."""
+    if type(module) is not MLP:
+        return module[1:]
+    rest = copy.deepcopy(module)
+    rest.lins[0] = nn.Identity()
+    return rest

@@ -8,131 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from glasshouse.graph.models.layer_type import LAYER_TYPES, arguments_of
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
-from glasshouse.graph.programs.rows import RowFunction, stacked_rows
+from glasshouse.graph.programs.rows import stacked_rows
 from glasshouse.graph.rule.incremental import triton
-from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.balls import Rings, add_ring, draw_rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Kept, Layer, outputs_of, under_every_mask
 from glasshouse.graph.rule.incremental.maximum import for_features
+from glasshouse.graph.rule.incremental.operations import (
+    SAMPLE,
+    Builder,
+    MessageOperation,
+    Operation,
+    RowOperation,
+    Slot,
+    layer_operations,
+    sources_of,
+)
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 from glasshouse.graph.rule.incremental.triton import row_margins
 from glasshouse.graph.rule.question import Question
 from glasshouse.losses import tensor_losses
-
-_SAMPLE = 4  # rows that every value has while a program is lowered, to learn widths and to compare ways to compute
-
-
-@dataclass(frozen=True, eq=False)
-class Slot:
-    """A value of the stacked program.
-
-    Args:
-        number: its place.
-        sample: a few rows [rows, models or 1, width] of random numbers, of its width and type.
-        fixed: whether it depends on a node's own features alone, so that no toggle changes it.
-    """
-
-    number: int
-    sample: Tensor
-    fixed: bool
-
-    @property
-    def width(self) -> int:
-        """Columns of one model."""
-        return int(self.sample.shape[2])
-
-    @property
-    def shared(self) -> bool:
-        """Whether it is the same for all models, [rows, 1, width]."""
-        return int(self.sample.shape[1]) == 1
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MessageOperation:
-    """A stacked layer that reads one value."""
-
-    layer: Layer
-    source: Slot
-    result: Slot
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowOperation:
-    """A row-wise function of one or several values."""
-
-    function: RowFunction
-    sources: tuple[Slot, ...]
-    result: Slot
-
-
-Operation = MessageOperation | RowOperation
-
-
-def sources_of(operation: Operation) -> tuple[Slot, ...]:
-    """The values that an operation reads."""
-    return (operation.source,) if isinstance(operation, MessageOperation) else operation.sources
-
-
-@dataclass(kw_only=True)
-class Builder:
-    """Collects the operations of K models; a layer type adds those of its layer.
-
-    Args:
-        models: K.
-        device: of the weights.
-        dtype: that the models compute in.
-
-    Example:
-        >>> from glasshouse.graph.rule.incremental.sum import Summed
-        >>> build = Builder(models=2, device=torch.device("cpu"), dtype=torch.float32)
-        >>> features = build.features(torch.randn(9, 3))
-        >>> hidden = build.message(Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none"), features)
-        >>> build.rows(torch.relu, hidden).width
-        4
-    """
-
-    models: int
-    device: torch.device
-    dtype: torch.dtype
-    operations: list[Operation] = field(default_factory=list)
-    _slots: int = 0
-
-    def features(self, x: Tensor) -> Slot:
-        """The nodes' features [n, width], which all models share; whole numbers stay so, as they may be codes."""
-        rows = x[:_SAMPLE].clone().to(self.device)  # no view: what is kept must not hold the features
-        return self._slot((rows.to(self.dtype) if x.is_floating_point() else rows).unsqueeze(1), fixed=True)
-
-    def message(self, layer: Layer, source: Slot, *, shared: bool = False) -> Slot:
-        """Add one step of message passing; ``shared`` if its result is the same for all models."""
-        result = self._slot(self._random(1 if shared else self.models, layer.width), fixed=False)
-        self.operations.append(MessageOperation(layer=layer, source=source, result=result))
-        return result
-
-    def rows(self, function: RowFunction, *sources: Slot) -> Slot:
-        """Add a function that makes each row from the same rows of its sources, [rows, models or 1, width]."""
-        sample = function(*[source.sample for source in sources])
-        result = self._slot(sample, fixed=all(source.fixed for source in sources))
-        self.operations.append(RowOperation(function=function, sources=sources, result=result))
-        return result
-
-    def _random(self, models: int, width: int) -> Tensor:
-        source = torch.Generator().manual_seed(self._slots)
-        return torch.randn(_SAMPLE, models, width, generator=source).to(self.device, self.dtype)
-
-    def _slot(self, sample: Tensor, *, fixed: bool) -> Slot:
-        self._slots += 1
-        return Slot(self._slots - 1, sample, fixed)
 
 
 def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
@@ -160,10 +64,10 @@ def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
     edges = {name: value.unsqueeze(1) for name, value in question.edge_values().items()}  # [edges, 1, ...]
     for step in program.steps:
         if isinstance(step, MessageStep):
-            slots[step.name] = _layer(step, roots, build, slots, edges)
+            slots[step.name] = layer_operations(step, roots, build, slots, edges)
         elif step.on == "edges":  # no toggle changes the values of an edge
             given = [edges[name] for name in step.inputs]
-            edges[step.name] = stacked_rows(step, roots, [value[:_SAMPLE] for value in given])(*given)
+            edges[step.name] = stacked_rows(step, roots, [value[:SAMPLE] for value in given])(*given)
         else:
             sources = [slots[name] for name in step.inputs]
             function = stacked_rows(step, roots, [source.sample for source in sources])
@@ -171,33 +75,6 @@ def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:
     output = slots[program.output]
     output = build.rows(_log, output) if profile.probabilities else output
     return _in_use(build.operations, output, question)
-
-
-def _layer(
-    step: MessageStep, roots: Sequence[Any], build: Builder, slots: Mapping[str, Slot], edges: Mapping[str, Tensor]
-) -> Slot:
-    """Add one message-passing call: in the form of its type if there is one, else by calls of the layer itself."""
-    layers = [root.get_submodule(step.module) for root in roots]
-    given = arguments_of(layers[0], step)
-    kind = LAYER_TYPES.get(type(layers[0]))
-    if kind is not None and kind.understands(layers[0], given):
-        names = {name: value.name for name, value in given.items() if name in kind.arguments}
-        if all(name in edges for name in names.values()):
-            values = {argument: edges[name] for argument, name in names.items()}
-            made: Slot | None = kind.toggled(layers, build, slots[step.inputs[0]], **values)
-            if made is not None:
-                return made
-    sources = [slots[name] for name in step.inputs]
-    joined = sources[0] if len(sources) == 1 else build.rows(_joined, *sources)
-    widths = tuple(source.width for source in sources)
-    values = {name: edges[name] for name in step.edges}
-    return build.message(Unknown.of(step, layers, widths=widths, edges=values, sample=joined.sample), joined)
-
-
-def _joined(*rows: Tensor) -> Tensor:
-    """Values side by side, [rows, models, sum of widths]."""
-    models = max(one.shape[1] for one in rows)
-    return torch.cat([one.expand(-1, models, -1) for one in rows], dim=2)
 
 
 def _log(rows: Tensor) -> Tensor:
@@ -276,7 +153,6 @@ def changed_balls(operations: Sequence[Operation], *, radius: int | None) -> lis
     Example:
         >>> import torch
         >>> from glasshouse.graph.rule.incremental.sum import Summed
-        >>> from glasshouse.graph.rule.incremental.program import Builder
         >>> build = Builder(models=1, device=torch.device("cpu"), dtype=torch.float32)
         >>> layer = Summed.of(weight=torch.ones(1, 2, 2), bias=None, normalisation="symmetric")
         >>> _ = build.message(layer, build.message(layer, build.features(torch.ones(3, 2))))

@@ -1,13 +1,11 @@
 """Layers that add up messages (GCN, SGC, GIN, GraphSAGE-mean): a toggle adds the difference of the changed messages.
 
 A row is ``c_x * (sum over w of a_wx k_w y_w + self_x k_x y_x) + rest_x``, where y is the projected input, a is the
-weight of an edge, c and k depend on degrees alone, and the rest is not part of the sum (bias, root weight). Messages
-that depend on sender and edge together (GINE) have a class of their own.
+weight of an edge, c and k depend on degrees alone, and the rest is not part of the sum (bias, root weight).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,8 +15,8 @@ from torch import Tensor
 from glasshouse.graph.rule.incremental import triton
 from glasshouse.graph.rule.incremental.balls import Ball, Paths, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph, PairWeights
-from glasshouse.graph.rule.incremental.layer import Cost, EdgeValues, Toggled, messages_of, project, under_every_mask
-from glasshouse.graph.rule.incremental.segments import bag_sum, expand, segment_sum, slices_within, starts_of
+from glasshouse.graph.rule.incremental.layer import Cost, Toggled, project, under_every_mask
+from glasshouse.graph.rule.incremental.segments import bag_sum
 from glasshouse.graph.rule.incremental.triton_sum import message_gains, summed_rows
 
 Normalisation = Literal["symmetric", "mean", "none"]
@@ -33,9 +31,12 @@ class Scaling:
         normalisation: ``"symmetric"`` divides by the root degrees of both ends, ``"mean"`` by the number of messages,
             ``"none"`` by nothing. The degree of a node is the sum of the weights of its messages.
         loops: ``"added"``: every node has one self-loop; ``"listed"``: those of the graph, as edges like all others;
-            ``"dropped"``: none.
+            ``"dropped"``: none; by default the symmetric normalisation adds self-loops, and others use
+            those listed.
         edge_weight: one weight per edge, [edges], or None if all are 1.
         fill: weight of an added self-loop; a self-loop of the graph keeps its own. It is 1 without weights of edges.
+        own: what the message of a self-loop is multiplied with; degrees count it once.
+        weighted_mean: whether the mean divides by the sum of the messages' weights, not by their number.
 
     Example:
         >>> Scaling(normalisation="symmetric", loops="added").by_degree
@@ -43,9 +44,16 @@ class Scaling:
     """
 
     normalisation: Normalisation
-    loops: Loops
+    loops: Loops | None = None
     edge_weight: Tensor | None = None
     fill: float = 1.0
+    own: float = 1.0
+    weighted_mean: bool = False
+
+    @property
+    def counts_weights(self) -> bool:
+        """Whether degrees are sums of weights."""
+        return self.by_degree or self.weighted_mean
 
     @property
     def by_degree(self) -> bool:
@@ -61,15 +69,15 @@ class Scaling:
             receiver = torch.repeat_interleave(graph.sources.count, output_size=len(messages))
             weight = pairs.between(graph.sources.other % graph.size, receiver % graph.size)
             messages = weight
-            if self.by_degree:
+            if self.counts_weights:
                 degree = weight.new_zeros(len(degree)).index_add_(0, receiver, weight)
         if self.loops == "dropped":
             loops = torch.zeros_like(graph.loops)
-        elif self.loops == "added":
+        elif self.loops == "added" or (self.loops is None and self.by_degree):
             loops = torch.ones_like(graph.loops) if pairs is None else pairs.loops(none=self.fill).repeat(masks)
         else:
             loops = graph.loops if pairs is None else pairs.loops().repeat(masks)
-        counted = loops if self.by_degree else graph.loops
+        counted = loops if self.counts_weights or self.loops == "added" else graph.loops
         scale = self._scale(degree, counted).to(messages.dtype)
         return Scales(
             scaling=self,
@@ -78,7 +86,7 @@ class Scaling:
             messages=messages,
             degree=degree,
             counted=counted,
-            loops=loops.to(scale.dtype),
+            loops=self.own * loops.to(scale.dtype),
             scale=scale,
             sent=scale if self.by_degree else torch.ones_like(scale),
         )
@@ -112,7 +120,7 @@ class Scales:
     def after(self, ball: Ball, rings: Rings) -> Tensor:
         """C of the rows of a ball after the toggle, [rows]."""
         change = ball.degree_change
-        if self.pairs is not None and self.scaling.by_degree:
+        if self.pairs is not None and self.scaling.counts_weights:
             change = torch.zeros_like(change, dtype=torch.float64)
             row = ball.degree_change.nonzero().squeeze(1)  # the receivers of the targets
             target = ball.target[row]
@@ -140,68 +148,58 @@ class Summed:
         weight: map from inputs to messages, [models, width, out]; None when messages are the inputs themselves.
         root: map from a node's own input to its output, outside the sum, [models, width, out], or None.
         bias: [models, out] or None.
-        normalisation: see :class:`~glasshouse.graph.rule.incremental.sum.Scaling`.
+        scaling: how strongly messages count.
         models: how many models are stacked.
         width: width of the sums.
-        loops: see ``Scaling``; by default the symmetric normalisation adds self-loops, and others use those listed.
-        edge_weight: one weight per edge, [edges], or None.
-        fill: weight of an added self-loop, if edges have weights.
         item: bytes of one value.
         hops: of one step.
 
     Example:
-        >>> weight = torch.ones(2, 3, 4)
-        >>> Summed(weight=weight, root=None, bias=None, normalisation="none", models=2, width=4).divides_by_degree
+        >>> Summed.of(weight=torch.ones(2, 3, 4), bias=None, normalisation="none").divides_by_degree
         False
     """
 
     weight: Tensor | None
     root: Tensor | None
     bias: Tensor | None
-    normalisation: Normalisation
+    scaling: Scaling
     models: int
     width: int
-    loops: Loops | None = None
-    edge_weight: Tensor | None = None
-    fill: float = 1.0
     item: int = 4
     hops: int = 1
 
     @classmethod
     def of(cls, *, weight: Tensor, bias: Tensor | None, root: Tensor | None = None, **options: Any) -> Summed:
-        """A layer with a weight, from which the number of models and the width are read."""
+        """A layer with a weight; options are those of :class:`Scaling`."""
         models, _, width = weight.shape
-        item = weight.element_size()
-        return cls(weight=weight, root=root, bias=bias, models=models, width=width, item=item, **options)
+        scaling, item = Scaling(**options), weight.element_size()
+        return cls(weight=weight, root=root, bias=bias, scaling=scaling, models=models, width=width, item=item)
 
-    @property
-    def scaling(self) -> Scaling:
-        """How strongly messages count."""
-        symmetric = self.normalisation == "symmetric"
-        return Scaling(
-            normalisation=self.normalisation,
-            loops=self.loops or ("added" if symmetric else "listed"),
-            edge_weight=self.edge_weight,
-            fill=self.fill,
-        )
+    @classmethod
+    def without_map(cls, sample: Tensor, *, models: int, bias: Tensor | None, **options: Any) -> Summed:
+        """A layer whose messages are its inputs, such as these rows [rows, models or 1, width]."""
+        width, item = int(sample.shape[2]), sample.element_size()
+        return cls(weight=None, root=None, bias=bias, scaling=Scaling(**options), models=models, width=width, item=item)
 
     @property
     def counts_senders(self) -> bool:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        return self.normalisation != "none"
+        return self.scaling.normalisation != "none"
 
     @property
     def divides_by_degree(self) -> bool:
         """Whether a sender's degree enters its messages."""
-        return self.normalisation == "symmetric"
+        return self.scaling.by_degree
 
     def cost(self, *, shared: bool) -> Cost:
         """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        size = self.models * self.width * (self.item if self.edge_weight is None else 8)  # weighted sums are float64
+        size = (
+            self.models * self.width * (self.item if self.scaling.edge_weight is None else 8)
+        )  # weighted sums are float64
         fused = self.weight is not None and triton.usable(
             self.weight
         )  # kernels write rows and changes of messages alone
-        fused = fused and self.edge_weight is None
+        fused = fused and self.scaling.edge_weight is None
         return Cost(node=(3 + (self.root is not None)) * size, row=(2 if fused else 4) * size, path=32)
 
     def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptSum, Tensor]:
@@ -247,7 +245,7 @@ class KeptSum:
     @property
     def _fused(self) -> bool:
         """Whether kernels do the work; sums with weights of edges are in another type than the models' values."""
-        return self.layer.edge_weight is None and triton.usable(self.table)
+        return self.layer.scaling.edge_weight is None and triton.usable(self.table)
 
     def finish(self, rows: Tensor) -> Tensor:
         """Outputs [rows, models, width] of finished sums [rows, models * width]."""
@@ -363,106 +361,3 @@ class KeptSum:
             correction=correction,
             root=self._new_rest(changed),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class EdgeSum:
-    """The sum over edges of a message, made from the sender's input and what the edge gives.
-
-    Args:
-        edges: the values of edges.
-        message: makes messages [messages, models, width] from both, [messages, models or 1, width] each.
-        models: how many models are stacked.
-        width: of the inputs, of what edges give, and of the sums.
-        item: bytes of one value.
-
-    Example:
-        >>> edges = EdgeValues(values=torch.ones(7, 1, 2))
-        >>> EdgeSum(edges=edges, message=torch.mul, models=3, width=2).divides_by_degree
-        False
-    """
-
-    edges: EdgeValues
-    message: Callable[[Tensor, Tensor], Tensor]
-    models: int
-    width: int
-    item: int = 4
-    divides_by_degree: bool = False
-    counts_senders: bool = False
-    hops: int = 1
-
-    def cost(self, *, shared: bool) -> Cost:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        size = self.models * self.width * self.item
-        return Cost(node=2 * size, row=3 * size, path=6 * size)
-
-    def keep(self, inputs: Tensor, graph: MaskedGraph, *, limit: int) -> tuple[KeptEdgeSum, Tensor]:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.Layer`."""
-        inputs = under_every_mask(inputs, graph)
-        sums = inputs.new_empty(len(inputs), self.models, self.width)
-        kept = KeptEdgeSum(layer=self, graph=graph, inputs=inputs, sums=sums)
-        sources = graph.sources
-        for part in slices_within((sources.count + 1) * self.cost(shared=False).path, limit):
-            rows = torch.arange(part.start, part.stop, device=inputs.device)
-            entry, owner = expand(sources.start[rows], sources.count[rows])
-            sums[part] = kept.total(inputs, sources.other[entry], sources.other[entry], owner, rows)
-            looped = (graph.loops[rows] > 0).nonzero().squeeze(1)
-            if len(looped):
-                sums[part] += kept.total(inputs, rows[looped], rows[looped], looped, rows)
-        return kept, sums.clone()
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptEdgeSum:
-    """The inputs [N, models or 1, width] and the sums [N, models, width]."""
-
-    layer: EdgeSum
-    graph: MaskedGraph
-    inputs: Tensor
-    sums: Tensor
-
-    def total(self, table: Tensor, place: Tensor, sender: Tensor, owner: Tensor, rows: Tensor) -> Tensor:
-        """Sums of messages, [rows, models, width].
-
-        Args:
-            table: inputs [any, models or 1, width].
-            place: where each sender's input is in it, [pairs].
-            sender: sending nodes [pairs].
-            owner: which of the rows each pair belongs to, ascending [pairs].
-            rows: receiving nodes.
-        """
-        messages = messages_of(self.graph, self.layer.edges, sender, rows[owner], None)
-        assert messages.edges is not None  # noqa: S101  # there are values of edges
-        made = self.layer.message(table[messages.spread(place)], messages.edges)
-        made = made.expand(-1, self.layer.models, -1).flatten(1)
-        start = starts_of(messages.spread(owner), len(rows))
-        return segment_sum(made, start).view(len(rows), self.layer.models, self.layer.width)
-
-    def toggle(self, changed: Tensor | None, rings: Rings, *, inner: int, outer: int) -> Toggled:
-        """See :class:`~glasshouse.graph.rule.incremental.layer.Kept`."""
-        ball, source, paths = rings.balls[outer], rings.balls[inner], rings.paths(inner, outer)
-        arrives = torch.ones_like(source.node, dtype=torch.bool)
-        leaves = arrives.clone()
-        arrives[source.centre] = ~rings.removes  # a removed target no longer sends
-        leaves[source.centre] = rings.removes  # an added one did not send before
-        if changed is None:  # only messages of the targets change
-            still = torch.ones_like(arrives)
-            still[source.centre] = False
-            arrives, leaves = arrives & ~still, leaves & ~still
-        fresh = self.inputs[source.node] if changed is None else changed
-        receiver, sums = paths.receiver, self.sums[ball.node]
-        for table, place, wanted, sign in (
-            (fresh, paths.source, arrives, 1),
-            (self.inputs, source.node[paths.source], leaves, -1),
-        ):
-            some = wanted[paths.source].nonzero().squeeze(1)
-            sender = source.node[paths.source[some]]
-            sums.add_(self.total(table, place[some], sender, receiver[some], ball.node), alpha=sign)
-        looped = (self.graph.loops[source.node] > 0).nonzero().squeeze(1)
-        if changed is not None and len(looped):
-            inside, order = paths.inside[looped].sort()
-            looped = looped[order]
-            node = source.node[looped]
-            sums += self.total(fresh, looped, node, inside, ball.node)
-            sums -= self.total(self.inputs, node, node, inside, ball.node)
-        return Toggled(sums)

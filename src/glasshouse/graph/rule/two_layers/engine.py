@@ -34,7 +34,6 @@ from glasshouse.graph.rule.two_layers.graph import (
     is_simple,
     open_workers,
     release,
-    target_order,
     whole_graph,
 )
 from glasshouse.graph.rule.two_layers.kernels import choose_by_type, inner_kernel, kernel
@@ -120,10 +119,14 @@ class StackedModels:
         return self.architecture.new_scratch(self.weights, self.models)
 
 
-def _architecture(layers: Sequence[Any]) -> ModuleType | None:
+def _layers_of(models: Sequence[Any]) -> tuple[ModuleType, list[list[Any]]] | None:
+    """The architecture and the two layers of each model, if all reduce to one shape of one architecture."""
+    layers = [found for model in models if (found := reduced(model)) is not None]
+    if not layers or len(layers) < len(models) or any(_shape(some) != _shape(layers[0]) for some in layers):
+        return None
     for architecture in ARCHITECTURES:
-        if architecture.supports(layers):
-            return architecture
+        if all(architecture.supports(some) for some in layers):
+            return architecture, layers
     return None
 
 
@@ -143,14 +146,14 @@ def supports(models: Sequence[Profiled], data: Data, hops: str = "model") -> boo
         >>> supports(profile_models([build_gnn("gcn", features=3, hidden=4, classes=2)], one_way), one_way)
         False
     """
-    found = [reduced(model) for model in models]
-    known = [layers for layers in found if layers is not None]
-    architecture = _architecture(known[0]) if known and len(known) == len(found) else None
+    found = _layers_of(models)
+    if found is None:
+        return False
+    architecture, known = found
+    parameters = (parameter for layers in known for layer in layers for parameter in layer.parameters())
     return (
-        architecture is not None
-        and hops in ("model", "affected")
-        and all(_architecture(layers) is architecture and _shape(layers) == _shape(known[0]) for layers in known)
-        and all(_in_single(parameter) for layers in known for layer in layers for parameter in layer.parameters())
+        hops in ("model", "affected")
+        and all(one.device.type == "cpu" and one.dtype == torch.float32 for one in parameters)
         and bool(data.edge_index.device.type == "cpu")
         and bool(data.x.is_floating_point() and data.x.shape[1] > 0)
         and is_simple(data)
@@ -158,16 +161,12 @@ def supports(models: Sequence[Profiled], data: Data, hops: str = "model") -> boo
     )
 
 
-def _in_single(parameter: torch.Tensor) -> bool:
-    return parameter.device.type == "cpu" and parameter.dtype == torch.float32
-
-
 def stack_models(models: Sequence[Profiled], data: Data, *, threads: int | None = None) -> StackedModels:
     """Stack the models and read the graph; ask ``supports`` first."""
-    layers = [found for model in models if (found := reduced(model)) is not None]
-    architecture = _architecture(layers[0]) if layers and len(layers) == len(models) else None
-    if architecture is None:
+    found = _layers_of(models)
+    if found is None:
         raise InputError("These models have no compiled kernels; ask supports() first.")
+    architecture, layers = found
     graph = whole_graph(data)
     x = np.ascontiguousarray(data.x.numpy(), dtype=np.float32)
     weights = architecture.prepare(layers, x, graph, threads=threads or available_cores())
@@ -247,7 +246,8 @@ def compiled_toggles(
     out, own = np.zeros((2, len(mask_array), problem.models, len(targets)))
     state = problem.new_state()
     rows = even_cuts(len(problem.graph.member), _PIECES_A_THREAD * cores)
-    pieces = target_order(problem.graph, targets, pieces=_PIECES_A_THREAD * cores)
+    count = _PIECES_A_THREAD * cores
+    pieces = [np.arange(first, len(targets), count) for first in range(min(count, len(targets)))]  # hubs are dealt out
     with open_workers(cores, problem.new_scratch) as workers:
         for mask, signals, losses in zip(mask_array, out, own, strict=True):
             graph = arrange(problem.graph, mask)
@@ -297,13 +297,10 @@ def _data(question: Question) -> Data:
     return Data(x=question.x, edge_index=question.edge_index, y=question.labels.clamp(min=0))
 
 
-@kernel
 def fill_state(weights: Any, graph: CSR, state: Any, scratch: Any) -> None:
-    """The forward pass: rows of all members."""
+    """The forward pass on one thread: rows of all members."""
     for stage in range(STAGES):
-        for u in range(len(graph.member)):
-            if graph.member[u]:
-                fill_row(weights, stage, u, graph, state, scratch)
+        fill_rows(weights, stage, graph, state, scratch, (0, len(graph.member)))
 
 
 @inner_kernel

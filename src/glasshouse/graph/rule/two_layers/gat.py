@@ -35,7 +35,7 @@ from glasshouse.arrays import F32, I32, FloatArray, Floats
 from glasshouse.graph.rule.two_layers import rows
 from glasshouse.graph.rule.two_layers.graph import CSR, Reach, arrange, find_two_hops, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
-from glasshouse.graph.rule.two_layers.rows import array, batch_biases, batch_columns, project, sparse_rows, times
+from glasshouse.graph.rule.two_layers.rows import array, batch_biases, batch_columns, feature_rows, project, times
 
 PARTS = 6
 QUARTER = 0.25  # if less is left of a sum of weights, too few digits of it are left
@@ -205,7 +205,7 @@ def _second_matrix(layer: GATConv) -> F32:
 def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> GATWeights:
     """Stack the two layers of every model; x [n, features]."""
     first, second = [m[0] for m in models], [m[1] for m in models]
-    values = times(x, sparse_rows(x), batch_columns([array(c.lin.weight) for c in first]), threads=threads)
+    values = times(x, feature_rows(x), batch_columns([c.lin.weight for c in first]), threads=threads)
     messages, spread = _first_messages(first, values)
     heads = len(models) * second[0].heads
     kind = np.float32 if spread < _WIDEST else np.float64
@@ -394,7 +394,7 @@ def _second_sums(v: int, i: int, graph: CSR, state: GATState, scratch: GATScratc
 @inner_kernel
 def toggle(weights: GATWeights, v: int, affected: bool, graph: CSR, state: GATState, scratch: GATScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
-    reach, sums, signal, sum2, after = scratch.reach, scratch.sums, scratch.signal, scratch.sum2, scratch.after
+    reach, sums, sum2, after = scratch.reach, scratch.sums, scratch.sum2, scratch.after
     find_two_hops(v, graph, reach)
     _new_messages(v, graph, weights, state, scratch)
     near, inside = reach.size[0], graph.member[v]
@@ -421,12 +421,8 @@ def toggle(weights: GATWeights, v: int, affected: bool, graph: CSR, state: GATSt
         if afresh:
             _second_sums(v, i, graph, state, scratch)
         write_logits(weights, scratch)
-        rows.add_losses(graph.label[x], scratch.row, sums)
-        for m in range(len(signal)):
-            sums.sum[m] -= state.loss[x, m]
-    rows.total(sums)
-    for m in range(len(signal)):
-        signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])
+        rows.add_change(graph.label[x], scratch.row, x, state.loss, sums)
+    rows.write_signal(v, inside, state.loss, sums, scratch.signal)
 
 
 _MOST = 16  # updates of a row before all of its messages are added up again

@@ -17,12 +17,11 @@ from glasshouse.graph.rule.two_layers import rows
 from glasshouse.graph.rule.two_layers.graph import CSR, Reach, find_two_hops, grow, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel
 from glasshouse.graph.rule.two_layers.rows import (
-    array,
     batch_biases,
     batch_columns,
     batch_lines,
+    feature_rows,
     project,
-    sparse_rows,
     times,
 )
 
@@ -74,9 +73,9 @@ def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int
     """Stack the two layers of every model; x [n, features]."""
     first, second = [m[0] for m in models], [m[1] for m in models]
     return GCNWeights(
-        Z=times(x, sparse_rows(x), batch_columns([array(c.lin.weight) for c in first]), threads=threads),
+        Z=times(x, feature_rows(x), batch_columns([c.lin.weight for c in first]), threads=threads),
         b1=batch_biases([c.bias for c in first], first[0].out_channels),
-        W2=batch_lines([array(c.lin.weight) for c in second]),
+        W2=batch_lines([c.lin.weight for c in second]),
         b2=batch_biases([c.bias for c in second], second[0].out_channels),
         rsqrt=(1 / np.sqrt(np.maximum(np.arange(np.diff(graph.start).max(initial=0) + 3), 1))).astype(np.float32),
     )
@@ -232,7 +231,6 @@ def toggle(weights: GCNWeights, v: int, affected: bool, graph: CSR, state: GCNSt
         _own_loss(v, graph, weights, state, scratch)
     from_v = weights.rsqrt[1 + near] if sign > 0 else -weights.rsqrt[1 + near]
     width = len(row.logits)
-    models = len(signal)
     rows.clear(sums)
     for i in range(reach.size[2]):
         x = reach.nodes[i]
@@ -252,9 +250,5 @@ def toggle(weights: GCNWeights, v: int, affected: bool, graph: CSR, state: GCNSt
         s = weights.rsqrt[1 + count[x] + (sign if i < near else 0)]
         for j in range(width):
             row.logits[j] = s * row.logits[j] + weights.b2[j]
-        rows.add_losses(graph.label[x], row, sums)
-        for m in range(models):
-            sums.sum[m] -= state.loss[x, m]
-    rows.total(sums)
-    for m in range(models):
-        signal[m] = state.loss[v, m] + sign * sums.sum[m]
+        rows.add_change(graph.label[x], row, x, state.loss, sums)
+    rows.write_signal(v, sign < 0, state.loss, sums, signal)

@@ -118,25 +118,6 @@ def flip(v: int, graph: CSR) -> None:
         degree[u] += 1 if joins else -1
 
 
-def target_order(graph: CSR, nodes: IntArray, *, pieces: int) -> list[IntArray]:
-    """Positions in ``nodes``, cut into pieces of about equal work.
-
-    Nodes that share their neighbour of highest degree are put together: they use the same rows, which stay in cache.
-    """
-    degree = np.diff(graph.start)
-    busiest = np.full(len(degree), -1, np.int64)
-    rows = np.flatnonzero(degree)
-    neighbour_degree = degree[graph.columns].astype(np.int64)
-    key = neighbour_degree * len(degree) + graph.columns
-    busiest[rows] = np.maximum.reduceat(key, graph.start[rows]) if len(rows) else 0
-    order = np.argsort(busiest[nodes], kind="stable")
-    paths = np.zeros(len(degree), np.int64)
-    paths[rows] = np.add.reduceat(neighbour_degree, graph.start[rows]) if len(rows) else 0
-    work = np.cumsum(paths[nodes[order]] + degree[nodes[order]] + 4)
-    cuts = np.searchsorted(work, work[-1] * np.arange(1, pieces) / pieces) if len(work) else []
-    return [piece for piece in np.split(order, cuts) if len(piece)]
-
-
 class Reach(NamedTuple):
     """The neighbourhood of the node being toggled, nearest first, without the node itself."""
 

@@ -67,9 +67,9 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     The code is compiled again when a file changes that defines kernels of ours, or one beside the function's own.
 
     Example:
-        >>> from glasshouse.graph.sampling.chain_state import log_ratio  # a kernel
+        >>> from glasshouse.graph.sampling.posterior import log_ratio  # a kernel
         >>> import numpy as np
-        >>> log_ratio(np.array([1.0, 2.0]))
+        >>> log_ratio(np.array([1.0, 2.0]), np.array([True]))
         1.0
     """
     compiled: Callable[P, R] = _kept(_njit(no_cfunc_wrapper=True, **_OPTIONS)(function))

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, fx, nn
 from torch_geometric.nn import BatchNorm, GCNConv, SAGEConv
 
-from glasshouse.graph.models.layer_type import arguments_of, is_altered
+from glasshouse.graph.layers.layer_type import is_altered
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.models.profile import Profiled
-from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Value
+from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Value, arguments_of
 
 _LAYERS = 2
 _RELU, _LOG_SOFTMAX = "relu", "log_softmax"

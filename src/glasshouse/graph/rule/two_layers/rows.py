@@ -18,7 +18,7 @@ from glasshouse.graph.rule.two_layers.graph import even_cuts, open_workers
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 
 
-class SparseRows(NamedTuple):
+class FeatureRows(NamedTuple):
     """The non-zero entries of a feature matrix, row by row (all entries if some are negative)."""
 
     start: IntArray  # [n + 1]
@@ -26,41 +26,18 @@ class SparseRows(NamedTuple):
     value: F32  # [entries]
 
 
-def sparse_rows(x: F32) -> SparseRows:
+def feature_rows(x: F32) -> FeatureRows:
     """The rows of x [n, features].
 
     Example:
-        >>> sparse_rows(np.array([[0.0, 2.0], [0.0, 0.0]], np.float32)).feature
+        >>> feature_rows(np.array([[0.0, 2.0], [0.0, 0.0]], np.float32)).feature
         array([1], dtype=int32)
     """
     # If there are negative values, a zero can be a maximum, so zeros must be looked at too.
-    keep_zeros = bool(x.min(initial=0) < 0)
-    start = np.zeros(len(x) + 1, np.int64)
-    _count_entries(x, keep_zeros, start)
-    start = np.cumsum(start)
-    rows = SparseRows(start, np.zeros(start[-1], np.int32), np.zeros(start[-1], np.float32))
-    _copy_entries(x, keep_zeros, rows)
-    return rows
-
-
-@kernel
-def _count_entries(x: Floats, keep_zeros: bool, start: IntArray) -> None:
-    for u in range(x.shape[0]):
-        entries = 0
-        for j in range(x.shape[1]):
-            entries += keep_zeros or x[u, j] != 0
-        start[u + 1] = entries
-
-
-@kernel
-def _copy_entries(x: Floats, keep_zeros: bool, rows: SparseRows) -> None:
-    i = 0
-    for u in range(x.shape[0]):
-        for j in range(x.shape[1]):
-            if keep_zeros or x[u, j] != 0:
-                rows.feature[i] = j
-                rows.value[i] = x[u, j]
-                i += 1
+    kept = np.ones(x.shape, np.bool_) if x.min(initial=0) < 0 else x != 0
+    places = np.flatnonzero(kept)
+    start = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))]).astype(np.int64)
+    return FeatureRows(start, (places % x.shape[1]).astype(np.int32), x.ravel()[places])
 
 
 @inner_kernel
@@ -82,12 +59,12 @@ def add_product(first: int, last: int, feature: I32, value: Floats, weight: Floa
 
 
 @kernel
-def _product_rows(first: int, last: int, rows: SparseRows, weight: Floats, out: Floats) -> None:
+def _product_rows(first: int, last: int, rows: FeatureRows, weight: Floats, out: Floats) -> None:
     for u in range(first, last):
         add_product(rows.start[u], rows.start[u + 1], rows.feature, rows.value, weight, u, out)
 
 
-def times(x: F32, rows: SparseRows, weight: F32, *, threads: int) -> F32:
+def times(x: F32, rows: FeatureRows, weight: F32, *, threads: int) -> F32:
     """The product of x [n, features] and weight [features, width], by the faster of two ways."""
     if len(rows.value) > 0.2 * x.size:
         return np.ascontiguousarray(x @ weight)
@@ -218,7 +195,8 @@ def clear(sums: LossSum) -> None:
 
 
 @inner_kernel
-def _fold(sums: LossSum) -> None:
+def total(sums: LossSum) -> None:
+    """Update ``sums.sum``: the logarithm of the product is added to it."""
     sums.rows[0] = 0
     for m in range(len(sums.sum)):
         sums.sum[m] += np.log(sums.product[m])
@@ -234,13 +212,23 @@ def add_losses(label: int, row: LossRow, sums: LossSum) -> None:
         sums.sum[m] += row.behind[m]
     sums.rows[0] += 1
     if sums.rows[0] == 64:  # a factor is at most the number of classes, so 64 of them stay far from overflow
-        _fold(sums)
+        total(sums)
 
 
 @inner_kernel
-def total(sums: LossSum) -> None:
-    """Update ``sums.sum``."""
-    _fold(sums)
+def add_change(label: int, row: LossRow, node: int, losses: FloatArray, sums: LossSum) -> None:
+    """Add the losses of one row of logits, less those that the node has in ``losses`` [n, models]."""
+    add_losses(label, row, sums)
+    for m in range(len(sums.sum)):
+        sums.sum[m] -= losses[node, m]
+
+
+@inner_kernel
+def write_signal(v: int, inside: bool, losses: FloatArray, sums: LossSum, signal: FloatArray) -> None:
+    """S of v, [models]: its own loss, and the summed changes of its neighbours' by its presence."""
+    total(sums)
+    for m in range(len(signal)):
+        signal[m] = losses[v, m] + (-sums.sum[m] if inside else sums.sum[m])
 
 
 def array(tensor: Tensor) -> F32:
@@ -248,14 +236,14 @@ def array(tensor: Tensor) -> F32:
     return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float32)
 
 
-def batch_columns(weights: Sequence[F32]) -> F32:
+def batch_columns(weights: Sequence[Tensor]) -> F32:
     """Matrices [width, features] of K models -> [features, K * width], one row per feature."""
-    return np.ascontiguousarray(np.concatenate(weights, axis=0).T)
+    return np.ascontiguousarray(batch_lines(weights).T)
 
 
-def batch_lines(weights: Sequence[F32]) -> F32:
+def batch_lines(weights: Sequence[Tensor]) -> F32:
     """Matrices [outputs, width] of K models -> [K * outputs, width]."""
-    return np.ascontiguousarray(np.concatenate(weights, axis=0))
+    return np.concatenate([array(weight) for weight in weights], axis=0)
 
 
 def batch_biases(biases: Sequence[Tensor | None], width: int) -> F32:

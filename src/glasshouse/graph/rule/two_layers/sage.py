@@ -20,23 +20,22 @@ from glasshouse.arrays import F32, I32, BoolArray, FloatArray
 from glasshouse.graph.rule.two_layers.graph import CSR, Reach, find_one_hop, grow_from, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel
 from glasshouse.graph.rule.two_layers.rows import (
+    FeatureRows,
     LossRow,
     LossSum,
-    SparseRows,
-    add_losses,
+    add_change,
     add_product,
-    array,
     batch_biases,
     batch_columns,
     batch_lines,
     clear,
+    feature_rows,
     new_loss_row,
     new_loss_sum,
     project,
     row_losses,
-    sparse_rows,
     times,
-    total,
+    write_signal,
 )
 
 _ZERO = np.float32(0)
@@ -126,7 +125,7 @@ class SAGEWeights(NamedTuple):
     """K models side by side, each of width h with C classes; F features."""
 
     X: F32  # [n, F]
-    rows: SparseRows  # of X
+    rows: FeatureRows  # of X
     W1: F32  # [F, K * h], for the largest value among neighbours
     own1: F32  # [n, K * h], the node's own share and the bias
     W2: F32  # [K * C, h], for neighbours
@@ -183,16 +182,16 @@ def supports(layers: Sequence[Any]) -> bool:
 def prepare(models: Sequence[Sequence[Any]], x: F32, graph: CSR, *, threads: int) -> SAGEWeights:
     """Stack the two layers of every model; x [n, features]."""
     first, second = [m[0] for m in models], [m[1] for m in models]
-    rows = sparse_rows(x)
-    own = times(x, rows, batch_columns([array(c.lin_r.weight) for c in first]), threads=threads)
+    rows = feature_rows(x)
+    own = times(x, rows, batch_columns([c.lin_r.weight for c in first]), threads=threads)
     own += batch_biases([c.lin_l.bias for c in first], first[0].out_channels)
     return SAGEWeights(
         X=x,
         rows=rows,
-        W1=batch_columns([array(c.lin_l.weight) for c in first]),
+        W1=batch_columns([c.lin_l.weight for c in first]),
         own1=own,
-        W2=batch_lines([array(c.lin_l.weight) for c in second]),
-        V2=batch_lines([array(c.lin_r.weight) for c in second]),
+        W2=batch_lines([c.lin_l.weight for c in second]),
+        V2=batch_lines([c.lin_r.weight for c in second]),
         b2=batch_biases([c.lin_l.bias for c in second], second[0].out_channels),
         most=int(np.diff(graph.start).max(initial=0)),
         edges=len(graph.columns),
@@ -446,7 +445,7 @@ def _new_logits(v: int, i: int, graph: CSR, weights: SAGEWeights, state: SAGESta
 @inner_kernel
 def toggle(weights: SAGEWeights, v: int, affected: bool, graph: CSR, state: SAGEState, scratch: SAGEScratch) -> None:
     """Write S of v for all models into ``scratch.signal``; ``scratch.reach`` stays filled for a commit or a release."""
-    reach, sums, signal = scratch.reach, scratch.sums, scratch.signal
+    reach, sums = scratch.reach, scratch.sums
     find_one_hop(v, graph, reach)
     _own_row(v, graph, weights, state, scratch)
     for i in range(reach.size[0]):
@@ -461,12 +460,8 @@ def toggle(weights: SAGEWeights, v: int, affected: bool, graph: CSR, state: SAGE
     for i in range(reach.size[1]):
         if _new_logits(v, i, graph, weights, state, scratch):
             x = reach.nodes[i]
-            add_losses(graph.label[x], scratch.row, sums)
-            for m in range(len(signal)):
-                sums.sum[m] -= state.loss[x, m]
-    total(sums)
-    for m in range(len(signal)):
-        signal[m] = state.loss[v, m] + (-sums.sum[m] if inside else sums.sum[m])
+            add_change(graph.label[x], scratch.row, x, state.loss, sums)
+    write_signal(v, inside, state.loss, sums, scratch.signal)
 
 
 _SHARE = 8  # if more than one neighbour in this many changes, looking at all of them in order is faster

@@ -6,19 +6,19 @@ that are sparse and constant, and the sum over neighbours then runs over the nar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops, scatter, softmax
 
-from glasshouse.graph.models.layer_type import LAYER_TYPES
-from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix
+from glasshouse.graph.layers.layer_type import LAYER_TYPES
+from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, side_by_side
+from glasshouse.graph.training.many.rows import Deferred, Weights, batched_perceptron, biased, has_rows
 
-Weights = Mapping[str, Tensor]  # a layer's parameters and buffers by name, each [K, ...]
-Layer = Callable[[SparseMatrix | Tensor, Weights], Tensor]  # features, weights -> [K, m, out]
+Layer = Callable[[Mapping[str, SparseMatrix | Tensor], Weights], Tensor]  # values of nodes, weights -> [K, m, out]
 
 
 def layer_obstacle(layer: nn.Module) -> str | None:
@@ -31,16 +31,17 @@ def layer_obstacle(layer: nn.Module) -> str | None:
         >>> layer_obstacle(GATConv(4, 2, aggr="max"))
         'the layer GATConv is used with options that cannot be trained in one batch'
     """
-    name = type(layer).__name__
-    if type(layer) not in LAYER_TYPES or not LAYER_TYPES[type(layer)].trains:
+    name, kind = type(layer).__name__, LAYER_TYPES.get(type(layer))
+    if kind is None:
         return f"the layer {name} cannot be trained in one batch"
-    if not LAYER_TYPES[type(layer)].can_batch(layer) or layer.flow != "source_to_target":
+    known = kind.can_train(layer) and layer.flow == "source_to_target"
+    if not known or not all(has_rows(getattr(layer, part)) for part in kind.modules):
         return f"the layer {name} is used with options that cannot be trained in one batch"
     return None
 
 
 def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) -> Layer:
-    """The layer for all models of a batch; what is constant in training is computed here, once.
+    """The layer for all models of a batch; what is constant in training is computed once and kept with the graph.
 
     Args:
         layer: of one model.
@@ -53,68 +54,208 @@ def batched_layer(layer: nn.Module, graph: BatchedGraph, **edge_values: Tensor) 
         >>> one = InducedGraph(torch.ones(2, 3), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
         >>> graph = BatchedGraph.of([one, one])
         >>> step = batched_layer(GCNConv(3, 5), graph)
-        >>> step(graph.x, {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}).shape
+        >>> step({"x": graph.x}, {"lin.weight": torch.ones(2, 5, 3), "bias": torch.zeros(2, 5)}).shape
         torch.Size([2, 64, 5])
     """
-    return cast("Layer", LAYER_TYPES[type(layer)].batched(layer, graph, **edge_values))
+    formula, operations = LAYER_TYPES[type(layer)].formula, _Training(layer, graph)
+
+    def step(values: Mapping[str, SparseMatrix | Tensor], weights: Weights) -> Tensor:
+        operations.weights = weights
+        return graph.dense(formula(operations, layer, **values, **edge_values))
+
+    return step
 
 
-def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
-    """Hidden values [K, m, c] plus each model's own bias [K, c], if there is one.
+class _Training:
+    """`glasshouse.graph.layers.layer_type.Operations` on values [K, m, width]; features may be sparse."""
 
-    Example:
-        >>> biased(torch.zeros(1, 2, 1), torch.ones(1, 1)).tolist()
-        [[[1.0], [1.0]]]
-    """
-    return hidden if bias is None else hidden + bias[:, None]
+    def __init__(self, layer: Any, graph: BatchedGraph) -> None:
+        self.layer, self.graph = layer, graph
+        self.weights: Weights = {}
+        self._modules: dict[str, Callable[..., Tensor]] = {}
+
+    def found(self, name: str | None) -> Tensor | None:
+        """A parameter or a buffer of all models, [K, ...]; numbers at the end of a name pick an entry."""
+        if name is None:
+            return None
+        owner, _, last = name.rpartition(".")
+        if name in self.weights or not last.isdigit():
+            return self.weights.get(name)
+        whole = self.found(owner)
+        return None if whole is None else whole[:, int(last)]
+
+    def _vector(self, name: str | None) -> Tensor | None:
+        found = self.found(name)
+        return None if found is None else found.flatten(1)
+
+    def linear(self, x: Any, name: str, *, bias: bool = True, towards: str | None = None) -> Tensor:
+        weight = self.weights.get(f"{name}.weight")
+        if weight is None:
+            weight = self.found(name).transpose(1, 2)  # type: ignore[union-attr]
+        if towards is not None:
+            vector = self.weights[towards].squeeze(1)  # [K, heads, columns]
+            weight = (weight.unflatten(1, vector.shape[1:]) * vector.unsqueeze(3)).sum(2)
+        return biased(self.graph.linear(x, weight), self._vector(f"{name}.bias") if bias else None)
+
+    def rows(self, function: Callable[..., Tensor], *values: Any, weights: Sequence[str] = ()) -> Tensor:
+        own = [self.weights[name].flatten(1)[:, None] for name in weights]
+        return function(*map(self.graph.dense, values), *own)
+
+    def add(self, *values: Any, factors: Sequence[float] | None = None, bias: str | None = None) -> Tensor:
+        rows, factors = map(self.graph.dense, values), factors or [1.0] * len(values)
+        total: Any = sum(row if factor == 1 else factor * row for row, factor in zip(rows, factors, strict=True))
+        return biased(total, self._vector(bias))
+
+    def module(self, x: Any, name: str) -> Tensor:
+        if name not in self._modules:
+            self._modules[name] = batched_perceptron(getattr(self.layer, name), self.graph, name=name)
+        return self._modules[name](x, self.weights)
+
+    def sum(
+        self,
+        x: Any,
+        *,
+        linear: str | None = None,
+        bias: str | None = None,
+        root: str | None = None,
+        sums_first: bool = False,
+        **how: Any,
+    ) -> Tensor:
+        graph, matrix = self.graph, _matrix(self.graph, self.layer, **how)
+        if linear is None:
+            made = graph.spread(matrix, graph.dense(x))
+        elif sums_first and (x is graph.x or isinstance(x, Tensor)):
+            aggr = "mean" if how.get("norm") == "mean" else "sum"
+            made = self.linear(_received(graph, x, matrix, aggr), linear, bias=False)
+        else:
+            made = graph.spread(matrix, self.linear(x, linear, bias=False))
+        made = biased(made, self._vector(bias))
+        return made if root is None else made + self.linear(x, root, bias=False)
+
+    def max(
+        self, x: Any, *, linear: str, bias: str | None = None, root: str | None = None, weight: Tensor | None = None
+    ) -> Tensor:
+        graph = self.graph
+        sent = _received(graph, x, None, "max") if weight is None else largest(graph.dense(x), graph, weight)
+        made = biased(self.linear(sent, linear, bias=False), self._vector(bias))
+        return made if root is None else made + self.linear(x, root, bias=False)
+
+    def module_of_sum(self, x: Any, name: str, *, own: str) -> Tensor:
+        share, graph, sums = self.weights[own][:, :, None], self.graph, _matrix(self.graph, self.layer)
+
+        def added(rows: Tensor) -> Tensor:
+            return (1 + share) * rows + graph.spread(sums, rows)
+
+        # a linear map, which most perceptrons start with, can be swapped with the sum
+        sent = Deferred(linear=lambda weight: added(graph.linear(x, weight)), rows=lambda: added(graph.dense(x)))
+        return self.module(sent, name)
+
+    def attend(
+        self,
+        x: Any,
+        ends: Callable[[Any, Any], tuple[Any, Any, Any]],
+        *,
+        score: Callable[..., Tensor] | None = None,
+        message: Callable[..., Tensor] | None = None,
+        weights: Sequence[str] = (),
+        heads: int = 1,
+        concat: bool = True,
+        mean: bool = True,
+        loops: Any = None,
+        edges: None = None,
+        edge: Any = None,
+        dropout: float = 0.0,
+        bias: str | None = None,
+    ) -> Tensor:
+        graph, pairs = self.graph, attention_edges(self.graph, loops=loops is not None)
+        parts = [None if one is None else graph.dense(one).unflatten(2, (heads, -1)) for one in ends(self, x)]
+        shown, sent, asked = (None if one is None else one.flatten(0, 1) for one in parts)  # [K m, heads, columns]
+        shown = None if shown is None else shown[pairs.source]
+        asked = None if asked is None else asked[pairs.target]
+        values = sent[pairs.source]  # type: ignore[index]
+        values = values if message is None else message(shown, values, asked, None)
+        share = values.new_ones(len(values), 1)
+        if score is not None:
+            share = softmax(self._scores(score, weights, shown, asked, pairs), pairs.target, num_nodes=graph.nodes)
+        elif mean:
+            share = (1 / torch.bincount(pairs.target, minlength=graph.nodes).to(values.dtype))[pairs.target, None]
+        share = graph.drop_edges(share, pairs.counts, dropout) if dropout else share
+        empty = values.new_zeros(graph.nodes, *values.shape[1:])
+        made = graph.by_graph(empty.index_add(0, pairs.target, share[:, :, None] * values))
+        return biased(made.flatten(2) if concat else made.mean(2), self._vector(bias))
+
+    def _scores(
+        self, score: Callable[..., Tensor], names: Sequence[str], shown: Any, asked: Any, pairs: AttentionEdges
+    ) -> Tensor:
+        """[E, heads]; if the score has weights, the edges of each model with its own."""
+        if not names:
+            return score(shown, asked, None)
+        ends = zip(shown.split(pairs.counts), asked.split(pairs.counts), strict=True)
+        own = zip(*[self.weights[name].squeeze(1).unbind(0) for name in names], strict=True)
+        return torch.cat([score(*both, None, *vectors) for both, vectors in zip(ends, own, strict=True)])
 
 
-def weights_of(weights: Weights, path: str) -> Weights:
-    """The weights of one part of a traced model, by their names within that part.
-
-    Example:
-        >>> list(weights_of({"convs.0.bias": torch.ones(2, 1), "convs.1.bias": torch.ones(2, 1)}, "model.convs.1"))
-        ['bias']
-    """
-    prefix = f"{path}.".removeprefix("model.")
-    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
-
-
-def normalised(
-    graph: BatchedGraph, weight: Tensor | None = None, *, improved: bool = False, loops: bool
+def _matrix(
+    graph: BatchedGraph,
+    layer: Any,
+    *,
+    norm: str = "none",
+    loops: str = "listed",
+    fill: float = 1.0,
+    own: float = 1.0,
+    weight: Tensor | None = None,
+    only: int | None = None,
 ) -> SparseMatrix:
-    """Â of all graphs, [K m, K m]: the adjacency matrices with symmetric normalisation, with self-loops or without.
-
-    Args:
-        graph: the models' graphs.
-        weight: [E] one number per edge; 1 by default.
-        improved: whether self-loops count twice.
-        loops: whether there are self-loops.
-    """
+    """The matrix [K m, K m] that sums over neighbours, as `glasshouse.graph.layers.layer_type.Operations.sum` says."""
 
     def make() -> SparseMatrix:
-        edges, values = gcn_norm(graph.edge_index, weight, graph.nodes, improved, loops, dtype=torch.float32)
+        edges, target = graph.edge_index, graph.edge_index[1]
+        if norm == "laplacian":
+            return _laplacian(layer, graph)
+        if norm == "symmetric":
+            edges, values = gcn_norm(edges, weight, graph.nodes, fill == 2, loops == "added", dtype=torch.float32)
+            return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
+        values = torch.ones_like(target, dtype=torch.float32) if weight is None else weight
+        if weight is not None and only is not None:
+            edges, values = edges[:, weight == only], values.new_ones(int((weight == only).sum()), dtype=torch.float32)
+        elif loops == "added" and weight is None:
+            edges = add_self_loops(remove_self_loops(edges)[0], num_nodes=graph.nodes)[0]
+            values = torch.where(edges[0] == edges[1], own, torch.ones_like(edges[0], dtype=torch.float32))
+        if norm == "mean":
+            values = values * (1 / torch.bincount(edges[1], minlength=graph.nodes).clamp(min=1).float())[edges[1]]
         return SparseMatrix.of_edges(edges, values, nodes=graph.nodes)
 
-    return graph.kept(("normalised", weight is None or id(weight), improved, loops), make)
+    options = getattr(layer, "normalization", None) if norm == "laplacian" else (loops, fill, own, only)
+    return graph.kept(("matrix", norm, options, weight is None or id(weight)), make)
 
 
-def summed(graph: BatchedGraph, weight: Tensor | None = None, *, mean: bool = False) -> SparseMatrix:
-    """The adjacency matrices [K m, K m], which sum over neighbours; with ``mean``, divided by their number.
+def _laplacian(layer: Any, graph: BatchedGraph) -> SparseMatrix:
+    """I less the Laplacian, scaled by the largest entry of each graph's own Laplacian, so one graph at a time."""
+    edges, weight = [], []
+    for k, one in enumerate(graph.own):
+        found, values = layer.__norm__(one.edge_index, len(one.x), None, layer.normalization, dtype=torch.float32)
+        edges.append(found + k * graph.size)
+        weight.append(-values)
+    return SparseMatrix.of_edges(torch.cat(edges, dim=1), torch.cat(weight), nodes=graph.nodes)
 
-    Args:
-        graph: the models' graphs.
-        weight: [E] one number per edge; 1 by default.
-        mean: whether rows are divided by the number of neighbours.
-    """
 
-    def make() -> SparseMatrix:
-        target = graph.edge_index[1]
-        share = 1 / torch.bincount(target, minlength=graph.nodes).clamp(min=1).float()
-        values = torch.ones_like(target, dtype=torch.float32) if weight is None else weight
-        return SparseMatrix.of_edges(graph.edge_index, values * share[target] if mean else values, nodes=graph.nodes)
+def _received(graph: BatchedGraph, x: Any, matrix: SparseMatrix | None, aggr: str) -> SparseMatrix | Tensor:
+    """Sums or maxima of the neighbours' values; those of the features are taken once, in their layout."""
+    if x is graph.x:
+        return graph.kept(("received", aggr), lambda: _features_of_neighbours(graph, matrix, aggr))
+    return graph.spread(matrix, graph.dense(x)) if matrix else largest(graph.dense(x), graph)
 
-    return graph.kept(("summed", weight is None or id(weight), mean), make)
+
+def _features_of_neighbours(graph: BatchedGraph, matrix: SparseMatrix | None, aggr: str) -> SparseMatrix | Tensor:
+    if isinstance(graph.x, Tensor):
+        return graph.spread(matrix, graph.x) if matrix else largest(graph.x, graph)
+    found = []
+    for k in range(graph.count):  # one graph at a time: the dense features of all might not fit
+        within = (graph.edge_index[1] // graph.size) == k
+        source, target = graph.edge_index[:, within] - k * graph.size
+        values = graph.features_of(k)[source]
+        found.append(scatter(values, target, dim=0, dim_size=graph.size, reduce=aggr))
+    return side_by_side(found, graph.size, sparse=True)
 
 
 def largest(hidden: Tensor, graph: BatchedGraph, weight: Tensor | None = None) -> Tensor:
@@ -160,20 +301,3 @@ def attention_edges(graph: BatchedGraph, *, loops: bool) -> AttentionEdges:
         return AttentionEdges(edges[0], edges[1], torch.bincount(owner, minlength=graph.count).tolist())
 
     return graph.kept(("attention", loops), make)
-
-
-def attended(graph: BatchedGraph, edges: AttentionEdges, fit: Tensor, values: Tensor, *, dropout: float) -> Tensor:
-    """Values of the senders, weighted by the softmax of ``fit`` over each receiver's edges: [K, m, heads, c].
-
-    Args:
-        graph: the models' graphs.
-        edges: their edges.
-        fit: [E, heads] how much a receiver wants what a sender has.
-        values: [K, m, heads, c] of the senders.
-        dropout: share of the weights that is dropped.
-    """
-    share = softmax(fit, edges.target, num_nodes=graph.nodes)
-    if dropout:
-        share = graph.drop_edges(share, edges.counts, dropout)
-    flat = values.flatten(0, 1)  # [K m, heads, c]
-    return graph.by_graph(torch.zeros_like(flat).index_add(0, edges.target, share[:, :, None] * flat[edges.source]))

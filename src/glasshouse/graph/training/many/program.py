@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from glasshouse.graph.models.layer_type import LAYER_TYPES, arguments_of
-from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, filled
+from glasshouse.graph.layers.layer_type import LAYER_TYPES
+from glasshouse.graph.programs.program import MessageStep, Program, RowStep, Step, Value, arguments_of, filled
 from glasshouse.graph.programs.trace import Asked
 from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
-from glasshouse.graph.training.many.layers import Weights, batched_layer, layer_obstacle, weights_of
-from glasshouse.graph.training.many.rows import batched_rows
+from glasshouse.graph.training.many.layers import batched_layer, layer_obstacle
+from glasshouse.graph.training.many.rows import Weights, batched_rows, weights_of
 from glasshouse.training.batching import ModuleBatch
 
 
@@ -137,10 +137,12 @@ class BatchedProgram:
             rows = batched_rows(step, root, self.graph, self._weights)
             return lambda values: rows([values[name] for name in step.inputs])
         module = root.get_submodule(step.module)
-        layer = batched_layer(module, self.graph, **_given(module, step, self.graph))
-        own, (source,) = weights_of(self._weights, step.module), step.inputs
+        given = {name: value.name for name, value in arguments_of(module, step).items() if name != "edge_index"}
+        edges = {name: self.graph.edge_values[value] for name, value in given.items() if value in step.edges}
+        nodes = {name: value for name, value in given.items() if name not in edges}
+        layer, own = batched_layer(module, self.graph, **edges), weights_of(self._weights, step.module)
         self.together += 1
-        return lambda values: layer(values[source], own)
+        return lambda values: layer({name: values[value] for name, value in nodes.items()}, own)
 
 
 def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> str | None:
@@ -153,34 +155,24 @@ def call_obstacle(step: MessageStep, root: nn.Module, graph: BatchedGraph) -> st
 
     Example:
         >>> import torch
-        >>> from torch_geometric.nn import LEConv
+        >>> from torch_geometric.nn import EdgeConv
         >>> from glasshouse.graph.data.subgraph import InducedGraph
         >>> from glasshouse.graph.programs.trace import traced
         >>> one = InducedGraph(torch.eye(2), torch.tensor([[0], [1]]), torch.tensor([0, 1]))
-        >>> layer = LEConv(2, 2)
+        >>> layer = EdgeConv(nn.Linear(4, 2))
         >>> call_obstacle(traced(layer).messages[0], Asked(layer), BatchedGraph.of([one]))
-        'the layer LEConv cannot be trained in one batch'
+        'the layer EdgeConv cannot be trained in one batch'
     """
     layer = root.get_submodule(step.module)
     obstacle = layer_obstacle(layer)
     if obstacle:
         return obstacle
     given = arguments_of(layer, step)
-    known = {"x", "edge_index", *LAYER_TYPES[type(layer)].batched_arguments}
-    plain = isinstance(given.get("x"), Value) and given.keys() <= known
-    numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1 and value.is_floating_point()}
-    if not plain or not numbers.issuperset(value.name for value in _edge_arguments(layer, step).values()):
+    plain = LAYER_TYPES[type(layer)].takes(layer, given) and all(isinstance(one, Value) for one in given.values())
+    numbers = {name for name, value in graph.edge_values.items() if value.ndim == 1}
+    if not plain or not numbers.issuperset(step.edges):
         return f"the layer {type(layer).__name__} gets values that cannot be trained in one batch"
     return None
-
-
-def _edge_arguments(layer: nn.Module, step: MessageStep) -> dict[str, Any]:
-    return {name: value for name, value in arguments_of(layer, step).items() if name not in ("x", "edge_index")}
-
-
-def _given(layer: nn.Module, step: MessageStep, graph: BatchedGraph) -> dict[str, Tensor]:
-    """The edge values of the data that a layer is called with."""
-    return {name: graph.edge_values[value.name] for name, value in _edge_arguments(layer, step).items()}
 
 
 def _all_names(batch: ModuleBatch) -> Weights:

@@ -23,7 +23,29 @@ from glasshouse.graph.programs.program import NoProgram, Program, RowStep
 from glasshouse.graph.programs.rows import settings_of
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.graph.training.many.graph import BatchedGraph, SparseMatrix, share_dropped
-from glasshouse.graph.training.many.layers import Weights, biased, weights_of
+
+Weights = Mapping[str, Tensor]  # a layer's parameters and buffers by name, each [K, ...]
+
+
+def biased(hidden: Tensor, bias: Tensor | None) -> Tensor:
+    """Hidden values [K, m, c] plus each model's own bias [K, c], if there is one.
+
+    Example:
+        >>> biased(torch.zeros(1, 2, 1), torch.ones(1, 1)).tolist()
+        [[[1.0], [1.0]]]
+    """
+    return hidden if bias is None else hidden + bias[:, None]
+
+
+def weights_of(weights: Weights, path: str) -> Weights:
+    """The weights of one part of a traced model, by their names within that part.
+
+    Example:
+        >>> list(weights_of({"convs.0.bias": torch.ones(2, 1), "convs.1.bias": torch.ones(2, 1)}, "model.convs.1"))
+        ['bias']
+    """
+    prefix = f"{path}.".removeprefix("model.")
+    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
 
 
 def batch_norm(hidden: Tensor, norm: nn.BatchNorm1d, weights: Mapping[str, Tensor], graph: BatchedGraph) -> Tensor:
