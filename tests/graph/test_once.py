@@ -21,7 +21,6 @@ from glasshouse.graph.rule.incremental.program import lower
 
 ROOT = f"{Path(glasshouse.__file__).parent}/"
 DATA = citation_graph(nodes=120, classes=3)
-MOST_MODULES = 21  # that a question visits once the models are known; the issue allows 25
 
 
 def calls_of(work: Callable[[], Any]) -> Counter[tuple[str, str]]:
@@ -63,15 +62,18 @@ def test_an_audit_of_five_models_checks_its_graph_once_and_profiles_each_model_o
     assert len(stacks) == len(set(stacks)) == 6
 
 
-@pytest.mark.parametrize(("architecture", "layers"), [("gcn", 2), ("gcn", 3), ("gat", 2), ("sage", 2)])
-def test_a_question_of_a_scene_visits_few_modules(architecture: str, layers: int) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "layers", "most"), [("gcn", 2, 22), ("gcn", 3, 21), ("gat", 2, 24), ("sage", 2, 22)]
+)
+def test_a_question_of_a_scene_visits_few_modules(architecture: str, layers: int, most: int) -> None:
+    """As many as today once the models are known, and never more than 25; the first question profiles them too."""
     models = [build_gnn(architecture, features=DATA.num_features, hidden=8, classes=3, layers=layers) for _ in range(5)]
     random = np.random.default_rng(0)
     scene = Scene(DATA, models[0], models[1:], random.random((4, 120)) < 0.5)
     masks = random.random((2, 120)) < 0.5
     first, again = ({module for module, _ in calls_of(lambda m=m: scene.toggled(m))} for m in (masks, ~masks))  # type: ignore[misc]
     assert {"graph/scene.py", "graph/rule/toggling.py", "graph/rule/incremental/engine.py"} <= again < first
-    assert len(again) <= MOST_MODULES, sorted(again)
+    assert len(again) <= most <= 25, sorted(again)
 
 
 def test_a_door_profiles_what_it_is_given_each_time_so_that_nothing_is_known_by_chance() -> None:
