@@ -19,6 +19,7 @@ from torch_geometric.nn import GCN2Conv, PNAConv
 
 from glasshouse.graph import citation_graph, toggle_losses
 from glasshouse.graph.layers.layer_type import LAYER_TYPES
+from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental.any_layer import Unknown
 from glasshouse.graph.rule.incremental.operations import MessageOperation
 from glasshouse.graph.rule.incremental.program import lower
@@ -69,7 +70,7 @@ def seconds(make: Callable[[], nn.Module], data: Data, *, repeats: int = REPEATS
         toggle_losses(models, data, masks, nodes, engine="layered")
         taken.append(time.process_time() - start)
     with torch.no_grad():
-        steps = lower(models, ask(data, masks, nodes))
+        steps = lower(profile_models(models, data), ask(data, masks, nodes))
     asked = any(isinstance(one.layer, Unknown) for one in steps if isinstance(one, MessageOperation))
     return min(taken), "layer itself" if asked else "formula"
 

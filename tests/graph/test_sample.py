@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -13,8 +14,10 @@ from typer.testing import CliRunner
 from glasshouse.cli import app
 from glasshouse.config import AuditFile, read_audit_file, with_nodes
 from glasshouse.errors import InputError
-from glasshouse.graph import GNNTrainer, audit, citation_graph, scene, toggle_losses
+from glasshouse.graph import GNNTrainer, audit, citation_graph, scene
 from glasshouse.graph.data.audited_nodes import sample_nodes
+from glasshouse.graph.rule.question import Question, Toggles
+from glasshouse.graph.rule.toggling import answer_question
 from glasshouse.graph.training.trainer import adam
 from glasshouse.report.folder import read_run
 from glasshouse.result import AuditResult
@@ -26,13 +29,13 @@ TRAINER = GNNTrainer(hidden=8, dropout=0.0, epochs=30, optimizer=adam(0.03), dev
 @pytest.fixture(scope="module")
 def sampled() -> AuditResult:
     asked = []
-    ask = toggle_losses
+    answer = answer_question
 
-    def counted(models: object, data: object, masks: object, nodes: object, **options: object) -> object:
-        asked.append(len(nodes))  # type: ignore[arg-type]
-        return ask(models, data, masks, nodes, **options)  # type: ignore[arg-type]
+    def counted(models: Any, question: Question, **options: Any) -> Toggles:
+        asked.append(len(question.nodes))
+        return answer(models, question, **options)
 
-    with patch.object(scene, "toggle_losses", counted):
+    with patch.object(scene, "answer_question", counted):
         found = audit(DATA, trainer=TRAINER, attacks=["base", "g-base"], shadows=4, nodes=120, seed=3)
     assert asked == [120] * 6, "the target, also in the place of one, and four simulated ones: sampled nodes alone"
     return found

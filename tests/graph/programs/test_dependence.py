@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import ChebConv, GATConv, GCN2Conv, GCNConv, MessagePassing, SAGEConv
+from torch_geometric.nn import ChebConv, GATConv, GCN2Conv, GCNConv, MessagePassing, SAGEConv, SGConv
 from torch_geometric.utils import degree
 
 from glasshouse.graph import toggle_losses
@@ -112,6 +112,24 @@ def test_layers_that_use_leaving_edges_equal_the_rule_as_written(make: Any, take
     profile = profile_models([model], data)[0].profile
     assert profile.everywhere != both_ways
     assert (profile.program is not None) == (both_ways and taken_apart)
+
+
+class Steps(SGConv):  # type: ignore[misc]
+    """Several steps, without a type of its own: it is measured."""
+
+
+@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_degrees_count_for_layers_of_several_steps_without_self_loops(steps: int, both_ways: bool) -> None:
+    """Nothing comes from a node that nobody sends to, so such a layer may seem to depend on nothing."""
+    layer = Steps(FEATURES, CLASSES, K=steps, add_self_loops=False)
+    assert dependence_of(lambda x, edges: layer(x, edges).detach(), torch.randn(9, FEATURES)).senders
+    data = plain(messy_graph(7, both_ways=both_ways))
+    models = made_models(lambda: Two(Steps, K=steps, add_self_loops=False))
+    masks = torch.rand(2, 12, generator=torch.Generator().manual_seed(4)) < 0.6
+    found = toggle_losses(models, data, masks, torch.arange(12), engine="layered")
+    wanted = toggle_losses(models, data, masks, torch.arange(12), engine="reference")
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 
 
 def test_layers_that_read_several_values_per_node_equal_the_rule_as_written() -> None:
