@@ -23,14 +23,14 @@ from scipy.stats import mannwhitneyu
 from sklearn.datasets import load_digits
 from sklearn.neural_network import MLPClassifier
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks import create
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Drawn, Known, clopper_pearson, how_drawn, judge_claim, run_attack
-from glasshouse.evaluation.drawn import joined_members
+from glasshouse.evaluation.checks.random_members import joined_members
 from glasshouse.evidence import Evidence
 from glasshouse.graph import load_graph
-from glasshouse.population import complementary_halves
-from glasshouse.randomness import seed_for
 
 Rule = Callable[[np.random.Generator], BoolArray]
 SHARES = (0.1, 0.5, 0.9)

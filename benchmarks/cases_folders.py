@@ -14,7 +14,7 @@ from cases_kinds import Case, WrongError, command
 from cases_own import FAULTS, audit, must, own_audit
 from cases_stored import asked, pool
 from tests.hostile import files
-from tests.store.kills import killed_at
+from tests.io.kills import killed_at
 
 __all__ = ["folder_cases"]
 
@@ -60,12 +60,12 @@ def _places() -> Iterator[Case]:
         must(ran.code == 0, ran.err)
         must(Path("link").is_symlink(), "the link was replaced by a folder, and the run that it led to stayed")
 
-    test = "tests/store/test_folders.py::test_a_link_to_a_run_stays_a_link"
+    test = "tests/io/test_folders.py::test_a_link_to_a_run_stays_a_link"
     yield Case(part="folders", name="--out a link to a run", test=test, make=made, act=link, works=True)
 
 
 def _folders() -> Iterator[Case]:
-    test = "tests/store/test_kills.py::test_a_save_killed_at_any_call_loses_nothing_and_leaves_nothing[names exchanged]"
+    test = "tests/io/test_kills.py::test_a_save_killed_at_any_call_loses_nothing_and_leaves_nothing[names exchanged]"
     yield Case(
         part="folders",
         name="an overwrite, killed at every call",
@@ -74,7 +74,7 @@ def _folders() -> Iterator[Case]:
         act=_overwritten,
         works=True,
     )
-    test = "tests/store/test_kills.py::test_a_first_save_killed_at_any_call_leaves_a_whole_run_or_none"
+    test = "tests/io/test_kills.py::test_a_first_save_killed_at_any_call_leaves_a_whole_run_or_none"
     yield Case(part="folders", name="leftovers of a killed save", test=test, make=_two_runs, act=_left, works=True)
     test = (
         "tests/pool/test_folder.py::"
@@ -103,7 +103,7 @@ def _folders() -> Iterator[Case]:
     )
     test = FAULTS + "test_what_is_written_is_the_owners_alone_unless_it_is_shared"
     yield Case(part="folders", name="modes of what is written", test=test, make=own_audit, act=_modes, works=True)
-    test = "tests/store/test_leftovers.py::test_a_full_disk_leaves_the_earlier_run_and_nothing_else_and_says_so[True]"
+    test = "tests/io/test_leftovers.py::test_a_full_disk_leaves_the_earlier_run_and_nothing_else_and_says_so[True]"
     yield Case(part="folders", name="a full disk", test=test, make=_two_runs, act=_full, works=True)
 
 
@@ -118,7 +118,7 @@ def _two_runs() -> None:
 
 def _save(place: str) -> None:
     """Save a run in the place of an earlier one; its files are made beforehand, so that a kill hits the saving."""
-    from glasshouse.store import new_folder
+    from glasshouse.io.folders import new_folder
 
     with new_folder(place, overwrite=True) as folder:
         for path in Path("other").iterdir():

@@ -109,7 +109,7 @@ def _run_records() -> str:
 
 
 def _date() -> str:
-    from glasshouse.report.folder import written_at
+    from glasshouse.report.run_folder import written_at
 
     return str(written_at("run"))
 
@@ -173,7 +173,7 @@ def _description(text: str) -> None:
 def asked(kind: str) -> str:
     """Read every model and ask it, as an audit does."""
     from glasshouse import Evidence
-    from glasshouse.queries import query
+    from glasshouse.query.classify import query
 
     loss = [query(model, test_pools.POPULATION).loss for model in pool(kind)]
     Evidence(target_loss=loss[0], shadow_loss=np.array(loss), shadow_members=pool(kind).members)

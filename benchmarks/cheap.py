@@ -2,7 +2,7 @@
 
 Run: python benchmarks/cheap.py [--kept FOLDER] [--learn]. Writes cheap.md beside itself. ``--kept`` keeps the audits of
 the small problems, which take most of the time; ``--learn`` only learns from them and prints the numbers for
-``src/glasshouse/evaluation/foreseen_table.py``.
+``src/glasshouse/evaluation/quick_estimate.py``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ import torch
 from sklearn.ensemble import RandomForestClassifier
 
 from glasshouse import LossTrace, Population, SklearnTrainer, TorchTrainer, audit, digits, mlp, random_subsets
-from glasshouse.datasets import adult, cifar10
-from glasshouse.evaluation import foreseen_table
-from glasshouse.evaluation.foreseen import FEW_MODELS, Foreseen, foresee
-from glasshouse.evaluation.foreseen_table import Table
-from glasshouse.evaluation.simulated import rate_with_ties
-from glasshouse.randomness import seed_for
-from glasshouse.result import AuditResult
+from glasshouse.auditing.result import AuditResult
+from glasshouse.core.randomness import seed_for
+from glasshouse.data.named import adult, cifar10
+from glasshouse.evaluation import quick_estimate
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, Foreseen, Table, foresee
+from glasshouse.evaluation.thresholds import rate_with_ties
 from glasshouse.training import cnn
 from glasshouse.training.trainer import Trainer
 
@@ -260,7 +259,7 @@ def _tests(cases: Sequence[Case]) -> list[str]:
         f"{len(cases)} targets of {len({(one.source, one.trainer) for one in cases})} problems: "
         f"{len({one.source for one in cases})} sources of data (networks, forests, trees, boosting, regressions, naive",
         "Bayes; 569 to 4 000 records, half of them members). A whole family of sources is left out, the line and the",
-        f"{100 * foreseen_table.LEVEL:g} % interval are learned from the others, and the family's targets are tried.",
+        f"{100 * quick_estimate.LEVEL:g} % interval are learned from the others, and the family's targets are tried.",
         "",
     ]
     for models in range(FEW_MODELS):

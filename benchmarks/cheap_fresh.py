@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from glasshouse import Evidence
-from glasshouse.evaluation.foreseen import FEW_MODELS, foresee
 from glasshouse.evaluation.intervals import clopper_pearson
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, foresee
 
 sys.path.insert(0, str(Path(__file__).parent))
 

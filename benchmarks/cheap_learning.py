@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.foreseen import floors, predicted, signals
-from glasshouse.evaluation.foreseen_table import LEVEL, Relation, Table
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.evaluation.quick_estimate import LEVEL, Relation, Table, floors, predicted, signals
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -27,15 +27,15 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Population, SklearnTrainer, TorchTrainer, audit_evidence, digits, mlp, random_subsets
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.datasets import adult, cifar10
-from glasshouse.errors import InputError
-from glasshouse.evaluation.simulated import rate_with_ties
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator, seed_for
+from glasshouse.data.named import adult, cifar10
+from glasshouse.evaluation.thresholds import rate_with_ties
 from glasshouse.evidence import Evidence
 from glasshouse.pool import ShadowPool
-from glasshouse.queries import accuracy, query
-from glasshouse.randomness import generator, seed_for
-from glasshouse.resolution import clipped_losses, common_resolution
+from glasshouse.query.classify import accuracy, query
+from glasshouse.query.vote_step import clipped_losses, common_resolution
 from glasshouse.training.trainer import Trainer
 
 sys.path.insert(0, str(Path(__file__).parent))

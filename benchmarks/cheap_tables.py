@@ -28,7 +28,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse import Population, SklearnTrainer
-from glasshouse.arrays import FloatArray
+from glasshouse.core.arrays import FloatArray
 from glasshouse.training.trainer import Trainer
 
 __all__ = ["LEARNED", "MORE_TRAINERS", "TRIED", "learned_problems", "tried_problems"]

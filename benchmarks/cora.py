@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, ShadowClassifier
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.progress import track
+from glasshouse.core.randomness import generator, seed_for
+from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.evaluation import auc, run_attack, tpr_at_fpr
 from glasshouse.graph import GBASE, GClassifier, GNNTrainer, Scene, load_graph
 from glasshouse.graph.training.setting import node_accuracy
 from glasshouse.graph.training.trainer import adam
-from glasshouse.population import complementary_halves, random_subsets
-from glasshouse.progress import track
-from glasshouse.randomness import generator, seed_for
 
 # printed mean and standard deviation: AUC, TPR at 1 % FPR, TPR at 0.1 % FPR, in percent
 PAPER = {

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import binom
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation.privacy import (
     Guesses,
     PrivacyVerdict,

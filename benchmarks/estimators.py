@@ -28,15 +28,15 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Population, SklearnTrainer
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.stacking.learners import Boosted
-from glasshouse.datasets import load_dataset
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import random_subsets
+from glasshouse.data.named import load_dataset
 from glasshouse.evaluation import auc, roc
 from glasshouse.evidence import Evidence, Mode, QueryOptions, collect
 from glasshouse.pool import ShadowPool
-from glasshouse.population import random_subsets
-from glasshouse.randomness import seed_for
 
 # "best" is one of the others; public records and losses of the training are more than a pool of shadow models has
 MORE = ("best", "public-quantile", "trace")

@@ -28,10 +28,10 @@ from torch_geometric.data import Data
 from glasshouse import InputError
 from glasshouse.attacks import Attack, attack_names, create
 from glasshouse.compute import available_cores
+from glasshouse.data import random_subsets
 from glasshouse.evaluation import auc, run_attack
 from glasshouse.graph import GBASE, Scene
 from glasshouse.pool import ShadowPool
-from glasshouse.population import random_subsets
 from glasshouse_experiments.settings import SETTINGS
 
 SHADOWS = 8

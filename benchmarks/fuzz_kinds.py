@@ -21,8 +21,8 @@ from glasshouse.evidence import query, write_evidence
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.description import digest_of
 from glasshouse.report import read_run_with_records, render_html
-from glasshouse.report.folder import written_at
 from glasshouse.report.policy import judge
+from glasshouse.report.run_folder import written_at
 from glasshouse.training import mlp
 
 __all__ = ["KINDS", "Kind", "NonsenseError"]
@@ -246,7 +246,7 @@ def _mend_own(folder: Path) -> None:
 
 
 def _read_run(path: Path) -> str:
-    from glasshouse.reading import guarded
+    from glasshouse.io.guarded import guarded
 
     found = read_run_with_records(path.parent)
     written = written_at(path.parent)

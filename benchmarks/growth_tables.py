@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from glasshouse.report.page import picture_style
+from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
 WIDTH, HEIGHT, KEY = 760.0, 420.0, 190.0

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import norm
 
 from glasshouse import Population, TorchTrainer, audit
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import evaluate, roc, tpr_intervals
 from glasshouse.evaluation.intervals import tpr_estimates
 from glasshouse.training import mlp

@@ -21,12 +21,12 @@ import numpy as np
 from scipy.stats import mannwhitneyu, norm
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.choices import chosen_attacks
-from glasshouse.audit import DEFAULT_ATTACKS
+from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.auditing.call import DEFAULT_ATTACKS
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import AttackOutcome, clopper_pearson, headline, leak_test
-from glasshouse.evaluation.simulated import simulated_figures
-from glasshouse.evaluation.trials import Trials
+from glasshouse.evaluation.best import Trials
+from glasshouse.evaluation.thresholds import simulated_figures
 
 FPRS = (0.01, 0.001)
 CASES = {"none": "no leak", "weak": "AUC of 0.52 for all records", "few": "0.4 % of the records exposed strongly"}

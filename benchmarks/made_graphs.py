@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.datasets import data_root
+from glasshouse.data.named import data_root
 
 
 def _edges(size: int, pairs: int, *, exponent: float, offset: float, random: np.random.Generator) -> torch.Tensor:

@@ -468,7 +468,7 @@ if __name__ == "__main__":
     parser.add_argument("--memory", default="256MiB")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".md"))
     options = parser.parse_args()
-    from glasshouse.reading import as_bytes
+    from glasshouse.io.limits import as_bytes
 
     size = as_bytes(options.memory)
     kept: list[Row] = []

@@ -37,10 +37,10 @@ PARTS = {  # what is timed: a function by its module and name, and what a line s
     ("glasshouse.graph.audit", "node_accuracy"): "accuracy of the target",
     ("glasshouse.graph.audit", "check_engine"): "compare the engine with the rule",
     ("glasshouse.graph.audit", "Surroundings"): "neighbours of every node",
-    ("glasshouse.audit_steps", "run_attack"): "attack:",
-    ("glasshouse.audit_steps", "how_drawn"): "were members drawn at random",
-    ("glasshouse.audit_steps", "headline"): "choose the strongest, test for a leak",
-    ("glasshouse.audit_steps", "judge_claim"): "bound on epsilon",
+    ("glasshouse.auditing.steps", "run_attack"): "attack:",
+    ("glasshouse.auditing.steps", "how_drawn"): "were members drawn at random",
+    ("glasshouse.auditing.steps", "headline"): "choose the strongest, test for a leak",
+    ("glasshouse.auditing.steps", "judge_claim"): "bound on epsilon",
 }
 
 

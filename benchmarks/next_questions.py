@@ -18,15 +18,20 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import betabinom, norm
 
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import create
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Interval, Threshold
-from glasshouse.evaluation.accusations import Accusations, accusations_of
-from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL, conformal_p_values, discovery_levels
 from glasshouse.evaluation.groups import group_leaks
 from glasshouse.evaluation.power import smallest_auc, smallest_tpr
+from glasshouse.evaluation.precision import (
+    DISCOVERY_LEVEL,
+    Accusations,
+    accusations_of,
+    conformal_p_values,
+    discovery_levels,
+)
 from glasshouse.evidence import Evidence
-from glasshouse.population import complementary_halves
 
 SIZES = (500, 2000, 5000)
 SHARES = (0.1, 0.5, 0.9)

@@ -30,11 +30,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Evidence, Population, SklearnTrainer, audit, audit_evidence
-from glasshouse.arrays import BoolArray
+from glasshouse.auditing.result import AuditResult
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import clopper_pearson
-from glasshouse.population import complementary_halves
 from glasshouse.report import compare
-from glasshouse.result import AuditResult
 from glasshouse.training import mlp
 
 SIX = ("base", "lira", "rmia", "loss", "calibration", "bavaria")

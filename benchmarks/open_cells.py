@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
+from glasshouse.core.registry import Registry
 from glasshouse.graph.sampling import samplers
-from glasshouse.registry import Registry
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared
 from glasshouse_experiments.estimated_threshold import estimated_threshold

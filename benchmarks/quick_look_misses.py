@@ -20,9 +20,9 @@ from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.foreseen import foresee
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation.intervals import Interval
+from glasshouse.evaluation.quick_estimate import foresee
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 from glasshouse import LabelOnly, Population, QueryOptions, SklearnTrainer, TorchTrainer, audit, digits, mlp
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import random_subsets
 from glasshouse.evaluation import clopper_pearson
-from glasshouse.population import random_subsets
 
 ATTACKS = ("base", "lira", "rmia", "regressed", "stacked")
 FOUR = ("base", "lira", "rmia", "stacked")

@@ -22,8 +22,8 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.evaluation import delong, tpr_intervals
+from glasshouse.evaluation.intervals import Sampled, estimate_whole
 from glasshouse.evaluation.roc import roc
-from glasshouse.evaluation.whole import Sampled, estimate_whole
 from glasshouse.graph.data.audited_nodes import sample_nodes
 
 RATES = (0.05, 0.01)
@@ -114,7 +114,7 @@ def written(rows: Sequence[Row], *, draws: int) -> str:
         "Written by `benchmarks/sample.py`. How often a 95 % interval from a sample of the nodes holds the figure that",
         f"an audit of all nodes would find, over {draws} draws from one fixed graph with hubs and unequal classes. The",
         "truth is counted over all nodes by code that shares nothing with the package. *Whole graph* is the interval",
-        "for the whole graph (`evaluation/whole.py`), which knows strata and how many nodes were left out. *Usual* is",
+        "for the whole graph (`evaluation/intervals.py`), which knows strata and how many were left out. *Usual* is",
         "the interval beside every figure of a report, which takes nodes as drawn from an endless population.",
         f"Python {platform.python_version()}.",
         "",

@@ -182,7 +182,7 @@ def page(rows: list[Grown], turns: int, before: str = "") -> str:
         f"{LEAST_BYTES / 1e6:.0f} MB is added.",
         "",
         "Models: base, rmia and lira; each of the K simulated targets is judged by all others, and only sums that "
-        "contain a model that is left out are made again (`attacks/sides.py`). Ids have at most 256 characters.",
+        "contain a model that is left out are made again (`in_out_moments.py`). Ids have at most 256 characters.",
         "",
         "| dimension | n | processor, in s: n, 2n, 4n | growth | peak, in MB: n, 2n, 4n | growth |",
         "| --- | ---: | --- | ---: | --- | ---: |",

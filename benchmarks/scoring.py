@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, RMIA, Regressed
-from glasshouse.population import complementary_halves
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import complementary_halves
 
 LIMIT = 80  # x BASE, at 64 models: little more than one pass over the pool for each simulated target
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.graph import GNNTrainer
 from glasshouse.graph.data.load import load_graph
 from glasshouse.graph.training.setting import Setting, fit_ratios, looks_transductive

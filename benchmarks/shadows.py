@@ -15,12 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from glasshouse import Evidence, InputError, Population, TorchTrainer
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks import Attack, create
-from glasshouse.datasets import load_dataset
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.data import complementary_halves, random_subsets
+from glasshouse.data.named import load_dataset
 from glasshouse.evaluation import auc, tpr_at_fpr
-from glasshouse.population import complementary_halves, random_subsets
-from glasshouse.queries import query
+from glasshouse.query.classify import query
 from glasshouse.training import mlp
 
 ATTACKS = ("base", "rmia", "informia", "lira", "bavaria", "shrunk-lira", "regressed", "quantile", "stacked")

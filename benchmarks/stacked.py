@@ -29,9 +29,11 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.fitting import CrossFit, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.randomness import generator, seed_for
+from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.evaluation import auc, tpr_at_fpr
 from glasshouse.evidence import Mode
 from glasshouse.graph import GNNTrainer, GStacked, Scene, load_graph
@@ -40,8 +42,6 @@ from glasshouse.graph.attacks.stacking import answers, learn, pool_signals
 from glasshouse.graph.attacks.stacking.features import GraphContext
 from glasshouse.graph.attacks.stacking.similar_nodes import SimilarNodes
 from glasshouse.graph.data.synthetic import citation_graph
-from glasshouse.population import complementary_halves, random_subsets
-from glasshouse.randomness import generator, seed_for
 from glasshouse_experiments.settings import SETTINGS
 
 GRAPHS = ("cora", "citeseer", "pubmed", "amazon-photo")  # with the paper's trainers

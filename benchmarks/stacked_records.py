@@ -19,9 +19,9 @@ import numpy as np
 
 from glasshouse import Evidence
 from glasshouse.attacks import Stacked
+from glasshouse.core.numerics import margin_to_loss
+from glasshouse.data import complementary_halves
 from glasshouse.evidence import Mode
-from glasshouse.numerics import margin_to_loss
-from glasshouse.population import complementary_halves
 
 LIMIT = 4.0  # times the evidence
 

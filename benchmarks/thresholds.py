@@ -32,22 +32,22 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import Population, SklearnTrainer
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import create
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.stacking.learners import Boosted
-from glasshouse.datasets import load_dataset
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator, seed_for
+from glasshouse.data import complementary_halves, random_subsets
+from glasshouse.data.named import load_dataset
 from glasshouse.evaluation import run_attack, unlike_target
-from glasshouse.evaluation.believed import calibration_error, calibration_floor
+from glasshouse.evaluation.best import Trials
+from glasshouse.evaluation.checks.calibration import calibration_error, calibration_floor
 from glasshouse.evaluation.thresholds import simulate, threshold_from
-from glasshouse.evaluation.trials import Trials
 from glasshouse.evidence import Evidence, collect
-from glasshouse.label_only import LabelOnly
 from glasshouse.pool import ShadowPool
-from glasshouse.population import complementary_halves, random_subsets
-from glasshouse.queries import QueryOptions
-from glasshouse.randomness import generator, seed_for
+from glasshouse.query.classify import QueryOptions
+from glasshouse.query.labels_only import LabelOnly
 
 ATTACKS = ("base", "lira", "bavaria", "shrunk-lira", "regressed", "rmia", "stacked")
 OFFLINE = ("base offline", "lira offline", "rmia offline")

@@ -24,9 +24,9 @@ from torch.nn import functional as F  # noqa: N812 (as users write it)
 from torch_geometric.nn import GCNConv
 
 from glasshouse import Population, TorchTrainer
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import as_population, complementary_halves
 from glasshouse.graph import GNNTrainer, load_graph
-from glasshouse.population import as_population, complementary_halves
 from glasshouse.training import mlp
 
 CORA = GNNTrainer(architecture="gcn", hidden=64, epochs=200)

@@ -28,10 +28,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import glasshouse
 import glasshouse.graph
+from glasshouse.auditing.result import AuditResult
 from glasshouse.config import AuditFile, run_audit_file
-from glasshouse.datasets import load_dataset
-from glasshouse.population import random_subsets
-from glasshouse.result import AuditResult
+from glasshouse.data import random_subsets
+from glasshouse.data.named import load_dataset
 from glasshouse.training import TorchTrainer, mlp
 
 # a graph's attacks that were called otherwise before they had one prefix

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.population import complementary_halves
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.data import complementary_halves
 
 UGLY_LOSSES = [0.0, 5e-324, 1e-300, 1e-12, 0.5, float(np.log(2.0)), 3.0, 20.0, 690.0, 710.0]
 

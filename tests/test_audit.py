@@ -21,13 +21,13 @@ from glasshouse import (
     audit_evidence,
     audit_targets,
 )
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE, LiRA
-from glasshouse.datasets import adult, digits
+from glasshouse.auditing.result import AuditResult
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import random_subsets
+from glasshouse.data.named import adult, digits
 from glasshouse.graph import audit as graph_audit
 from glasshouse.graph import citation_graph
-from glasshouse.population import random_subsets
-from glasshouse.result import AuditResult
 from glasshouse.training import mlp
 from tests.strategies import PAPER, gaussian_evidence
 

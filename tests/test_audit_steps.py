@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import LossThreshold
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.choices import chosen_attacks
-from glasshouse.audit_steps import (
+from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.auditing.steps import (
     audit_view,
     check_attacks,
     checked_members,
@@ -20,7 +19,8 @@ from glasshouse.audit_steps import (
     prior_text,
     train_shadows,
 )
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
 from glasshouse.report import Context
 from tests.strategies import gaussian_evidence
 

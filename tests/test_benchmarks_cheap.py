@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 from glasshouse import Population, SklearnTrainer
-from glasshouse.evaluation.foreseen_table import TABLES
+from glasshouse.evaluation.quick_estimate import TABLES
 from tests.test_benchmarks import benchmark
 
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from glasshouse.evaluation.foreseen_table import FRESH
+from glasshouse.evaluation.quick_estimate import FRESH
 from tests.manual import ROOT
 from tests.test_benchmarks import benchmark
 

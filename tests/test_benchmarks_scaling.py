@@ -12,12 +12,11 @@ import pytest
 
 from glasshouse import Evidence, Population
 from glasshouse.attacks import create
-from glasshouse.attacks import sides as sums
+from glasshouse.attacks.shared import in_out_moments as sums
 from glasshouse.config.tables import records
-from glasshouse.config.tables.section import TableSection
-from glasshouse.config.tables.text import Rows
-from glasshouse.population import complementary_halves, random_subsets
-from glasshouse.population.features import plain_parts
+from glasshouse.config.tables.columns import Rows, TableSection
+from glasshouse.data import complementary_halves, random_subsets
+from glasshouse.data.features import plain_parts
 from tests.test_benchmarks import benchmark
 
 scaling = benchmark("scaling") if sys.platform.startswith("linux") else None

@@ -16,9 +16,9 @@ from torch import nn
 
 from glasshouse import InputError, Population, SklearnTrainer, audit
 from glasshouse.pool import ShadowPool
-from glasshouse.queries import population_logits, query
+from glasshouse.query.classify import population_logits, query
 from glasshouse.training import LightningTrainer, TransformersTrainer
-from glasshouse.training.seeding import seeded
+from glasshouse.training.trainer import seeded
 
 table = importlib.import_module("docs.bring_table")
 FIRST, *EXAMPLES = table.examples()

@@ -42,7 +42,7 @@ def glasshouse(*arguments: str | Path, folder: Path) -> subprocess.CompletedProc
             contextlib.chdir(folder),
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
-            mock.patch.dict("glasshouse.progress._BEGUN", clear=True),  # what earlier tests began
+            mock.patch.dict("glasshouse.core.progress._BEGUN", clear=True),  # what earlier tests began
         ):
             main()
     except SystemExit as end:
@@ -174,7 +174,7 @@ def test_the_listed_data_sets_are_those_that_files_accept(tmp_path: Path) -> Non
 def test_without_the_graph_extra_the_listings_say_what_is_missing(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse.cli.lists.find_spec", lambda _: None)
+    monkeypatch.setattr("glasshouse.cli.doctor.find_spec", lambda _: None)
     done = CliRunner().invoke(app, [command])
     assert done.exit_code == 0
     assert "pip install 'glasshouse[graph]'" in done.output

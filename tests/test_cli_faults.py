@@ -38,7 +38,7 @@ def glasshouse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     def run(*arguments: str | Path, folder: Path) -> Done:
         monkeypatch.chdir(folder)
         monkeypatch.setattr(sys, "argv", ["glasshouse", *map(str, arguments)])
-        monkeypatch.setattr("glasshouse.progress._BEGUN", {})
+        monkeypatch.setattr("glasshouse.core.progress._BEGUN", {})
         sys.modules.pop("own", None)
         with pytest.raises(SystemExit) as stopped:
             main()

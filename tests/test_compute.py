@@ -22,14 +22,13 @@ import torch
 
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.compute import Compute, LocalProcesses, RayCluster, ThisProcess, chosen_compute, gpu_share, local
-from glasshouse.compute.answering import check_answers
-from glasshouse.compute.desk import Address, Desk, ask_desk
-from glasshouse.compute.here import share_gpu
-from glasshouse.compute.local import end_with
+from glasshouse.compute.base import share_gpu
+from glasshouse.compute.local import Address, Desk, ask_desk, end_with
+from glasshouse.compute.ray import check_answers
+from glasshouse.data import complementary_halves
 from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.pool import ShadowPool
-from glasshouse.population import complementary_halves
-from glasshouse.queries import query
+from glasshouse.query.classify import query
 from glasshouse.training import mlp
 
 RANDOM = np.random.default_rng(0)
@@ -212,8 +211,8 @@ def test_a_cluster_that_breaks_off_is_asked_once_more(
     """Ray's proxy starts a server for each client, and fails if it looks at that server too early."""
     broken = [ConnectionAbortedError("Initialization failure from server:")] * failures
     ray = Mock(is_initialized=Mock(return_value=False), init=Mock(side_effect=[*broken, None]))
-    monkeypatch.setattr("glasshouse.compute.ray_cluster._imported", lambda: ray)
-    monkeypatch.setattr("glasshouse.compute.ray_cluster.check_answers", lambda address: None)
+    monkeypatch.setattr("glasshouse.compute.ray._imported", lambda: ray)
+    monkeypatch.setattr("glasshouse.compute.ray.check_answers", lambda address: None)
     expected = (
         pytest.raises(InputError, match="no Ray cluster at .*Initialization failure")
         if refused
@@ -230,7 +229,7 @@ def test_a_closed_port_is_one_line_before_ray_is_asked_to_join(monkeypatch: pyte
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    monkeypatch.setattr("glasshouse.compute.ray_cluster._join", lambda *_: pytest.fail("Ray was asked to join"))
+    monkeypatch.setattr("glasshouse.compute.ray._join", lambda *_: pytest.fail("Ray was asked to join"))
     for address in (f"ray://127.0.0.1:{port}", f"127.0.0.1:{port}"):
         with pytest.raises(InputError, match=f"no Ray cluster answers at '{address}' .Connection refused"):
             list(RayCluster(address=address).run(dies_once, ("",), [0]))

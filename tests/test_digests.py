@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from glasshouse.digests import digest_arrays, row_digests
+from glasshouse.core.digests import digest_arrays, row_digests
 
 X = np.arange(12.0).reshape(4, 3) % 5
 Y = np.array([0, 1, 0, 1])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, raise_faults
 
 
 def test_all_faults_are_raised_at_once() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glasshouse import SklearnTrainer, audit
-from glasshouse.population import random_subsets
+from glasshouse.data import random_subsets
 from tests.test_benchmarks import benchmark
 
 BENCH = benchmark("estimators")

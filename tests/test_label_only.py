@@ -15,10 +15,10 @@ from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 
 from glasshouse import InputError, LabelOnly, Population, QueryOptions, SklearnTrainer, audit
-from glasshouse.arrays import BoolArray
-from glasshouse.asking import KeptAnswers
+from glasshouse.core.arrays import BoolArray
 from glasshouse.evidence import query
-from glasshouse.label_only import predicted_labels
+from glasshouse.query.adapters import KeptAnswers
+from glasshouse.query.labels_only import predicted_labels
 from glasshouse.training import CropAndFlip
 
 RNG = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp
 
-from glasshouse.losses import losses_from_logits, tensor_losses
+from glasshouse.core.outputs import losses_from_logits, tensor_losses
 
 
 def test_losses_equal_cross_entropy() -> None:

@@ -23,10 +23,10 @@ import glasshouse_experiments as experiments
 from glasshouse import Population, SklearnTrainer, audit_evidence, write_evidence
 from glasshouse.cli import app
 from glasshouse.compute import ThisProcess, chosen_compute
+from glasshouse.core.registry import Registry
+from glasshouse.core.table import Table
 from glasshouse.graph import GNNTrainer, build_gnn, citation_graph
-from glasshouse.registry import Registry
 from glasshouse.report.redaction import read_or_make_key
-from glasshouse.table import Table
 from glasshouse_experiments.settings import PRESETS, Preset
 from tests.config.made_up_adult import adult_rows
 from tests.graph.molecules import molecules

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from glasshouse import InputError
-from glasshouse.model_outputs import (
+from glasshouse.core.outputs import (
     check_order_of_outputs,
     column_order_note,
     looks_like_probabilities,

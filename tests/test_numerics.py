@@ -9,14 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import logsumexp
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.losses import losses_from_logits
-from glasshouse.numerics import (
-    area_under_roc,
-    log_mean_exp,
-    logits_from_probabilities,
-    loss_to_margin,
-)
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.numerics import area_under_roc, log_mean_exp, logits_from_probabilities, loss_to_margin
+from glasshouse.core.outputs import losses_from_logits
 from tests.strategies import losses, scores_and_members
 
 

@@ -15,11 +15,11 @@ from torch_geometric.nn import GraphConv, TAGConv
 
 import glasshouse
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack, attack_names, register
 from glasshouse.attacks.registry import _ATTACKS
 from glasshouse.config import AuditFile
 from glasshouse.config.graph import NetworkSection
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.graph import (
     GNN,
     GNNTrainer,

@@ -7,14 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import InputError, Population
-from glasshouse.population import (
-    as_members,
-    as_population,
-    check_population,
-    complementary_halves,
-    random_subsets,
-    select,
-)
+from glasshouse.data import as_members, as_population, check_population, complementary_halves, random_subsets, select
 
 
 @given(st.integers(2, 60), st.integers(1, 6), st.integers(0, 5))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from glasshouse import Population, audit, progress
-from glasshouse.arrays import BoolArray
-from glasshouse.progress import open_bar, showing, track
+from glasshouse import Population, audit
+from glasshouse.core import progress
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.progress import open_bar, showing, track
 
 
 class Clock:

@@ -14,7 +14,7 @@ from torch import nn
 
 from glasshouse import InputError, Population, QueryOptions
 from glasshouse.evidence import accuracy, query
-from glasshouse.queries import check_model
+from glasshouse.query.classify import check_model
 from glasshouse.training import mlp
 
 RANDOM = np.random.default_rng(0)

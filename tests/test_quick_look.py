@@ -25,10 +25,10 @@ from glasshouse import (
     random_subsets,
     read_evidence,
 )
-from glasshouse.arrays import BoolArray
-from glasshouse.audit_steps import CHEAP_ATTACKS, REFERENCE_ATTACKS
+from glasshouse.auditing.steps import CHEAP_ATTACKS, REFERENCE_ATTACKS
 from glasshouse.cli import app
-from glasshouse.report.folder import read_run
+from glasshouse.core.arrays import BoolArray
+from glasshouse.report.run_folder import read_run
 
 CHEAP = ["loss", "class-loss", "modified-entropy", "hinge"]
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from glasshouse.randomness import generator, seed_for
+from glasshouse.core.randomness import generator, seed_for
 
 
 def test_seeds_are_known_numbers_on_every_machine() -> None:

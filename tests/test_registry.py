@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from glasshouse import InputError
-from glasshouse.registry import Registry
+from glasshouse.core.registry import Registry
 
 
 @dataclass(frozen=True, kw_only=True)

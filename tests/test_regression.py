@@ -18,11 +18,11 @@ from sklearn.tree import DecisionTreeRegressor
 from torch import nn
 
 from glasshouse import InputError, LabelOnly, Population, SklearnTrainer, TorchTrainer, audit, audit_evidence, mlp
-from glasshouse.arrays import BoolArray
+from glasshouse.auditing.result import AuditResult
+from glasshouse.core.arrays import BoolArray
 from glasshouse.evidence import read_evidence
-from glasshouse.predictions import predict
+from glasshouse.query.regress import predict
 from glasshouse.report import compare, print_summary, read_run, render_comparison
-from glasshouse.result import AuditResult
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 30)).astype(np.float32)

@@ -12,9 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-from glasshouse.datasets import load_dataset
-from glasshouse.numerics import loss_to_margin
-from glasshouse.resolution import (
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.data.named import load_dataset
+from glasshouse.query.vote_step import (
     ShareFinder,
     Shares,
     StepFinder,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from glasshouse import AuditResult, InputError, audit_evidence, read_evidence
+from glasshouse.auditing.track import membership_figures
 from glasshouse.evaluation import tpr_at_fpr
 from glasshouse.report.policy import Limit, Policy, judge
-from glasshouse.track import membership_figures
 from tests.strategies import PAPER, gaussian_evidence
 
 

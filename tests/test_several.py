@@ -9,10 +9,10 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import InputError, Population, SklearnTrainer, audit_targets
-from glasshouse.arrays import BoolArray
+from glasshouse.auditing.targets import SeveralTargets
+from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GNNTrainer, citation_graph
 from glasshouse.report import read_run
-from glasshouse.several import SeveralTargets
 
 TREE = SklearnTrainer(estimator=DecisionTreeClassifier(max_depth=4))
 

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from glasshouse import InputError
-from glasshouse.table import Table
+from glasshouse.core.table import Table
 
 TABLE = Table({"id": ["a", "b,c", '"d'], "score": [0.1 + 0.2, 2.0, 2.0]})
 

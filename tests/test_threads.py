@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from glasshouse.attacks import BASE, RMIA, LiRA, Regressed
-from glasshouse.evaluation.leak import _drawn_flags, leak_test
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.threads import cached_blocks, in_threads, over_records, side_by_side
+from glasshouse.data import random_subsets
+from glasshouse.evaluation.leakage import _drawn_flags, leak_test
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import loss_to_margin
-from glasshouse.population import random_subsets
-from glasshouse.threads import cached_blocks, in_threads, over_records, side_by_side
 from tests.strategies import gaussian_evidence
 
 
@@ -25,7 +25,7 @@ def test_every_record_is_handled_once_whatever_the_blocks(monkeypatch: pytest.Mo
 
         over_records(count, records, models=models)
         assert (handled == 1).all()
-    monkeypatch.setattr("glasshouse.threads._MANY", 2)
+    monkeypatch.setattr("glasshouse.core.threads._MANY", 2)
     assert side_by_side(lambda value: value + 1, [1, 2, 3], records=10) == [2, 3, 4]
     assert [(some.start, some.stop) for some in cached_blocks(5, models=1 << 30)] == [(0, 5)]
 
@@ -36,7 +36,7 @@ def test_every_record_is_handled_once_whatever_the_blocks(monkeypatch: pytest.Mo
 def test_scores_are_the_same_bytes_with_threads_and_small_blocks(
     attack: BASE | RMIA | LiRA | Regressed, paired: bool, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glasshouse.attacks.sides._WIDTH", width)
+    monkeypatch.setattr("glasshouse.attacks.shared.in_out_moments._WIDTH", width)
     evidence, _ = gaussian_evidence(records=600, models=24, shift=1.0, seed=3)
     if not paired:
         drawn = random_subsets(600, models=24, fraction=0.5, seed=0)
@@ -49,9 +49,9 @@ def test_scores_are_the_same_bytes_with_threads_and_small_blocks(
         return [attack.score(evidence).tobytes(), *simulated, *among]
 
     whole = everything()
-    monkeypatch.setattr("glasshouse.threads._MANY", 100)
-    monkeypatch.setattr("glasshouse.threads._FEWEST", 7)
-    monkeypatch.setattr("glasshouse.threads._VALUES", 64)
+    monkeypatch.setattr("glasshouse.core.threads._MANY", 100)
+    monkeypatch.setattr("glasshouse.core.threads._FEWEST", 7)
+    monkeypatch.setattr("glasshouse.core.threads._VALUES", 64)
     assert everything() == whole
 
 
@@ -96,11 +96,11 @@ def test_the_leak_test_says_the_same_with_flags_that_are_drawn_one_by_one(monkey
     members = random.random(400) < 0.5
     scores = {"weak": random.normal(size=400) + 0.12 * members}
     shuffled = leak_test(scores, members, fprs=[0.05])
-    monkeypatch.setattr("glasshouse.evaluation.leak._SHUFFLED", 1)
+    monkeypatch.setattr("glasshouse.evaluation.leakage._SHUFFLED", 1)
     drawn = leak_test(scores, members, fprs=[0.05])
     assert drawn.p_value == pytest.approx(shuffled.p_value, abs=0.05)
     assert (drawn.permutations, drawn.attack, drawn.figure) == (shuffled.permutations, "weak", shuffled.figure)
-    monkeypatch.setattr("glasshouse.threads._MANY", 1)
+    monkeypatch.setattr("glasshouse.core.threads._MANY", 1)
     assert leak_test(scores, members, fprs=[0.05]) == drawn
 
 

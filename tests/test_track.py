@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from glasshouse import audit_evidence
-from glasshouse.track import log_to_mlflow, mlflow_metrics
+from glasshouse.auditing.track import log_to_mlflow, mlflow_metrics
 from tests.strategies import PAPER, gaussian_evidence
 
 

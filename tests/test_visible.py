@@ -7,8 +7,8 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.table import Table
-from glasshouse.visible import cell_text, plain_cell, visible
+from glasshouse.core.escape import cell_text, plain_cell, visible
+from glasshouse.core.table import Table
 
 FORMULAS = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "'=1+1", "''-x"]
 FORMULAS += [" =1", "\ufeff=1+1", "\ufeff -x", "\u200b@SUM(A1)", "＝1+1", "＋cmd", "－2+3", "＠SUM(A1)", "\u00a0＝1"]

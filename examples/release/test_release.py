@@ -13,8 +13,8 @@ import pytest
 
 from glasshouse.config import read_policy
 from glasshouse.report import read_run
-from glasshouse.report.folder import written_at
 from glasshouse.report.policy import Verdict, judge
+from glasshouse.report.run_folder import written_at
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from joblib import cpu_count
 
+from glasshouse.core.table import Table
 from glasshouse.graph import GStacked
-from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import experiment

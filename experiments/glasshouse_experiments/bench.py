@@ -14,18 +14,18 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
 from glasshouse.compute import LocalProcesses
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.progress import track
+from glasshouse.core.randomness import generator, seed_for
+from glasshouse.data import random_subsets
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GNNTrainer, Scene, load_graph
 from glasshouse.graph.attacks.g_base import with_truth
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.folder import PoolFolder
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import random_subsets
-from glasshouse.progress import track
-from glasshouse.randomness import generator, seed_for
 from glasshouse_experiments.kept_scores import Judged, Origin, keep_scores, kept_scores
 from glasshouse_experiments.settings import Preset, Setting
 

@@ -7,7 +7,7 @@ from typing import Any
 from joblib import cpu_count
 
 from glasshouse.attacks import Attack, create
-from glasshouse.evaluation.believed import calibration_error, calibration_floor
+from glasshouse.evaluation.checks.calibration import calibration_error, calibration_floor
 from glasshouse.evidence import Mode
 from glasshouse_experiments.bench import Bench, Judged
 from glasshouse_experiments.cells import Cell

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glasshouse.table import Table
+from glasshouse.core.table import Table
 
 __all__ = ["COLUMNS", "Cell", "compared", "markdown", "paper_rows", "printed_cells", "readable", "tally"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from glasshouse.table import Table
+from glasshouse.core.table import Table
 
 __all__ = ["BUSY", "LOOP", "OURS", "Timing", "clock_page", "timings"]
 

@@ -6,9 +6,9 @@ import math
 
 from markupsafe import Markup
 
-from glasshouse.report.page import picture_style
+from glasshouse.core.table import Table
+from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
-from glasshouse.table import Table
 from glasshouse_experiments.clock_page import Timing, timings
 
 __all__ = ["clock_picture"]

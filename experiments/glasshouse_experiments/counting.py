@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from glasshouse import InputError
-from glasshouse.store import write_file
+from glasshouse.io.files import write_file
 from glasshouse_experiments.causes import cause_of
 from glasshouse_experiments.cells import paper_rows
 

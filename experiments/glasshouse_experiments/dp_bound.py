@@ -10,10 +10,10 @@ from scipy.special import expit
 
 from glasshouse import AuditResult, PrivateTrainer, TorchTrainer, audit
 from glasshouse.attacks import BASE
-from glasshouse.datasets import Dataset, digits
-from glasshouse.population import random_subsets
-from glasshouse.randomness import seed_for
-from glasshouse.registry import Registry
+from glasshouse.core.randomness import seed_for
+from glasshouse.core.registry import Registry
+from glasshouse.data import random_subsets
+from glasshouse.data.named import Dataset, digits
 from glasshouse.training import Trainer, mlp
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import experiment

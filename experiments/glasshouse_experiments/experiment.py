@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glasshouse.registry import Registry
-from glasshouse.table import Table
+from glasshouse.core.registry import Registry
+from glasshouse.core.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared, markdown
 from glasshouse_experiments.settings import SETTINGS, Preset

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from glasshouse import Evidence, InputError, Population, TorchTrainer
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack
-from glasshouse.datasets import load_dataset
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import complementary_halves, random_subsets
+from glasshouse.data.named import load_dataset
 from glasshouse.evidence import Mode
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.shadow_pool import described
-from glasshouse.population import complementary_halves, random_subsets
-from glasshouse.randomness import seed_for
 from glasshouse_experiments.bench import Judged
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.iid_settings import RecordSetting

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import torch
 
-from glasshouse.registry import Registry
+from glasshouse.core.registry import Registry
 from glasshouse.training import CropAndFlip, EarlyStopping, OneCycle, TorchTrainer, WideResNet, cnn, mlp
 
 __all__ = ["RECORD_SETTINGS", "RecordSetting"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from glasshouse import InputError
-from glasshouse.registry import Registry, did_you_mean
+from glasshouse.core.registry import Registry, did_you_mean
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.experiment import Experiment
 from glasshouse_experiments.kept_results import Kept, provenance

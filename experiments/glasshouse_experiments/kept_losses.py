@@ -9,12 +9,12 @@ import safetensors
 import safetensors.numpy
 
 from glasshouse import InputError
-from glasshouse.arrays import FloatArray
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.progress import track
+from glasshouse.io.files import write_file
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.model_files import restored
-from glasshouse.progress import track
-from glasshouse.queries import query
-from glasshouse.store import write_file
+from glasshouse.query.classify import query
 
 __all__ = ["kept_losses"]
 

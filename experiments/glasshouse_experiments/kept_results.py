@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 
 from glasshouse import InputError
-from glasshouse.audit_steps import library_versions
-from glasshouse.store import write_file
-from glasshouse.table import Table
+from glasshouse.auditing.steps import library_versions
+from glasshouse.core.table import Table
+from glasshouse.io.files import write_file
 from glasshouse_experiments.settings import Preset
 from glasshouse_experiments.source_commit import source_commit
 

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import AttackOutcome
-from glasshouse.store import write_file
+from glasshouse.io.files import write_file
 
 __all__ = ["Judged", "Origin", "keep_scores", "kept_scores"]
 

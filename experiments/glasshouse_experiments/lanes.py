@@ -11,10 +11,10 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 
 from glasshouse import InputError
-from glasshouse.compute.here import share_gpu
+from glasshouse.compute.base import share_gpu
 from glasshouse.compute.local import end_with
-from glasshouse.progress import track
-from glasshouse.store import sharing
+from glasshouse.core.progress import track
+from glasshouse.io.files import sharing
 from glasshouse_experiments.experiment import EXPERIMENTS
 from glasshouse_experiments.jobs import Job, Order
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.table import Table
+from glasshouse.core.table import Table
 from glasshouse_experiments.cells import Cell, compared, printed_cells
 
 __all__ = ["OURS", "against_rivals", "rivals_page", "rivals_tally"]

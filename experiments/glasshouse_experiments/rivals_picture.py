@@ -7,9 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from glasshouse.report.page import picture_style
+from glasshouse.core.table import Table
+from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
-from glasshouse.table import Table
 from glasshouse_experiments.rivals import STRONGEST
 
 __all__ = ["rivals_picture"]

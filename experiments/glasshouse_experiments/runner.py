@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from glasshouse import InputError
-from glasshouse.errors import LeftOutError
-from glasshouse.progress import note_work
-from glasshouse.registry import did_you_mean
-from glasshouse.store import write_file
-from glasshouse.table import Table
+from glasshouse.core.errors import LeftOutError
+from glasshouse.core.progress import note_work
+from glasshouse.core.registry import did_you_mean
+from glasshouse.core.table import Table
+from glasshouse.io.files import write_file
 from glasshouse_experiments.experiment import EXPERIMENTS, Experiment
 from glasshouse_experiments.jobs import Job, Order, holders, planned
 from glasshouse_experiments.kept_results import stacked_tables

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from glasshouse.core.registry import Registry
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
-from glasshouse.registry import Registry
 
 __all__ = ["MISMATCHED", "PRESETS", "SETTINGS", "Preset", "Setting"]
 

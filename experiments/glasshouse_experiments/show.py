@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table as Grid
 
-from glasshouse.table import Table
+from glasshouse.core.table import Table
 from glasshouse_experiments.cells import COLUMNS, readable, tally
 from glasshouse_experiments.rivals import rivals_tally
 

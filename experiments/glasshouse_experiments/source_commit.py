@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import glasshouse
-from glasshouse.store import write_file
+from glasshouse.io.files import write_file
 
 __all__ = ["source_commit", "write_stamp"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from glasshouse import Evidence
-from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, Attack
+from glasshouse.core.arrays import FloatArray
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import experiment
 from glasshouse_experiments.iid import ATTACKS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GBASE, Scene
 from glasshouse.graph.sampling.samplers import SAMPLERS as KNOWN
 from glasshouse.graph.sampling.samplers import SamplingRequest, draw

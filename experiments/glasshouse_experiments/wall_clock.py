@@ -10,9 +10,9 @@ import torch
 from torch_geometric.data import Data
 
 from glasshouse.compute import available_cores
+from glasshouse.core.table import Table
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GBASE, Scene
-from glasshouse.table import Table
 from glasshouse_experiments.bench import Bench
 from glasshouse_experiments.cells import Cell, compared
 from glasshouse_experiments.clock_page import BUSY, LOOP, OURS, clock_page

@@ -1,17 +1,17 @@
 """Glasshouse tells the owner of a trained model how visible its training records are from outside."""
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack, register
-from glasshouse.audit import audit, audit_evidence
+from glasshouse.auditing.call import audit, audit_evidence
+from glasshouse.auditing.result import AuditResult
+from glasshouse.auditing.targets import SeveralTargets, audit_targets
 from glasshouse.compute import LocalProcesses, RayCluster, ThisProcess
-from glasshouse.datasets import digits
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.data import Population, complementary_halves, random_subsets
+from glasshouse.data.named import digits
 from glasshouse.evaluation import PrivacyClaim
 from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
-from glasshouse.label_only import LabelOnly
-from glasshouse.population import Population, complementary_halves, random_subsets
-from glasshouse.result import AuditResult
-from glasshouse.several import SeveralTargets, audit_targets
+from glasshouse.query.labels_only import LabelOnly
 from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
 
 __all__ = [

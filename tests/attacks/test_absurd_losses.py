@@ -12,9 +12,9 @@ from glasshouse import Evidence
 from glasshouse.attacks import attack_names, create
 from glasshouse.attacks.registry import find_attack
 from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evaluation import auc
 from glasshouse.evidence import Mode
-from glasshouse.numerics import loss_to_margin
 from tests.strategies import gaussian_evidence
 
 

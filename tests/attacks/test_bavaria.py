@@ -11,11 +11,11 @@ from scipy.stats import t as student
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import BaVarIA, LiRA
 from glasshouse.attacks.bavaria import VariancePrior, fit_variance_prior
-from glasshouse.attacks.sides import Moments, moments
+from glasshouse.attacks.shared.in_out_moments import Moments, moments
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds
 from glasshouse.evidence import Mode
-from glasshouse.numerics import loss_to_margin
-from glasshouse.population import complementary_halves
 from tests.strategies import gaussian_evidence, random_evidence
 
 

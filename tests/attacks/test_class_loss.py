@@ -6,8 +6,8 @@ from hypothesis import given
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import ClassLoss
+from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evaluation import auc
-from glasshouse.numerics import loss_to_margin
 from tests.strategies import random_evidence
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import ShadowClassifier, classifier
-from glasshouse.attacks.perceptron import Perceptron, train_perceptrons
+from glasshouse.attacks.shared.perceptron import Perceptron, train_perceptrons
+from glasshouse.core.outputs import losses_from_logits
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc
-from glasshouse.losses import losses_from_logits
-from glasshouse.population import complementary_halves
 
 MEMBERS = complementary_halves(300, models=6, seed=0)
 RANDOM = np.random.default_rng(0)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from glasshouse import Evidence, InputError
-from glasshouse.arrays import FloatArray, IntArray
 from glasshouse.attacks import Hinge, ModifiedEntropy
-from glasshouse.losses import losses_from_logits
-from glasshouse.numerics import loss_to_margin
+from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.outputs import losses_from_logits
 
 
 def evidence_of(logits: FloatArray, labels: IntArray) -> Evidence:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import PublicQuantile
-from glasshouse.attacks.public_quantile import _by_class, _components
+from glasshouse.attacks.quantile import _by_class, _components
+from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import auc
 from glasshouse.evidence import PublicRecords
 

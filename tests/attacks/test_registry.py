@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, Attack, attack_names, create, register
 from glasshouse.attacks import registry as rooms
+from glasshouse.core.arrays import FloatArray
 from tests.strategies import gaussian_evidence
 
 

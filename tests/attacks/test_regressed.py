@@ -10,9 +10,9 @@ from scipy.stats import norm
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import LiRA, Regressed
 from glasshouse.attacks.regressed import mean_margins
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds
 from glasshouse.evidence import Mode
-from glasshouse.population import complementary_halves
 from tests.strategies import gaussian_evidence, random_evidence
 
 

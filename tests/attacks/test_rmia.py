@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from glasshouse import Evidence, InputError
-from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, RMIA
+from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import roc
 from tests.strategies import gaussian_evidence, random_evidence
 

@@ -9,11 +9,11 @@ from scipy.stats import norm
 
 from glasshouse import Evidence, InputError
 from glasshouse.attacks import LiRA, ShrunkLiRA
+from glasshouse.attacks.shared.in_out_moments import Moments, moments
 from glasshouse.attacks.shrunk import CommonShift, fit_common_shift
-from glasshouse.attacks.sides import Moments, moments
+from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evaluation import auc, estimate_thresholds
 from glasshouse.evidence import Mode
-from glasshouse.numerics import loss_to_margin
 from tests.strategies import gaussian_evidence, random_evidence
 
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from glasshouse import Evidence, InputError
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, LiRA, Stacked
 from glasshouse.attacks.stacking.features import usual_of
 from glasshouse.attacks.stacking.learners import Boosted, Linear
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, estimate_thresholds, run_attack
 from glasshouse.evidence import Mode
-from glasshouse.population import complementary_halves
 from tests.strategies import gaussian_evidence
 
 QUICK = Boosted(rounds=40, leaves=15, fits=1)

@@ -7,12 +7,12 @@ import pytest
 from scipy.stats import rankdata
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, RMIA
-from glasshouse.attacks.tuning import Statistic, best_share
+from glasshouse.attacks.shared.reference_confidence import Statistic, best_share
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.numerics import log_mean_exp
 from glasshouse.evaluation import auc
 from glasshouse.evidence import Mode
-from glasshouse.numerics import log_mean_exp
 from tests.strategies import gaussian_evidence
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from glasshouse.cli import app, checkup
-from glasshouse.cli.extras import extras, installed_version
+from glasshouse.cli import app, doctor
+from glasshouse.cli.doctor import extras, installed_version
 
 
 def facts(**environment: str | None) -> dict[str, dict[str, str]]:
@@ -35,7 +35,7 @@ def test_what_is_missing_comes_with_the_command_to_get_it_and_is_no_failure(
     def without_ray(package: str) -> str | None:
         return None if package == "ray" else installed_version(package)
 
-    monkeypatch.setattr(checkup, "installed_version", without_ray)
+    monkeypatch.setattr(doctor, "installed_version", without_ray)
     monkeypatch.setattr("shutil.which", lambda name: None)
     found = facts(GLASSHOUSE_DATA=str(tmp_path / "none"))
     assert found["extra cluster"]["hint"] == "Run: pip install 'glasshouse[cluster]'"
@@ -49,7 +49,7 @@ def test_a_tree_that_is_not_installed_and_kernels_that_cannot_be_kept_are_faults
     def unknown(requirements: Any = None) -> dict[str, list[str]]:
         raise importlib.metadata.PackageNotFoundError("glasshouse")
 
-    monkeypatch.setattr(checkup, "extras", unknown)
+    monkeypatch.setattr(doctor, "extras", unknown)
     monkeypatch.setattr("glasshouse.graph.rule.two_layers.kernels.kernel_folder", lambda: None)  # the user has none
     lines = CliRunner().invoke(app, ["doctor"]).output.splitlines()
     assert any(line.startswith("fault   extras: not known") for line in lines)
@@ -67,8 +67,8 @@ def test_extras_are_those_of_the_project_file_without_the_developers() -> None:
 
 def test_a_container_s_limit_counts_where_it_is_less_than_the_machine(tmp_path: Path) -> None:
     limit = tmp_path / "memory.max"
-    machine = checkup._memory(tmp_path / "none")
+    machine = doctor._memory(tmp_path / "none")
     assert machine is not None
     for text, wanted in (("1000\n", 1000), ("max\n", machine), (f"{10 * machine}\n", machine)):
         limit.write_text(text)
-        assert checkup._memory(limit) == wanted
+        assert doctor._memory(limit) == wanted

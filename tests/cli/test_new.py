@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from glasshouse.cli import app
-from glasshouse.cli.starters import STARTERS, write_starter
-from glasshouse.errors import InputError
+from glasshouse.cli.new import STARTERS, write_starter
+from glasshouse.core.errors import InputError
 
 
 def said(*arguments: str) -> str:

@@ -53,7 +53,7 @@ def test_a_name_that_no_system_knows_is_one_short_line(
     command: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("glasshouse.progress._BEGUN", {})
+    monkeypatch.setattr("glasshouse.core.progress._BEGUN", {})
     words = [word if word != "{}" else NAMES[name] for word in COMMANDS[command].split()]
     monkeypatch.setattr(sys, "argv", ["glasshouse", *words])
     with pytest.raises(SystemExit) as stopped:

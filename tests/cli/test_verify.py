@@ -13,7 +13,7 @@ from glasshouse import Evidence, Population, audit_evidence
 from glasshouse.cli import app
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.folder import pool_faults
-from glasshouse.report.folder import run_faults
+from glasshouse.report.run_folder import run_faults
 
 
 @pytest.fixture(scope="module")

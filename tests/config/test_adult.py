@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from glasshouse.config import read_audit_file, run_audit_file
+from glasshouse.config.tables.columns import TableSection
 from glasshouse.config.tables.records import Records, read_records
-from glasshouse.config.tables.section import TableSection
-from glasshouse.datasets import load_dataset
+from glasshouse.data.named import load_dataset
 from tests.config.made_up_adult import COLUMNS, adult_rows
 from tests.manual import blocks
 

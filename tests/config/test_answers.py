@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from glasshouse.config import AuditFile, run_audit_file
-from glasshouse.report.tried import tried_of
+from glasshouse.report.decision.first_page import tried_of
 
 
 def test_an_audit_file_can_ask_for_labels_alone_and_name_its_author(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from glasshouse.config.imports import imported
+from glasshouse.config.trust import imported
 
 
 def test_the_search_path_is_left_as_it_was(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from glasshouse import InputError
-from glasshouse.config.strict import Strict, read_yaml
+from glasshouse.config.yaml_model import Strict, read_yaml
 
 
 class Section(Strict):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError, Population
-from glasshouse.config.targets import PythonTarget, TrainedTarget
-from glasshouse.datasets import Dataset
+from glasshouse.config.audit_file import PythonTarget, TrainedTarget
+from glasshouse.data.named import Dataset
 
 POPULATION = Population(np.zeros((100, 1)), np.arange(100) % 2)
 DATA = Dataset(name="d", about="", population=POPULATION)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse.evaluation import Interval, Threshold, clopper_pearson
-from glasshouse.evaluation.accusations import PRIORS, Accusations, accusations_of
+from glasshouse.evaluation.precision import PRIORS, Accusations, accusations_of
 
 THRESHOLD = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
 

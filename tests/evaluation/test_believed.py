@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from glasshouse import Evidence, audit_evidence
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, Stacked
-from glasshouse.attacks.choices import AttackChoice
-from glasshouse.attacks.prior import prior_weights
+from glasshouse.attacks.registry import AttackChoice
+from glasshouse.attacks.shared.prior import prior_weights
 from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
-from glasshouse.evaluation.believed import calibration_error, calibration_floor, posterior_doubt
+from glasshouse.evaluation.checks.calibration import calibration_error, calibration_floor, posterior_doubt
 from tests.strategies import gaussian_evidence
 
 SMALL = Boosted(rounds=20, fits=1, leaves=15)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse import InputError
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import auc, roc
 from glasshouse.evaluation.difference import (
     Resampling,

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import create
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
-from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL, conformal_p_values, discovery_levels
+from glasshouse.evaluation.precision import DISCOVERY_LEVEL, conformal_p_values, discovery_levels
 from tests.strategies import scores_and_members
 
 

@@ -7,9 +7,8 @@ import pytest
 from scipy.special import ndtr
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray
-from glasshouse.evaluation.foreseen import FEW_MODELS, foresee, signals
-from glasshouse.evaluation.foreseen_table import LEVEL, TABLES
+from glasshouse.core.arrays import BoolArray
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, LEVEL, TABLES, foresee, signals
 
 
 def made(separation: float, records: int = 2000, seed: int = 0) -> tuple[np.ndarray, BoolArray]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.errors import InputError
-from glasshouse.evaluation.group_columns import as_groups, bands
+from glasshouse.core.errors import InputError
+from glasshouse.evaluation.groups import as_groups, bands
 
 
 def test_all_faults_of_columns_are_reported_at_once() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from glasshouse.attacks import LossThreshold
 from glasshouse.evaluation import AttackOutcome, evaluate, headline
-from glasshouse.evaluation.simulated import SimulatedFigures
+from glasshouse.evaluation.thresholds import SimulatedFigures
 
 MEMBERS = np.arange(400) < 200
 

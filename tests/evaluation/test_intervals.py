@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom, norm
 
 from glasshouse import InputError
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import ROC, clopper_pearson, delong, roc, tpr_intervals
 from glasshouse.evaluation.intervals import balanced_accuracy_interval, tpr_estimates
 from tests.strategies import scores_and_members

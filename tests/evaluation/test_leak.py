@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import hypergeom, norm, rankdata
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.evaluation import auc, leak_test, roc
-from glasshouse.evaluation.leak import _Attack, _figures, _log_chances, expected_log_p
+from glasshouse.evaluation.leakage import _Attack, _figures, _log_chances, expected_log_p
 from glasshouse.evaluation.roc import allowed_wrong
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from glasshouse import InputError
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import across_targets, evaluate, tpr_at_fpr
 from glasshouse.evaluation.metrics import resolvable
 from tests.strategies import scores_and_members

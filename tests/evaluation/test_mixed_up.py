@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence
-from glasshouse.evaluation.mixed_up import (
+from glasshouse.evaluation.checks.members import (
     doubtful_members,
     shared_losses,
     shared_nodes,

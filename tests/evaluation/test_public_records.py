@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from glasshouse import Evidence, Population
-from glasshouse.evaluation.public_records import with_public_records
+from glasshouse.evaluation.run import with_public_records
 
 
 def test_public_records_leave_every_array_and_keep_their_own_rows() -> None:

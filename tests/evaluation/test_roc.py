@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glasshouse import InputError
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
 from glasshouse.evaluation.roc import allowed_wrong
 from tests.strategies import scores_and_members

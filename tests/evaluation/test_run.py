@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence, InputError
-from glasshouse.arrays import FloatArray
 from glasshouse.attacks import BASE, Attack, Judgement, LiRA, QueryCount
+from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GBASE, GraphAttack, GroundTruth, Scene
 from tests.graph.scenes import trained_scene, truth_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from glasshouse.evaluation.roc import auc, tpr_at_fpr
-from glasshouse.evaluation.simulated import rate_with_ties, simulated_figures
+from glasshouse.evaluation.thresholds import rate_with_ties, simulated_figures
 
 
 def test_figures_are_means_over_targets() -> None:

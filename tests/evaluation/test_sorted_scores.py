@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import roc
-from glasshouse.evaluation.sorted_scores import SortedScores
+from glasshouse.evaluation.roc import SortedScores
 from tests.strategies import scores_and_members
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from glasshouse import Evidence
 from glasshouse.attacks import create
+from glasshouse.data import random_subsets
 from glasshouse.evaluation import Interval, Threshold, run_attack
-from glasshouse.evaluation.discoveries import conformal_p_values
-from glasshouse.evaluation.fewer import compare_references
-from glasshouse.evaluation.subpools import fewer_references, steadiness, with_fewer_references
-from glasshouse.population import random_subsets
+from glasshouse.evaluation.pool_size import compare_references, fewer_references, steadiness, with_fewer_references
+from glasshouse.evaluation.precision import conformal_p_values
 from tests.strategies import gaussian_evidence
 
 

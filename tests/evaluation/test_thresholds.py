@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, RMIA, Attack, LiRA, create
 from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import estimate_thresholds, roc, run_attack
 from glasshouse.evaluation.thresholds import predicted_rate, threshold_from
-from glasshouse.population import complementary_halves
 from glasshouse.report.figures import attack_figures
 from tests.strategies import gaussian_evidence
 

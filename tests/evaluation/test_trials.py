@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, Attack, create
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import Best, run_attack
-from glasshouse.evaluation.trials import Trials
+from glasshouse.evaluation.best import Trials
 from tests.strategies import gaussian_evidence
 
 

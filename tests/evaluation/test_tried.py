@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.threads import side_by_side
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
-from glasshouse.evaluation.discoveries import conformal_p_values
-from glasshouse.evaluation.fewer import compare_references
+from glasshouse.evaluation.pool_size import compare_references
+from glasshouse.evaluation.precision import conformal_p_values
 from glasshouse.evaluation.privacy import shares_right
-from glasshouse.evaluation.simulated import simulated_figures
-from glasshouse.evaluation.thresholds import threshold_from, thresholds_from
-from glasshouse.evaluation.tried import tried_targets
-from glasshouse.threads import side_by_side
+from glasshouse.evaluation.thresholds import simulated_figures, threshold_from, thresholds_from, tried_targets
 from tests.strategies import gaussian_evidence, scores_and_members
 
 
@@ -49,7 +47,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     one = everything()
-    monkeypatch.setattr("glasshouse.threads._MANY", 1)
+    monkeypatch.setattr("glasshouse.core.threads._MANY", 1)
     assert everything() == one
     assert side_by_side(lambda value: value + 1, [1, 2, 3], records=10) == [2, 3, 4]
 
@@ -67,7 +65,7 @@ def test_very_many_records_are_compared_by_some_of_them(monkeypatch: pytest.Monk
     evidence, _ = gaussian_evidence(records=4000, models=8, shift=1.0, seed=2)
     scored = list(BASE().simulated_scores(evidence))
     whole = compare_references(BASE(), evidence, scored, [0.1])
-    monkeypatch.setattr("glasshouse.evaluation.fewer._MOST", 2000)
+    monkeypatch.setattr("glasshouse.evaluation.pool_size._MOST", 2000)
     half = compare_references(BASE(), evidence, scored, [0.1])
     assert whole is not None
     assert half is not None

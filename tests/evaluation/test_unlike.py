@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from glasshouse import audit_evidence
-from glasshouse.evaluation import unlike as mismatch
 from glasshouse.evaluation import unlike_target
+from glasshouse.evaluation.checks import mismatch
 from glasshouse.evidence import Evidence
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.evaluation import auc, delong, tpr_at_fpr, tpr_intervals
+from glasshouse.evaluation.intervals import Sampled, estimate_whole
 from glasshouse.evaluation.roc import roc
-from glasshouse.evaluation.whole import Sampled, estimate_whole
 
 
 def drawn(strata: np.ndarray, rows: np.ndarray, members: np.ndarray) -> Sampled:

@@ -9,11 +9,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse import Population, SklearnTrainer
-from glasshouse.arrays import BoolArray
-from glasshouse.asking import KeptAnswers
+from glasshouse.core.arrays import BoolArray
 from glasshouse.evidence import QueryOptions, collect, query
 from glasshouse.pool import ShadowPool
-from glasshouse.queries import Answers
+from glasshouse.query.adapters import KeptAnswers
+from glasshouse.query.classify import Answers
 
 POPULATION = Population(np.arange(8.0).reshape(-1, 1), [0, 1] * 4, ids=list("abcdefgh"))
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.evidence.outputs import outputs_to_losses
+from glasshouse.evidence.tables import outputs_to_losses
 
 IDS = np.array(["a", "b"])
 

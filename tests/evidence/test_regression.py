@@ -16,9 +16,9 @@ from glasshouse import Evidence, InputError, Population, audit, read_evidence, w
 from glasshouse.attacks import BASE, RMIA, LiRA, attack_names, create
 from glasshouse.attacks.attack import seen_by
 from glasshouse.attacks.registry import find_attack
+from glasshouse.core.numerics import area_under_roc, log_mean_exp
+from glasshouse.data import complementary_halves
 from glasshouse.evidence.regression import gaussian_losses, outside_spread, regression_evidence
-from glasshouse.numerics import area_under_roc, log_mean_exp
-from glasshouse.population import complementary_halves
 
 
 def some_evidence(seed: int = 0, *, models: int = 8, records: int = 120, pull: float = 0.6) -> Evidence:

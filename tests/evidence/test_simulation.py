@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from glasshouse import Evidence, InputError
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.evaluation import auc
 from glasshouse.evidence.simulation import left_out_models, reference_rows
-from glasshouse.population import complementary_halves, random_subsets
 from tests.strategies import random_evidence
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glasshouse import InputError
-from glasshouse.evidence.table_files import read_text_table
+from glasshouse.evidence.tables import read_text_table
 
 CELLS = st.text(alphabet="ab1.;,|\t\n\"' é", max_size=6).map(str.strip).filter(lambda cell: "\r" not in cell)
 

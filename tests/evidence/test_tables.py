@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from glasshouse import InputError
-from glasshouse.evidence.table_files import read_text_table
-from glasshouse.evidence.tables import tidy_arrays
+from glasshouse.evidence.tables import read_text_table, tidy_arrays
 
 
 def columns(**changed: list[str]) -> dict[str, list[str]]:

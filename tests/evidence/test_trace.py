@@ -9,7 +9,7 @@ from torch import nn
 
 from glasshouse import InputError, LossTrace, Population, TorchTrainer, mlp
 from glasshouse.evidence.trace import loss_falls, traced_losses
-from glasshouse.queries import query
+from glasshouse.query.classify import query
 
 
 def people(records: int = 60) -> Population:

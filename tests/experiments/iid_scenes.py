@@ -11,7 +11,7 @@ import pytest
 from glasshouse_experiments.iid_bench import IidBench, Target
 from glasshouse_experiments.iid_settings import RECORD_SETTINGS
 from glasshouse_experiments.settings import Preset
-from tests.datasets.made_up_images import write_binary
+from tests.data.made_up_images import write_binary
 from tests.strategies import gaussian_evidence
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.errors import MissingExtraError
-from glasshouse.registry import Registry
+from glasshouse.core.errors import MissingExtraError
+from glasshouse.core.registry import Registry
 from glasshouse_experiments import reproduce, reproduce_all
 from glasshouse_experiments.cells import Cell
 from glasshouse_experiments.experiment import Part, experiment

@@ -17,9 +17,9 @@ import pytest
 from glasshouse import InputError
 from glasshouse.attacks import create
 from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.core.table import Table
 from glasshouse.graph import GStacked, citation_graph
 from glasshouse.graph.attacks.stacking.features import SIGNALS
-from glasshouse.table import Table
 from glasshouse_experiments import EXPERIMENTS, ablation, jobs, reproduce, reproduce_all, samplers, settings
 from glasshouse_experiments.rivals import OURS
 from glasshouse_experiments.settings import Preset

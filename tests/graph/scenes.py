@@ -6,10 +6,10 @@ import functools
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.graph import GNNTrainer, Scene, citation_graph
 from glasshouse.graph.training.trainer import adam
-from glasshouse.population import complementary_halves, random_subsets
 
 TRAINER = GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), device="cpu")
 

@@ -10,10 +10,10 @@ from torch_geometric.data import Data
 
 import glasshouse
 from glasshouse import InputError, PrivacyClaim
+from glasshouse.auditing.result import AuditResult
+from glasshouse.data import random_subsets
 from glasshouse.graph import GBASE, GNNTrainer, audit, citation_graph, noisy_edges, snowball_subset
 from glasshouse.graph.training.trainer import adam, sgd
-from glasshouse.population import random_subsets
-from glasshouse.result import AuditResult
 
 DATA = citation_graph(nodes=300, classes=3, seed=0)
 TRAINER = GNNTrainer(hidden=16, dropout=0.0, epochs=60, optimizer=adam(0.02), device="cpu")

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 from glasshouse.attacks import BASE, Attack
 from glasshouse.cli import app
 from glasshouse.config import AuditFile, with_minutes
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph import GBASE, GNNTrainer, GStacked, audit, budget, citation_graph
 from glasshouse.graph.budget import QuestionCost, measure_questions, plan_budget
 from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.training.trainer import adam
-from glasshouse.reading import memory_limit
+from glasshouse.io.limits import memory_limit
 from tests.graph.scenes import trained_scene
 
 ATTACKS: dict[str, Attack[Any]] = {"base": BASE(), "g-base": GBASE(), "g-stacked": GStacked()}

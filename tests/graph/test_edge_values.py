@@ -12,14 +12,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph import Scene, build_gnn, toggle_losses
 from glasshouse.graph.attacks.stacking.answers import sampled_answers
 from glasshouse.graph.models.profile import ModelProfile, profile_models
 from glasshouse.graph.sampling.chain_state import forward_losses
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
-from glasshouse.losses import tensor_losses
 from tests.graph.sampling.plain_chains import plain_gibbs, plain_metropolis
 from tests.graph.test_zoo import engines_in_company, made
 from tests.graph.weighted_zoo import CLASSES, FEATURES, KINDS, WEIGHTED_ZOO, Animal

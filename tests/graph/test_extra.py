@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from glasshouse.errors import MissingExtraError
+from glasshouse.core.errors import MissingExtraError
 
 
 @pytest.mark.parametrize("package", ["torch_geometric", "numba"])

@@ -11,16 +11,16 @@ from unittest.mock import patch
 import pytest
 from typer.testing import CliRunner
 
+from glasshouse.auditing.result import AuditResult
 from glasshouse.cli import app
 from glasshouse.config import AuditFile, read_audit_file, with_nodes
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph import GNNTrainer, audit, citation_graph, scene
 from glasshouse.graph.data.audited_nodes import sample_nodes
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.toggling import answer_question
 from glasshouse.graph.training.trainer import adam
-from glasshouse.report.folder import read_run
-from glasshouse.result import AuditResult
+from glasshouse.report.run_folder import read_run
 
 DATA = citation_graph(nodes=500, classes=3, seed=0)
 TRAINER = GNNTrainer(hidden=8, dropout=0.0, epochs=30, optimizer=adam(0.03), device="cpu")

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import erdos_renyi_graph
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph import build_gnn, toggle_losses
 from glasshouse.graph.models.profile import profile_models
-from glasshouse.losses import tensor_losses
 from tests.graph.zoo import CLASSES, EVERYWHERE, FEATURES, PYG, ZOO
 
 

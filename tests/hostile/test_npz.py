@@ -221,7 +221,7 @@ def test_a_hostile_graph_is_one_line(name: str, tmp_path: Path) -> None:
 
 
 def test_a_zip_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path) -> None:
-    from glasshouse.reading import memory_limit
+    from glasshouse.io.limits import memory_limit
 
     np.savez_compressed(tmp_path / "e.npz", **EVIDENCE | {"labels": np.zeros(4_000_000)})
     assert (tmp_path / "e.npz").stat().st_size < 100_000

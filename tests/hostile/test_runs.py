@@ -147,7 +147,7 @@ DATES = ("never", "9999-12-31T23:59:59-23:59", 7, "0001-01-01T00:00:00+23:00")
 
 @pytest.mark.parametrize("written", DATES)
 def test_a_date_that_cannot_be_is_one_line(written: Any, copy: Path) -> None:
-    from glasshouse.report.folder import written_at
+    from glasshouse.report.run_folder import written_at
 
     told = json.loads((copy / "run.json").read_text())
     told.pop("run_sha256", None)
@@ -159,7 +159,7 @@ def test_a_date_that_cannot_be_is_one_line(written: Any, copy: Path) -> None:
 def test_the_limit_on_memory_is_raised_by_an_option(
     copy: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("glasshouse.progress._BEGUN", {})
+    monkeypatch.setattr("glasshouse.core.progress._BEGUN", {})
 
     def called(*arguments: str) -> tuple[Any, str]:
         monkeypatch.setattr(sys, "argv", ["glasshouse", *arguments])

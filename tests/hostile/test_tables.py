@@ -113,7 +113,7 @@ def test_one_long_text_in_every_row_takes_its_memory_once(tmp_path: Path) -> Non
     same = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(10_000, np.int32)), ["y" * 200_000])
     path = parquet(tmp_path / "e.parquet", {"id": same, "loss": [1.0] * 10_000})  # 2 GB, if each cell had its own
     assert path.stat().st_size < 1_000_000
-    from glasshouse.evidence.table_files import read_text_table
+    from glasshouse.evidence.tables import read_text_table
 
     tracemalloc.start()
     found = read_text_table(path).columns
@@ -124,7 +124,7 @@ def test_one_long_text_in_every_row_takes_its_memory_once(tmp_path: Path) -> Non
 
 def test_a_parquet_bomb_is_refused_by_what_it_says_of_itself(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
-    from glasshouse.reading import memory_limit
+    from glasshouse.io.limits import memory_limit
 
     nothing = arrow.nulls(6_000_000, arrow.float64())
     path = parquet(tmp_path / "e.parquet", {"a": nothing, "b": nothing, "c": nothing})

@@ -6,7 +6,7 @@ import time
 import warnings
 from pathlib import Path
 
-from glasshouse.pool.claims import Claims
+from glasshouse.pool.folder import Claims
 
 
 def test_a_claim_holds_against_other_processes_and_dies_with_its_own(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from glasshouse.pool.code import class_tree, function_tree, named
+from glasshouse.pool.description import class_tree, function_tree, named
 
 
 def walk(value: Any, path: str) -> Any:

@@ -13,10 +13,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer
-from glasshouse.arrays import BoolArray
-from glasshouse.asking import KeptAnswers
+from glasshouse.core.arrays import BoolArray
 from glasshouse.pool import ShadowPool
-from glasshouse.queries import query
+from glasshouse.query.adapters import KeptAnswers
+from glasshouse.query.classify import query
 from glasshouse.training import Versioned, mlp
 
 RANDOM = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from glasshouse.pool.libraries import library_of
+from glasshouse.pool.description import library_of
 
 
 def test_installed_libraries_are_named_with_their_version() -> None:

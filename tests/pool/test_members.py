@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError, Population
+from glasshouse.data import random_subsets
 from glasshouse.pool import ShadowPool
-from glasshouse.population import random_subsets
 
 POPULATION = Population(np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2)
 

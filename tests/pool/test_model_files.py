@@ -22,7 +22,7 @@ from torch import nn
 from glasshouse import InputError, LabelOnly, Population, SklearnTrainer, TorchTrainer
 from glasshouse.pool import ShadowPool
 from glasshouse.pool.model_files import restored, stored
-from glasshouse.queries import query
+from glasshouse.query.classify import query
 from glasshouse.training import Versioned
 
 POPULATION = Population(np.arange(8.0).reshape(4, 2).astype(np.float32), [0, 1, 0, 1])

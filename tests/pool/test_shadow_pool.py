@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from glasshouse import Population
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
 from glasshouse.pool import ShadowPool
 
 POPULATION = Population(np.arange(20.0).reshape(-1, 1), [0, 1] * 10)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from glasshouse import Population
-from glasshouse.arrays import BoolArray
-from glasshouse.pool.training import groups_of, train_group
+from glasshouse.core.arrays import BoolArray
+from glasshouse.pool.shadow_pool import groups_of, train_group
 
 MEMBERS = np.eye(5, 6, dtype=bool)
 POPULATION = Population(np.arange(6.0).reshape(-1, 1), [0, 1, 0, 1, 0, 1])

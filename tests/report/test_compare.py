@@ -10,9 +10,9 @@ import pytest
 
 from glasshouse import AuditResult, InputError, audit_evidence
 from glasshouse.evaluation import evaluate
-from glasshouse.evaluation.simulated import SimulatedFigures
+from glasshouse.evaluation.thresholds import SimulatedFigures
 from glasshouse.report import SavedRun, compare, read_run_with_records, render_comparison
-from glasshouse.report.folder import listed
+from glasshouse.report.run_folder import listed
 from tests.strategies import PAPER, gaussian_evidence
 
 

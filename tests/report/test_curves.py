@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from glasshouse.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import roc, tpr_intervals
-from glasshouse.report.curves import curve_of
+from glasshouse.report.figures import curve_of
 from tests.strategies import scores_and_members
 
 

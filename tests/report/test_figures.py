@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glasshouse.arrays import FloatArray
 from glasshouse.attacks.attack import Attack
+from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import AttackOutcome, Interval, evaluate
 from glasshouse.evaluation.thresholds import Threshold
 from glasshouse.report.figures import RateFigure, attack_figures

@@ -17,13 +17,14 @@ from glasshouse.cli import app
 from glasshouse.config import AuditFile
 from glasshouse.evaluation import Interval
 from glasshouse.report import Summary, compare, read_run, render_comparison, render_html
-from glasshouse.report.exposure import exposure_at, exposure_of, pairs_sentence
+from glasshouse.report.decision.exposure import exposure_at, exposure_of, pairs_sentence
+from glasshouse.report.decision.first_page import first_page
+from glasshouse.report.decision.next_steps import Step, next_steps
+from glasshouse.report.decision.rating import rating_of
 from glasshouse.report.figures import RateFigure
-from glasshouse.report.first_page import first_page
-from glasshouse.report.next_steps import Step, next_steps
-from glasshouse.report.pictures import people_picture, roc_picture
+from glasshouse.report.pictures.people import people_picture
+from glasshouse.report.pictures.roc import roc_picture
 from glasshouse.report.policy import Limit, Policy
-from glasshouse.report.rating import rating_of
 from tests.strategies import gaussian_evidence
 
 ABBREVIATIONS = re.compile(r"\b(TPR|FPR|AUC|ROC|ECE|FDR)\b|[εδμ]")
@@ -216,7 +217,7 @@ def test_the_verdict_says_what_best_picked() -> None:
 
 
 def read_again(result: AuditResult) -> Summary:
-    from glasshouse.report.plain import metrics_json, run_json, summary_from
+    from glasshouse.report.json_io import metrics_json, run_json, summary_from
 
     summary = result.summary()
     plain = json.loads(json.dumps([metrics_json(summary), run_json(summary)]))
@@ -253,7 +254,7 @@ def test_what_the_report_says_to_do_can_be_done(leaky: AuditResult, kind: str, t
     from sklearn.ensemble import RandomForestClassifier
 
     from glasshouse.graph import GNNTrainer
-    from glasshouse.label_only import LabelOnly
+    from glasshouse.query.labels_only import LabelOnly
     from glasshouse.training import EarlyStopping
 
     names |= {
@@ -305,7 +306,7 @@ def test_commands_of_the_page_run(leaky: AuditResult, tight: AuditResult, tmp_pa
 
 
 def test_a_run_keeps_its_policy_and_its_date(leaky: AuditResult, tmp_path: Path) -> None:
-    from glasshouse.report.policy.stored import policy_of
+    from glasshouse.report.policy import policy_of
 
     policy = Policy(limits=(Limit(figure="auc", most=0.51, end="lower"),), attacks=("base",), age_days=30.0)
     folder = leaky.save(tmp_path / "run", policy=policy)

@@ -65,7 +65,7 @@ def edited(folder: Path) -> None:
     figures = json.loads(path.read_text())
     figures["attacks"]["base"]["auc"] = "<script>alert(1)</script>"
     path.write_text(json.dumps(figures))
-    from glasshouse.report.folder import listed
+    from glasshouse.report.run_folder import listed
 
     (folder / "run.json").write_text(listed(json.loads((folder / "run.json").read_text()), folder))
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.report.histograms import histogram_of
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.report.figures import histogram_of
 from tests.strategies import scores_and_members
 
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from glasshouse.report.neighbourhood import Surroundings
-from glasshouse.report.pictures import neighbourhood_picture
+from glasshouse.report.pictures.neighbourhood import Surroundings, neighbourhood_picture
 
 
 def test_degrees_and_neighbours_agree_with_sets_of_pairs() -> None:

@@ -15,8 +15,9 @@ from rich.console import Console
 from glasshouse import AuditResult, Evidence, audit_evidence
 from glasshouse.evaluation.groups import GroupLeak
 from glasshouse.report import print_summary, read_run, render_html
-from glasshouse.report.next_questions import groups_sentence, list_sentence, power_sentences, precision_sentence
-from glasshouse.report.pictures import groups_picture, precision_picture
+from glasshouse.report.decision.verdict import groups_sentence, list_sentence, power_sentences, precision_sentence
+from glasshouse.report.pictures.people import groups_picture
+from glasshouse.report.pictures.scores import precision_picture
 from tests.strategies import gaussian_evidence
 
 

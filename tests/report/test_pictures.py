@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from glasshouse.evaluation import GaussianBound, PrivacyClaim, PrivacyVerdict, roc
-from glasshouse.report.curves import curve_of
-from glasshouse.report.histograms import histogram_of
-from glasshouse.report.page import picture_style
-from glasshouse.report.pictures import epsilon_picture, fdp_picture, histogram_picture, roc_picture
+from glasshouse.report.figures import curve_of, histogram_of
+from glasshouse.report.html import picture_style
 from glasshouse.report.pictures.axes import Axis
+from glasshouse.report.pictures.privacy import epsilon_picture, fdp_picture
+from glasshouse.report.pictures.roc import roc_picture
+from glasshouse.report.pictures.scores import histogram_picture
 
 
 def test_the_same_curves_give_the_same_picture_and_hostile_names_stay_text() -> None:

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from glasshouse import AuditResult, InputError, audit_evidence
 from glasshouse.cli import app
 from glasshouse.config import read_policy
-from glasshouse.report.folder import written_at
 from glasshouse.report.policy import Finding, Limit, Policy, Verdict, judge, junit_xml
+from glasshouse.report.run_folder import written_at
 from tests.strategies import gaussian_evidence
 
 ROOT = Path(__file__).parents[2]

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from glasshouse import AuditResult, Evidence, InputError, audit_evidence, read_evidence
 from glasshouse.cli import app
 from glasshouse.evidence import write_evidence
+from glasshouse.io.files import sharing
 from glasshouse.report import Surroundings, compare, read_run, read_run_with_records
 from glasshouse.report.redaction import Redactor, key_beside, read_or_make_key
-from glasshouse.store import sharing
 from tests.strategies import gaussian_evidence
 
 COUNT = 400

@@ -5,9 +5,9 @@ import time
 import numpy as np
 
 from glasshouse.attacks import BASE, LiRA, QueryCount
+from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, evaluate
 from glasshouse.report import Context, Surroundings, render_html, summarise
-from glasshouse.table import Table
 
 
 def test_a_report_of_many_records_is_small_and_quick() -> None:

@@ -4,7 +4,7 @@ import json
 
 from glasshouse import PrivacyClaim, audit_evidence
 from glasshouse.evaluation.power import audit_power
-from glasshouse.report.plain import metrics_json
+from glasshouse.report.json_io import metrics_json
 from tests.strategies import PAPER, gaussian_evidence
 
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from glasshouse.attacks import LossThreshold
 from glasshouse.evaluation import AttackOutcome, PrivacyVerdict, evaluate, headline
-from glasshouse.evaluation.simulated import SimulatedFigures
+from glasshouse.evaluation.thresholds import SimulatedFigures
 from glasshouse.report import Context
+from glasshouse.report.decision.verdict import attackers, headline_figures, notes, verdict
 from glasshouse.report.figures import AttackFigures, attack_figures
-from glasshouse.report.verdict import attackers, headline_figures, notes, verdict
 
 MEMBERS = np.arange(200) < 100
 CONTEXT = Context(shadows=4, mode="online")

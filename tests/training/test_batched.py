@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from glasshouse import InputError, Population, TorchTrainer
-from glasshouse.population import complementary_halves
+from glasshouse.data import complementary_halves
 from glasshouse.training import CropAndFlip, EarlyStopping, mlp
 from glasshouse.training.batched import batching_obstacle
-from glasshouse.training.batching import say_once, split
+from glasshouse.training.batches import say_once, split
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=61)  # an odd number: complementary halves differ by one

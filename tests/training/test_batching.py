@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, split, spread
+from glasshouse.training.batches import ModuleBatch, optimizer_obstacle, split, spread
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 

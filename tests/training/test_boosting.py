@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from glasshouse import InputError, Population, SklearnTrainer
+from glasshouse.core.randomness import seed_for
 from glasshouse.pool import ShadowPool
-from glasshouse.queries import population_logits, query
-from glasshouse.randomness import seed_for
+from glasshouse.query.classify import population_logits, query
 
 xgboost = pytest.importorskip("xgboost", reason="the extra `boosting` is not installed")
 lightgbm = pytest.importorskip("lightgbm", reason="the extra `boosting` is not installed")

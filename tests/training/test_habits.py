@@ -16,11 +16,11 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from glasshouse import InputError, Population, SklearnTrainer, audit
-from glasshouse.queries import population_logits
-from glasshouse.randomness import seed_for
-from glasshouse.training.chosen import as_trainer
-from glasshouse.training.habits import SEEDS, prepare
-from glasshouse.training.seeding import seeded
+from glasshouse.core.randomness import seed_for
+from glasshouse.query.classify import population_logits
+from glasshouse.training.estimator_compat import SEEDS, prepare
+from glasshouse.training.sklearn import as_trainer
+from glasshouse.training.trainer import seeded
 
 X = np.random.default_rng(0).normal(size=(80, 3))
 Y = np.where(X[:, 0] > 0, "yes", "no")

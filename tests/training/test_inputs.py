@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from glasshouse import InputError, Population, PrivateTrainer, TorchTrainer, audit, mlp
-from glasshouse.queries import population_logits
+from glasshouse.query.classify import population_logits
 from glasshouse.training.batched import batching_obstacle
-from glasshouse.training.early_stopping import EarlyStopping
 from glasshouse.training.inputs import reader_for, tensor_of
+from glasshouse.training.schedules import EarlyStopping
 
 RANDOM = np.random.default_rng(0)
 TOKENS = RANDOM.integers(0, 20, (80, 6))

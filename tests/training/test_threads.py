@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse.training.threads import fitting_threads
+from glasshouse.training.batches import fitting_threads
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from torch import nn
 from glasshouse import Population, TorchTrainer
 from glasshouse.evidence import accuracy, query
 from glasshouse.training import CropAndFlip, EarlyStopping, mlp
-from glasshouse.training.batching import say_once
+from glasshouse.training.batches import say_once
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=120)

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from glasshouse.errors import InputError
-from glasshouse.training.versioned import Versioned
+from glasshouse.core.errors import InputError
+from glasshouse.training.trainer import Versioned
 
 
 class Trainer:

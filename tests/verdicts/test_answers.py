@@ -13,13 +13,13 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
 from glasshouse import Evidence, InputError, LabelOnly, Population, audit, audit_evidence
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.asking import KeptAnswers
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evidence import query
 from glasshouse.graph import Scene
 from glasshouse.graph import audit as graph_audit
 from glasshouse.graph.models.queries import node_logits
-from glasshouse.predictions import predict
+from glasshouse.query.adapters import KeptAnswers
+from glasshouse.query.regress import predict
 from tests.verdicts.test_graph_outputs import returning
 from tests.verdicts.test_graphs import DATA, MEMBERS, inductive_script
 

@@ -13,18 +13,18 @@ from sklearn.datasets import load_digits
 from sklearn.naive_bayes import GaussianNB
 
 from glasshouse import Evidence, Population, SklearnTrainer, audit, audit_evidence
-from glasshouse.arrays import BoolArray
-from glasshouse.attacks.choices import chosen_attacks
-from glasshouse.audit_steps import audit_view
+from glasshouse.attacks.registry import chosen_attacks
+from glasshouse.auditing.result import AuditResult
+from glasshouse.auditing.steps import audit_view
+from glasshouse.auditing.track import logged_metrics
+from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import Known, PrivacyClaim
-from glasshouse.evaluation.drawn import joined_members
+from glasshouse.evaluation.checks.random_members import joined_members
 from glasshouse.graph import GNNTrainer, citation_graph, load_graph
 from glasshouse.graph import audit as audit_graph
 from glasshouse.graph.data.attacker_view import snowball_subset
 from glasshouse.report import Context, read_run, render_html
 from glasshouse.report.terminal import print_summary
-from glasshouse.result import AuditResult
-from glasshouse.track import logged_metrics
 from tests.strategies import PAPER
 
 TRAINER = SklearnTrainer(estimator=GaussianNB())
@@ -121,7 +121,7 @@ def test_too_little_memory_for_the_test_is_a_note_and_no_traceback(
     def short(*_: object, **__: object) -> None:
         raise MemoryError("Unable to allocate 50.2 MiB")
 
-    monkeypatch.setattr("glasshouse.audit_steps.how_drawn", short)
+    monkeypatch.setattr("glasshouse.auditing.steps.how_drawn", short)
     evidence = Evidence(target_loss=np.linspace(0, 1, 40))
     result = audit_evidence(evidence, members=np.arange(40) % 2 == 0, attacks=["loss"])
     assert any("could not be tested (there is not enough memory for it" in note for note in result.context.notes)

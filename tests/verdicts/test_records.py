@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from glasshouse import Evidence, InputError, Population, SklearnTrainer, TorchTrainer, audit, audit_evidence
 from glasshouse.attacks import BASE, LossThreshold
 from glasshouse.attacks.attack import Attack
+from glasshouse.auditing.result import AuditResult
+from glasshouse.data import random_subsets
 from glasshouse.evaluation import evaluate, roc
 from glasshouse.evaluation.best import pick_best
-from glasshouse.population import random_subsets
 from glasshouse.report import read_run, render_html
-from glasshouse.result import AuditResult
 from tests.strategies import PAPER
 from tests.test_benchmarks import benchmark
 

@@ -11,9 +11,9 @@ from sklearn.tree import DecisionTreeClassifier
 from glasshouse import InputError, Population, audit
 from glasshouse.attacks import Stacked
 from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.data import random_subsets
 from glasshouse.graph import GNNTrainer, GStacked, citation_graph
 from glasshouse.graph import audit as graph_audit
-from glasshouse.population import random_subsets
 from glasshouse.training import SklearnTrainer
 
 SMALL = Boosted(rounds=5, fits=1, leaves=7)

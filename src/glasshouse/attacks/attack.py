@@ -1,10 +1,16 @@
-"""What an attack is: one contract, whether it looks at losses of records or at models on a graph."""
+"""How often an attack asks a model: this costs the attacker, and the owner of the model could notice it.
+
+Try an attack on random losses: this shows whether it can use a pool before any model of the pool is trained.
+
+What an attack is: one contract, whether it looks at losses of records or at models on a graph.
+"""
 
 from __future__ import annotations
 
 import abc
 import functools
 import inspect
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, cast
 
@@ -12,15 +18,79 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import TypeVar
 
-from glasshouse.arrays import BoolArray, FloatArray, TextArray
-from glasshouse.attacks.query_count import QueryCount
-from glasshouse.attacks.rehearsal import rehearse
 from glasshouse.compute import is_worth_spreading, spread_in_order
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation
 
-__all__ = ["Attack", "Judgement", "View", "seen_by"]
+
+class QueryCount(NamedTuple):
+    """One query is one model asked about one record, or about one node of one graph.
+
+    Args:
+        per_record: queries for each judged record, mean over records; of the target and the shadow models together.
+        shared: queries made once for all records, such as RMIA's population Z or what a classifier learns from.
+
+    Example:
+        >>> QueryCount(per_record=9.0, shared=100).total(50)
+        550
+    """
+
+    per_record: float
+    shared: int = 0
+
+    def total(self, records: int) -> int:
+        """Queries needed to judge this many records."""
+        return round(self.per_record * records) + self.shared
+
+
+_LOG = logging.getLogger("glasshouse")
+
+_ANSWERS = 20_000_000  # at most so many random losses; if there are more, only some records are tried
+_RECORDS = 1000
+
+
+def rehearse(attack: Any, members: BoolArray) -> None:
+    """Let an attack score random losses of models that will be trained on these members, so that it can refuse them.
+
+    If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
+    an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
+
+    Args:
+        attack: the attack to try.
+        members: [K, N] members of each shadow model that will be trained.
+
+    Example:
+        >>> from glasshouse.attacks import LiRA
+        >>> rehearse(LiRA(), np.array([[True, True], [True, False]]))
+        Traceback (most recent call last):
+        glasshouse.InputError: shadow_members: record '0' has 0 out-models and this attack needs 1 ...
+    """
+    small = members.size <= _ANSWERS or any(np.ndim(value) for value in vars(attack).values())  # one number per record
+    chosen = np.arange(members.shape[1]) if small else _extremes(members)
+    losses = generator(0, "rehearsal").exponential(size=(len(members) + 1, len(chosen)))
+    evidence = Evidence(
+        target_loss=losses[0],
+        shadow_loss=losses[1:],
+        shadow_members=members[:, chosen],
+        ids=chosen.astype(str),
+        labels=np.zeros(len(chosen)),
+    )
+    try:
+        attack.tuned(evidence).score(evidence)
+    except InputError:
+        raise
+    except Exception as error:  # it may need what random evidence does not have
+        _LOG.debug("The attack %s could not be tried beforehand: %s", attack.name, error)
+
+
+def _extremes(members: BoolArray) -> NDArray[np.intp]:
+    """Records with the fewest in-models, with the fewest out-models, and some of the others."""
+    order = np.argsort(members.sum(axis=0), kind="stable")
+    middle = np.linspace(0, len(order) - 1, _RECORDS).astype(np.intp)
+    return np.unique(order[np.unique(np.concatenate([[0, len(order) - 1], middle]))])
 
 
 class View(Protocol):
@@ -187,7 +257,7 @@ class Attack(abc.ABC, Generic[V]):
             >>> from glasshouse.attacks import create
             >>> create("base").check_models(0)
             Traceback (most recent call last):
-            glasshouse.errors.InputError: it compares the target with shadow models, and there are none. Train 8 ...
+            glasshouse.InputError: it compares the target with shadow models, and there are none. Train 8 ...
         """
         if models < self.least_models:
             raise InputError(

@@ -12,18 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.expected import SimulatedConfidence, expected_among, expected_confidence, simulated_confidence
-from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.sides import left_out
-from glasshouse.attacks.tuning import Statistic, best_share
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.in_out_moments import left_out
+from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
+from glasshouse.attacks.shared.reference_confidence import (
+    SimulatedConfidence,
+    Statistic,
+    best_share,
+    expected_among,
+    expected_confidence,
+    simulated_confidence,
+)
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.threads import cached_blocks, side_by_side
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.threads import cached_blocks, side_by_side
-
-__all__ = ["BASE"]
 
 _TARGETS = 8  # simulated targets that are scored side by side
 _ARRAYS = 8  # as long as a block of records that one posterior needs

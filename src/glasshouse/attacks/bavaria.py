@@ -12,14 +12,12 @@ from scipy.optimize import brentq
 from scipy.special import digamma, polygamma, stdtr
 from scipy.stats import t as student
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.sides import Moments, moments, simulated_moments
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.in_out_moments import Moments, moments, simulated_moments
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-
-__all__ = ["BaVarIA", "VariancePrior", "fit_variance_prior"]
 
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SMALLEST_SHARE = 1e-5  # of the median variance: the logarithm of a variance that happens to be 0 has no meaning

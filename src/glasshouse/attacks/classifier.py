@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.preprocessing import StandardScaler
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.perceptron import Perceptron, train_perceptrons
-from glasshouse.attacks.query_count import QueryCount
+from glasshouse.attacks.attack import Attack, QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.digests import digest_arrays
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.perceptron import Perceptron, train_perceptrons
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.digests import digest_arrays
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.randomness import generator, seed_for
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import loss_to_margin
-from glasshouse.randomness import generator, seed_for
-
-__all__ = ["AnswerNetwork", "Case", "ShadowClassifier", "sorted_log_probabilities"]
 
 _FLOOR = -30.0  # log-probabilities below this all mean "never"; without a bound they would dominate the scaling
 _TOGETHER = 4  # networks that are trained at once: the numbers of one step still fit into the cache

@@ -11,17 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.sides import Moments, left_out, moments, moments_among, simulated_sets
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.in_out_moments import Moments, left_out, moments, moments_among, simulated_sets
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import log_normal_farther
+from glasshouse.core.threads import cached_blocks, side_by_side
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
-from glasshouse.numerics import log_normal_farther
-from glasshouse.threads import cached_blocks, side_by_side
-
-__all__ = ["LiRA"]
 
 _MODELS_FOR_OWN_VARIANCE = 16  # with fewer on a side, one variance for all records is better than one per record
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not

@@ -11,17 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.prior import check_prior, prior_log_odds
-from glasshouse.attacks.query_count import QueryCount
+from glasshouse.attacks.attack import Attack, QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.sides import moments, simulated_means
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.in_out_moments import moments, simulated_means
+from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
+from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode
-
-__all__ = ["Regressed", "mean_margins"]
 
 
 @register("regressed")

@@ -11,18 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.attack import Attack
-from glasshouse.attacks.query_count import QueryCount
+from glasshouse.attacks.attack import Attack, QueryCount
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.sides import Moments, moments, simulated_means, simulated_moments
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.in_out_moments import Moments, moments, simulated_means, simulated_moments
+from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import left_out_models, rows_without
-from glasshouse.numerics import loss_to_margin
-
-__all__ = ["CommonShift", "ShrunkLiRA", "fit_common_shift"]
 
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _CLEARLY = 5.0  # standard errors

@@ -11,25 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.attack import Attack
+from glasshouse.attacks.attack import Attack, QueryCount
 from glasshouse.attacks.base import BASE
-from glasshouse.attacks.prior import learned_posterior, prior_weights, with_prior
-from glasshouse.attacks.query_count import QueryCount
 from glasshouse.attacks.registry import register
+from glasshouse.attacks.shared.prior import learned_posterior, prior_weights, with_prior
 from glasshouse.attacks.stacking.features import Usual, record_features, usual_of
 from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
 from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
-from glasshouse.attacks.stacking.parameters import StackedParameters
-from glasshouse.attacks.stacking.plan import ENOUGH, TargetPlan, plan_targets
+from glasshouse.attacks.stacking.parameters import ENOUGH, StackedParameters, TargetPlan, plan_targets
 from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, part_of_simple
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import loss_to_margin, margin_to_loss
+from glasshouse.core.progress import open_bar
 from glasshouse.evidence import Evidence
-from glasshouse.numerics import loss_to_margin, margin_to_loss
-from glasshouse.progress import open_bar
-
-__all__ = ["Stacked", "StackedFit"]
 
 _BLOCK = 1 << 13  # records that are handled at once
 

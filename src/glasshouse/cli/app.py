@@ -10,8 +10,6 @@ from typer.core import TyperGroup
 
 from glasshouse.cli.steps import interruptible
 
-__all__ = ["app"]
-
 
 class _Commands(TyperGroup):
     """All commands: stopping any of them is one line."""

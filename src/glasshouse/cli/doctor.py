@@ -1,17 +1,221 @@
-"""``glasshouse doctor``: what this machine has, and how to get what is missing."""
+"""Which extras of Glasshouse are installed, by the package's own metadata.
+
+What ``glasshouse doctor`` looks at: one function per subject, each gives facts about this machine.
+
+``glasshouse doctor``: what this machine has, and how to get what is missing.
+
+``glasshouse attacks`` and ``glasshouse datasets``: the names to use in files and options.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import importlib.metadata
+import importlib.util
 import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Literal
 
+import joblib
+import torch
 import typer
 
+from glasshouse.attacks import attack_names
+from glasshouse.auditing.steps import library_versions
 from glasshouse.cli.app import app
-from glasshouse.cli.checkup import checkup
-from glasshouse.cli.options import Json
+from glasshouse.cli.steps import Json
+from glasshouse.config import data_names
+from glasshouse.core.errors import first_line
+from glasshouse.data.named import data_root
 
-__all__ = ["doctor"]
+_FOR_DEVELOPERS = ("dev", "docs")
+_MODULES = {"mlflow-skinny": "mlflow", "pillow": "PIL"}  # where the module has another name than the package
+_REQUIREMENT = re.compile(r"""^(?P<package>[\w.-]+).*;.*extra == ['"](?P<extra>[\w-]+)['"]""")
+
+
+def extras(requirements: Iterable[str] | None = None) -> dict[str, list[str]]:
+    """Packages by the name of the extra that needs them; without those that are for developers.
+
+    Args:
+        requirements: lines of the package's metadata; those of the installed Glasshouse by default.
+
+    Raises:
+        importlib.metadata.PackageNotFoundError: Glasshouse runs from a source tree that is not installed.
+
+    Example:
+        >>> extras(["numpy>=2.0", "numba>=0.60; extra == 'graph'", "ruff>=0.8; extra == 'dev'"])
+        {'graph': ['numba']}
+    """
+    lines = importlib.metadata.requires("glasshouse") or [] if requirements is None else requirements
+    found: dict[str, list[str]] = {}
+    for match in filter(None, map(_REQUIREMENT.match, lines)):
+        if match["extra"] not in _FOR_DEVELOPERS:
+            found.setdefault(match["extra"], []).append(match["package"])
+    return found
+
+
+def installed_version(package: str, modules: Mapping[str, str] = _MODULES) -> str | None:
+    """A package with its version, or another that brings the same module, such as xgboost-cpu; None without either.
+
+    Example:
+        >>> installed_version("no-such-package") is None
+        True
+    """
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        module = modules.get(package, package.replace("-", "_"))
+        if importlib.util.find_spec(module) is None:
+            return None
+        others = importlib.metadata.packages_distributions().get(module, [])
+        return f"{others[0]} {importlib.metadata.version(others[0])}" if others else f"{package} (version not known)"
+
+
+_BROWSERS = ("firefox", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "safari", "msedge")
+_GIB = 2**30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """Something about this machine.
+
+    Args:
+        subject: what it is about.
+        status: ``"ok"``; ``"absent"``, which is no fault; or ``"fault"``, which stops some audits.
+        found: what is there.
+        hint: what to do to get it, where something is missing.
+
+    Example:
+        >>> Fact(subject="cores", status="ok", found="8").line
+        'ok      cores: 8'
+    """
+
+    subject: str
+    status: Literal["ok", "absent", "fault"]
+    found: str
+    hint: str = ""
+
+    @property
+    def line(self) -> str:
+        """One line for a terminal."""
+        return f"{self.status:<8}{self.subject}: {self.found}" + (f" {self.hint}" if self.hint else "")
+
+
+def checkup() -> list[Fact]:
+    """All facts, in the order of `CHECKS`."""
+    return [fact for check in CHECKS for fact in check()]
+
+
+def _libraries() -> Iterator[Fact]:
+    for name, version in library_versions().items():
+        yield Fact(subject=name, status="ok", found=version)
+    yield Fact(subject="system", status="ok", found=platform.platform())
+
+
+def _extras() -> Iterator[Fact]:
+    try:
+        known = extras()
+    except importlib.metadata.PackageNotFoundError:
+        hint = "Run: pip install . in the source tree."
+        yield Fact(subject="extras", status="fault", found="not known, since Glasshouse is not installed.", hint=hint)
+        return
+    for extra, packages in sorted(known.items()):
+        versions = {package: installed_version(package) for package in packages}
+        there = ", ".join(found for found in versions.values() if found)
+        if missing := [package for package, found in versions.items() if found is None]:
+            found = f"without {', '.join(missing)}." + (f" There: {there}." if there else "")
+            hint = f"Run: pip install 'glasshouse[{extra}]'"
+            yield Fact(subject=f"extra {extra}", status="absent", found=found, hint=hint)
+        else:
+            yield Fact(subject=f"extra {extra}", status="ok", found=there)
+
+
+def _accelerator() -> Iterator[Fact]:
+    if torch.cuda.is_available():
+        for number in range(torch.cuda.device_count()):
+            about = torch.cuda.get_device_properties(number)
+            found = f"{about.name}, {about.total_memory / _GIB:.0f} GiB"
+            yield Fact(subject=f"GPU {number}", status="ok", found=found)
+    else:
+        yield Fact(subject="GPU", status="absent", found="torch finds none; everything runs on the CPU.")
+
+
+def _size() -> Iterator[Fact]:
+    yield Fact(subject="cores", status="ok", found=str(joblib.cpu_count()))
+    memory = _memory()
+    if memory is None:
+        yield Fact(subject="memory", status="absent", found="this system does not say how much there is.")
+    else:
+        yield Fact(subject="memory", status="ok", found=f"{memory / _GIB:.1f} GiB")
+
+
+def _memory(limit: Path = Path("/sys/fs/cgroup/memory.max")) -> int | None:
+    """Bytes of memory: the machine's, or the container's if that is less; None if the system does not say."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    try:
+        return min(machine, int(limit.read_text()))
+    except (OSError, ValueError):  # no such file, or the word max
+        return machine
+
+
+def _browser() -> Iterator[Fact]:
+    found = next((place for name in _BROWSERS if (place := shutil.which(name))), None)
+    if found is None:
+        hint = "A report is one file that needs no network: open it on another machine."
+        yield Fact(subject="browser", status="absent", found="none on the path.", hint=hint)
+    else:
+        yield Fact(subject="browser", status="ok", found=found)
+
+
+def _data() -> Iterator[Fact]:
+    place = data_root()
+    told = "GLASSHOUSE_DATA" if "GLASSHOUSE_DATA" in os.environ else "GLASSHOUSE_DATA is not set"
+    subject = "data folder"
+    if place.is_dir():
+        yield Fact(subject=subject, status="ok", found=f"{place.resolve()} ({told})")
+    else:
+        hint = "Only data sets by name, such as cora, need it: set GLASSHOUSE_DATA to their folder."
+        yield Fact(subject=subject, status="absent", found=f"{place}: there is no such folder ({told}).", hint=hint)
+
+
+def _kernels() -> Iterator[Fact]:
+    """Where compiled code is kept."""
+    subject = "compiled kernels"
+    if any(importlib.util.find_spec(module) is None for module in ("numba", "torch_geometric")):
+        yield Fact(subject=subject, status="absent", found="not needed without the extra graph.")
+        return
+    try:
+        from glasshouse.graph.rule.two_layers.kernels import kernel_folder
+
+        folder, cause = kernel_folder(), "the user has no private folder that can be written"
+    except Exception as error:
+        folder, cause = None, first_line(error)
+    if folder is not None:
+        yield Fact(subject=subject, status="ok", found=f"kept in {folder}")
+    else:
+        hint = "Set XDG_CACHE_HOME to a folder that can be written."
+        yield Fact(subject=subject, status="fault", found=f"cannot be kept: {cause}.", hint=hint)
+
+
+CHECKS: tuple[Callable[[], Iterator[Fact]], ...] = (
+    _libraries,
+    _extras,
+    _accelerator,
+    _size,
+    _browser,
+    _data,
+    _kernels,
+)
 
 
 @app.command()
@@ -24,3 +228,37 @@ def doctor(as_json: Json = False) -> None:
     typer.echo("\n".join(fact.line for fact in facts))
     faults = sum(fact.status == "fault" for fact in facts)
     typer.echo("\nNothing is wrong." if not faults else f"\n{faults} of these must be mended for some audits.")
+
+
+_NO_GRAPH = "  none here: the extra `graph` is not installed. Run: pip install 'glasshouse[graph]'"
+
+
+@app.command()
+def attacks() -> None:
+    """List the attacks, by the names to use in files and options; those that need a graph come last."""
+    on_records = attack_names(graph=False)
+    typer.echo("\n".join(on_records))
+    typer.echo("\nOn graphs also:")
+    typer.echo("\n".join(name for name in attack_names() if name not in on_records))
+    if not _graph_installed():
+        typer.echo(_NO_GRAPH)
+
+
+@app.command()
+def datasets() -> None:
+    """List the data sets, by the names to use in files."""
+    typer.echo("data: {name: …}")
+    for name, about in data_names().items():
+        typer.echo(f"  {name:<10}{about}")
+    typer.echo("\ngraph: {name: …}")
+    if not _graph_installed():
+        typer.echo(_NO_GRAPH)
+        return
+    from glasshouse.graph.data.load import graph_names
+
+    typer.echo("\n".join(f"  {name}" for name in graph_names()))
+    typer.echo("  torch_geometric:CLASS or torch_geometric:CLASS:NAME, or your own my_graph.npz")
+
+
+def _graph_installed() -> bool:
+    return find_spec("torch_geometric") is not None

@@ -13,19 +13,16 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn
 
-from glasshouse.cli import appendix, audit, check, compare, doctor, lists, lookup, new, report, reproduce, score, verify
+from glasshouse.cli import audit, doctor, new, reproduce, saved_runs
 from glasshouse.cli.app import app
-from glasshouse.cli.printing import say
-from glasshouse.cli.steps import Terminated
+from glasshouse.cli.steps import Terminated, say
 from glasshouse.compute import safe_path
-from glasshouse.errors import InputError, LeftOutError
-from glasshouse.progress import work_so_far
-from glasshouse.reading.memory import lacks_memory
-
-__all__ = ["main"]
+from glasshouse.core.errors import InputError, LeftOutError
+from glasshouse.core.progress import work_so_far
+from glasshouse.io.limits import lacks_memory
 
 # each registers itself when it is imported
-COMMANDS = (new, audit, score, report, compare, check, appendix, lookup, verify, reproduce, lists, doctor)
+COMMANDS = (new, audit, saved_runs, reproduce, doctor)
 
 
 def main() -> NoReturn:

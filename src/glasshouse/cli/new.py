@@ -1,18 +1,90 @@
-"""``glasshouse new``: a script or an audit file to begin with."""
+"""A starter: the files of one kind of model, and how they are written into a user's folder.
+
+What ``glasshouse new`` writes: files that run as they stand, one entry per kind of model.
+
+``glasshouse new``: a script or an audit file to begin with.
+"""
 
 from __future__ import annotations
 
+import importlib.resources
 import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from glasshouse.cli.app import app
-from glasshouse.cli.printing import say
-from glasshouse.cli.starters import STARTERS, write_starter
+from glasshouse.cli.steps import say
+from glasshouse.core.errors import raise_faults
+from glasshouse.core.registry import Registry
+from glasshouse.io.files import check_name, write_file
 
-__all__ = ["new"]
+
+@dataclass(frozen=True, kw_only=True)
+class Starter:
+    """Files to begin with.
+
+    Args:
+        about: what they audit, in a few words.
+        files: places beside this module; each is written under its last name.
+        run: the command that runs what was written, in its folder.
+
+    Example:
+        >>> STARTERS.find("torch").run
+        'python audit_torch.py'
+    """
+
+    about: str
+    files: Sequence[str]
+    run: str
+
+    def texts(self) -> dict[str, str]:
+        """Text by the name of the file to write."""
+        here = importlib.resources.files("glasshouse.cli.starters")
+        return {name.rsplit("/", 1)[-1]: here.joinpath(name).read_text(encoding="utf-8") for name in self.files}
+
+
+STARTERS: Registry[Starter] = Registry("a kind of model")
+STARTERS.add("torch", Starter(about="a torch module", files=("audit_torch.py",), run="python audit_torch.py"))
+STARTERS.add(
+    "sklearn",
+    Starter(about="a scikit-learn estimator, or boosting", files=("audit_sklearn.py",), run="python audit_sklearn.py"),
+)
+STARTERS.add("gnn", Starter(about="a graph neural network", files=("audit_gnn.py",), run="python audit_gnn.py"))
+STARTERS.add(
+    "table",
+    Starter(
+        about="a table in a file, without a program",
+        files=("table/audit.yaml", "table/people.csv"),
+        run="glasshouse audit audit.yaml",
+    ),
+)
+
+
+def write_starter(starter: Starter, folder: Path | str) -> list[Path]:
+    """Write a starter's files into a folder, which is made if it is missing; a file that is there is never replaced.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in write_starter(STARTERS.find("table"), folder)]
+        ['audit.yaml', 'people.csv']
+    """
+    folder = Path(folder)
+    check_name(folder)
+    texts = starter.texts()
+    raise_faults(
+        [
+            f"{path}: is already there, and is not overwritten. Give another folder, or move the file."
+            for path in (folder / name for name in texts)
+            if path.exists() or path.is_symlink()
+        ]
+    )
+    return [write_file(folder / name, text) for name, text in texts.items()]
+
 
 _KINDS = ", ".join(STARTERS.names())
 

@@ -11,11 +11,9 @@ import typer
 from rich.console import Console
 
 from glasshouse.cli.app import app
-from glasshouse.cli.options import Quiet
-from glasshouse.errors import InputError
-from glasshouse.store import sharing
-
-__all__ = ["reproduce"]
+from glasshouse.cli.steps import Quiet
+from glasshouse.core.errors import InputError
+from glasshouse.io.files import sharing
 
 _NO_EXPERIMENTS = (
     "reproduce: the paper's experiments are not part of the installed package. "

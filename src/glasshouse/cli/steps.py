@@ -1,4 +1,9 @@
-"""Steps that several commands share: check all input first, end an interrupted command, save and print."""
+"""How commands print lines: nothing in them can steer the terminal.
+
+Options that several commands share.
+
+Steps that several commands share: check all input first, end an interrupted command, save and print.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +13,74 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
 
-from glasshouse.cli.printing import say
-from glasshouse.errors import InputError, raise_faults
-from glasshouse.progress import work_so_far
+from glasshouse.auditing.result import AuditResult
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.escape import visible
+from glasshouse.core.progress import work_so_far
+from glasshouse.io.files import resolved, sharing
+from glasshouse.io.limits import as_bytes, memory_limit, process_limit
 from glasshouse.report import print_summary
-from glasshouse.report.plain import metrics_json
+from glasshouse.report.json_io import metrics_json
 from glasshouse.report.policy import Policy
 from glasshouse.report.redaction import key_beside, read_or_make_key
-from glasshouse.result import AuditResult
-from glasshouse.store import resolved
-from glasshouse.visible import visible
 
-__all__ = ["Terminated", "checked", "finish", "interruptible", "key_file"]
+
+def say(*lines: str, err: bool = False) -> None:
+    """Print lines, with control characters of ids, names and paths shown as escapes."""
+    for line in lines:
+        typer.echo(visible(line), err=err)
+
+
+def _share(context: typer.Context, shared: bool) -> bool:
+    """Let the option hold until the command ends."""
+    context.with_resource(sharing(shared))
+    return shared
+
+
+def _limited(context: typer.Context, given: str | None) -> str | None:
+    """The limit holds until the command ends; what an audit does after reading has one if the user gives it."""
+    if given is not None:
+        context.with_resource(memory_limit(as_bytes(given, place="--memory")))
+    if given is not None or context.info_name != "audit":
+        context.with_resource(process_limit())
+    return given
+
+
+Author = Annotated[str | None, typer.Option(help="Who answers for the audit; shown in the report.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the figures as JSON, for machines.")]
+KeyFile = Annotated[
+    Path | None, typer.Option("--key", help="With --redact: the file of the key; RUN.key beside the run by default.")
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        "--memory",
+        callback=_limited,
+        help="Memory limit of one file, and of toggling nodes on the CPU; the command, and each of its workers, takes "
+        "at most twice as much. Default: 1GiB; for audit only while files are read.",
+    ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the same folder.")]
+Shared = Annotated[
+    bool,
+    typer.Option(
+        "--shared",
+        envvar="GLASSHOUSE_SHARED",
+        callback=_share,
+        help="Let others read what is written, as the umask says; without it, only you can.",
+    ),
+]
+PolicyFile = Annotated[
+    Path | None, typer.Option("--policy", help="Limits (a YAML file, as for check) that rate the run in the report.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bars, and no lines about progress.")]
+Redact = Annotated[bool, typer.Option("--redact", help="Replace the records' ids by keyed hashes.")]
+
 
 Found = TypeVar("Found")
 

@@ -1,43 +1,170 @@
-"""The audit file as a whole: what to audit, with what, and where the result goes."""
+"""The ``target`` section: which model is audited.
+
+The entries of ``attacks``: names, or names with parameters, each tried before anything is trained.
+
+The audit file as a whole: what to audit, with what, and where the result goes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
+from glasshouse.attacks import create
 from glasshouse.attacks.registry import find_attack
-from glasshouse.audit import audit
+from glasshouse.auditing.call import audit
+from glasshouse.auditing.result import AuditResult
 from glasshouse.compute import Compute
-from glasshouse.config.attack_entries import AttackEntry, known_attack
 from glasshouse.config.data import Data, DigitsData
-from glasshouse.config.demands import check_shadows
 from glasshouse.config.graph import GraphSection
-from glasshouse.config.strict import Share, Strict, read_yaml
-from glasshouse.config.targets import Target, TrainedTarget
 from glasshouse.config.trainers import TrainerSection
-from glasshouse.config.trust import check_code
-from glasshouse.errors import InputError, raise_faults
-from glasshouse.label_only import LabelOnly
-from glasshouse.reading import process_limit
-from glasshouse.result import AuditResult
-from glasshouse.visible import visible
+from glasshouse.config.trust import called, check_code
+from glasshouse.config.yaml_model import Share, Strict, check_shadows, read_yaml
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError, first_line, raise_faults, shortened
+from glasshouse.core.escape import visible
+from glasshouse.data import as_members, random_subsets
+from glasshouse.data.named import Dataset
+from glasshouse.io.limits import process_limit
+from glasshouse.query.labels_only import LabelOnly
 
-__all__ = [
-    "AuditFile",
-    "ClaimSection",
-    "read_audit_file",
-    "run_audit_file",
-    "with_attacks",
-    "with_minutes",
-    "with_nodes",
-    "with_shadows",
-]
+
+class TrainedTarget(Strict):
+    """A target trained here, on the members that the data names or on a random share."""
+
+    kind: Literal["train"] = "train"
+    fraction: Share = 0.5
+
+    def load(self, data: Dataset, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
+        """No model yet, and the members that will train it."""
+        if members is not None and "fraction" in self.model_fields_set:
+            raise InputError("target.fraction: the data already says who the members are. Leave one of them out.")
+        if members is None:
+            members = random_subsets(len(data.population), models=1, fraction=self.fraction, seed=seed)[0]
+        return None, members
+
+
+class PythonTarget(Strict):
+    """The user's own model: ``module:function``, where the function gives ``(model, members)``."""
+
+    kind: Literal["python"]
+    factory: str
+
+    def load(self, data: Dataset, members: BoolArray | None, folder: Path, seed: int) -> tuple[Any, BoolArray]:
+        """Whatever the function gives; features that its model cannot know, and members that differ, are refused."""
+        if data.remade:
+            raise InputError(
+                f"target.factory: the model cannot know how Glasshouse made features of {data.remade[0]!r} and other "
+                f"columns. Give the records as the model takes them: data: {{name: python, factory: …}}, or an .npz."
+            )
+        made = called(self.factory, folder, "target.factory")
+        if not isinstance(made, tuple) or len(made) != 2:
+            raise InputError(f"target.factory: {self.factory} must give a pair (model, members).")
+        told = as_members(made[1], (len(data.population),), place="target.factory: members", ids=data.population.ids)
+        if members is not None and not np.array_equal(members, told):
+            raise InputError(
+                f"target.factory: the members of {self.factory} are not those of the data. Leave the data's out."
+            )
+        return made
+
+
+Target = Annotated[TrainedTarget | PythonTarget, Field(discriminator="kind")]
+
+
+_MOST = 10**6  # epochs, examples, samples or folds; more is a slip of the hand, or malice
+_WIDEST = 10**5
+
+
+def _whole(value: Any, most: int = _MOST) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= most
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(fits, value))
+
+
+def _word(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+# by how a class writes the type of a parameter: whether a value of a file fits it, and how an error calls it
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    "int": (_whole, "a whole number up to a million"),
+    "float": (_number, "a number"),
+    "str": (_word, "a word"),
+    "Mode": (_word, "a word"),
+    "Hops": (_word, "a word"),
+    "Literal": (_word, "a word"),
+    "None": (lambda value: value is None, "null"),
+    "ArrayLike": (_all(_number), "a list of numbers"),
+    "Sequence[str]": (_all(_word), "a list of words"),
+    "tuple[float, ...]": (_all(_number), "a list of numbers"),
+    "tuple[int, ...]": (_all(lambda value: _whole(value, _WIDEST)), "a list of whole numbers up to 100 000"),
+}
+
+
+def known_attack(choice: str | dict[str, Any]) -> str | dict[str, Any]:
+    """An entry whose attack can be made, as it is; pydantic adds its place in the list to an error.
+
+    Example:
+        >>> known_attack({"name": "regressed", "folds": [3]})
+        Traceback (most recent call last):
+        ValueError: folds: [3] is not a whole number up to a million.
+    """
+    parameters = {"name": choice} if isinstance(choice, str) else dict(choice)
+    name = str(parameters.pop("name", ""))
+    _refuse_infinite(parameters)
+    try:
+        attack: Any = find_attack(name)
+        for field in dataclasses.fields(attack):
+            if field.name in parameters:
+                _refuse_other_kinds(field, parameters[field.name])
+        create(name, **parameters)
+    except ValueError as error:  # ours, and those of the attack itself
+        raise ValueError(str(error)) from error
+    except Exception as error:  # a parameter of a wrong type can fail in any way
+        raise ValueError(first_line(error)) from error
+    return choice
+
+
+def _refuse_infinite(value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is not a number that an attack can use.")
+    for inside in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_infinite(inside)
+
+
+def _refuse_other_kinds(field: dataclasses.Field[Any], value: Any) -> None:
+    """Refuse what is not of the type that the class says; what a file cannot write can only be given in Python."""
+    if field.name == "seed":
+        if not _whole(value, 2**63) or value < 0:
+            raise ValueError(f"seed: {shortened(value)} is not a whole number from 0.")
+        return
+    names = re.split(r"\s*\|\s*", re.sub(r"Literal\[[^]]*\]", "Literal", str(field.type)))
+    known = [_KINDS[name] for name in names if name in _KINDS]
+    if not known:
+        raise ValueError(f"{field.name}: can only be given in Python; leave it out.")
+    if not any(fits(value) for fits, _ in known):
+        wanted = " or ".join(dict.fromkeys(called for _, called in known))
+        raise ValueError(f"{field.name}: {shortened(value)} is not {wanted}.")
+
+
+AttackEntry = Annotated[str | dict[str, Any], AfterValidator(known_attack)]
+
 
 _MOST_SHADOWS = 100_000
 _MOST_MINUTES = 1e6
@@ -156,7 +283,7 @@ def with_shadows(config: AuditFile, shadows: int) -> AuditFile:
         4
         >>> with_shadows(AuditFile(), 5)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
+        glasshouse.InputError: --shadows: 5 is odd; models are trained in complementary pairs. Use 4 or 6.
     """
     try:
         if shadows > _MOST_SHADOWS:

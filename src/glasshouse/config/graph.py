@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from glasshouse.config.demands import MOST_EPOCHS, check_network
-from glasshouse.config.strict import Share, Strict
-from glasshouse.errors import InputError, MissingExtraError, shortened
-from glasshouse.population import random_subsets
-from glasshouse.reading import guarded
+from glasshouse.config.yaml_model import MOST_EPOCHS, Share, Strict, check_network
+from glasshouse.core.errors import InputError, MissingExtraError, shortened
+from glasshouse.data import random_subsets
+from glasshouse.io.guarded import guarded
 
 if TYPE_CHECKING:  # the section can be read and checked where the extra is not installed
     from glasshouse.graph import GNNTrainer
 
-__all__ = ["AttackerSection", "GraphSection", "NetworkSection"]
 
 Positive = Annotated[int, Field(ge=1)]
 Nodes = Positive | Annotated[list[str], Field(min_length=1)] | Annotated[list[int], Field(min_length=1)]

@@ -7,11 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from glasshouse.config.strict import Share, Strict, read_yaml
-from glasshouse.errors import InputError
+from glasshouse.config.yaml_model import Share, Strict, read_yaml
+from glasshouse.core.errors import InputError
 from glasshouse.report.policy import Limit, Policy
-
-__all__ = ["PolicyFile", "read_policy"]
 
 EndName = Literal["upper", "estimate", "lower"]
 
@@ -70,6 +68,6 @@ def read_policy(path: Path | str) -> Policy:
     Example:
         >>> read_policy("no/such/risk.yaml")
         Traceback (most recent call last):
-        glasshouse.errors.InputError: no/such/risk.yaml: there is no such file.
+        glasshouse.InputError: no/such/risk.yaml: there is no such file.
     """
     return read_yaml(Path(path), PolicyFile).build()

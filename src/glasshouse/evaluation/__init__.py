@@ -1,12 +1,12 @@
 """Evaluation: ROC, intervals, thresholds and bounds on ε. Only this package sees the target's members."""
 
 from glasshouse.evaluation.best import Best, Pick
-from glasshouse.evaluation.drawn import Blind, Drawn, Joined, Known, how_drawn
-from glasshouse.evaluation.headline import Headline, headline
+from glasshouse.evaluation.checks.auxiliary import Known
+from glasshouse.evaluation.checks.mismatch import unlike_target
+from glasshouse.evaluation.checks.random_members import Blind, Drawn, Joined, how_drawn
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
-from glasshouse.evaluation.leak import LeakTest, leak_test
+from glasshouse.evaluation.leakage import Headline, LeakTest, headline, leak_test
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
-from glasshouse.evaluation.outcome import AttackOutcome
 from glasshouse.evaluation.privacy import (
     GaussianBound,
     Guesses,
@@ -20,9 +20,8 @@ from glasshouse.evaluation.privacy import (
     posterior_bound,
 )
 from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
-from glasshouse.evaluation.run import run_attack
+from glasshouse.evaluation.run import AttackOutcome, run_attack
 from glasshouse.evaluation.thresholds import Threshold, estimate_thresholds
-from glasshouse.evaluation.unlike import unlike_target
 
 __all__ = [
     "ROC",

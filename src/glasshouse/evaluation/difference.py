@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
 from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates
 from glasshouse.evaluation.roc import allowed_wrong, checked, roc
-from glasshouse.randomness import generator
-
-__all__ = ["Difference", "Resampling", "ScoredRecords", "auc_difference", "tpr_difference"]
 
 ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
 Resampling = Literal["paired", "unpaired", "opposed"]

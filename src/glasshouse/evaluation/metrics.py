@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.evaluation.intervals import (
     Interval,
     balanced_accuracy_interval,
@@ -20,19 +20,6 @@ from glasshouse.evaluation.intervals import (
     tpr_intervals,
 )
 from glasshouse.evaluation.roc import ROC, allowed_wrong, auc, checked, roc
-
-__all__ = [
-    "DEFAULT_FPRS",
-    "ENOUGH_WRONG",
-    "AcrossTargets",
-    "FirstRate",
-    "Metrics",
-    "Rate",
-    "across_targets",
-    "evaluate",
-    "headline_rate",
-    "resolvable",
-]
 
 DEFAULT_FPRS = (0.01, 0.001)
 ENOUGH_WRONG = 10  # a rate that rests on fewer non-members has an interval too wide for a headline

@@ -10,10 +10,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import beta, binom, hypergeom, norm
 
-from glasshouse.evaluation.leak import error_share
+from glasshouse.evaluation.leakage import error_share
 from glasshouse.evaluation.roc import allowed_wrong
-
-__all__ = ["Power", "RatePower", "audit_power", "smallest_auc", "smallest_tpr"]
 
 _CERTAINTY = 0.8  # found in four of five such audits
 _ERROR = 0.05  # of all figures of an audit together

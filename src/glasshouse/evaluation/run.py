@@ -1,33 +1,139 @@
-"""Run an attack on a view: score the target, estimate thresholds from simulated targets, evaluate."""
+"""The result of one attack: its scores, its thresholds, and its metrics if the true members are known.
+
+Run an attack on a view: score the target, estimate thresholds from simulated targets, evaluate.
+
+Set public records aside: what attacks without shadow models learn from, with features of any kind as numbers.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import rankdata
 
-from glasshouse.arrays import BoolArray
-from glasshouse.attacks.attack import Attack, Judgement, View, seen_by
-from glasshouse.errors import InputError
-from glasshouse.evaluation.believed import posterior_doubt
-from glasshouse.evaluation.best import Best
-from glasshouse.evaluation.discoveries import conformal_p_values
-from glasshouse.evaluation.fewer import compare_references
-from glasshouse.evaluation.metrics import evaluate
-from glasshouse.evaluation.outcome import AttackOutcome
-from glasshouse.evaluation.simulated import simulated_figures
-from glasshouse.evaluation.subpools import steadiness
-from glasshouse.evaluation.thresholds import Policy, Scored, thresholds_from
-from glasshouse.evaluation.trials import Trials
-from glasshouse.evaluation.tried import tried_targets
-from glasshouse.numerics import not_finite
-from glasshouse.progress import note_work, showing
+from glasshouse.attacks.attack import Attack, Judgement, QueryCount, View, seen_by
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import not_finite
+from glasshouse.core.progress import note_work, showing
+from glasshouse.core.randomness import generator
+from glasshouse.data import Population
+from glasshouse.evaluation.best import Best, Trials
+from glasshouse.evaluation.checks.auxiliary import few_columns
+from glasshouse.evaluation.checks.calibration import posterior_doubt
+from glasshouse.evaluation.intervals import WholeFigures
+from glasshouse.evaluation.metrics import Metrics, evaluate
+from glasshouse.evaluation.pool_size import FewerReferences, compare_references, steadiness
+from glasshouse.evaluation.precision import conformal_p_values, discovery_levels
+from glasshouse.evaluation.thresholds import (
+    Policy,
+    Scored,
+    SimulatedFigures,
+    Threshold,
+    simulated_figures,
+    thresholds_from,
+    tried_targets,
+)
+from glasshouse.evidence import Evidence, PublicRecords
 
-__all__ = ["run_attack"]
+
+@dataclass(frozen=True, eq=False)
+class AttackOutcome:
+    """One attack against one target.
+
+    Args:
+        attack: the attack with its parameters, after tuning.
+        scores: [N], higher means member.
+        thresholds: from simulated targets, one for each wanted FPR that can be reached despite tied scores; if none
+            can, one for the first rate that can be reached; empty if there are too few shadow models, or if the target
+            is unlike them.
+        note: why there are none, why this attack was picked, or why not to believe it; usually empty.
+        details: figures that only this attack has, such as a sampler's precision.
+        metrics: against the true members; None if they are not known.
+        seconds: time for scoring the target, with all picking, tuning and learning on simulated targets before it, and
+            without thresholds.
+        queries: how often models were asked; None if this was not counted.
+        simulated: how strong it is on simulated targets; None if there are too few shadow models.
+        doubt: why scores that are meant as probabilities of membership cannot be believed; empty if they can, or if
+            they are not meant so.
+        withheld: thresholds whose false-positive rate is not known, since the target is unlike the shadow models; no
+            report shows them, but experiments measure how wrong they would be.
+        flag_scores: [N] scores by as many references as simulated targets have, which thresholds judge
+            (`Attack.flag_scores`); None if no target could be simulated.
+        prior: the stated share of members among the records, for the list at a false-discovery rate.
+        p_values: [N] how rare each score would be for a non-member, by simulated targets; None without them.
+        steady: [N] the share of sub-pools in which a record is still called a member at the first threshold; None
+            without a threshold, or if the attack is not cheap enough to run often.
+        fewer: its strength with half of the references; None if that was not tried.
+        picked: the name of the attack that `best` picked; empty for all others.
+        whole: what the scores of a sample say about all records; None if the records are no random sample of more.
+    """
+
+    attack: Attack[Any]
+    scores: FloatArray
+    thresholds: tuple[Threshold, ...]
+    metrics: Metrics | None
+    seconds: float
+    note: str = ""
+    details: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    queries: QueryCount | None = None
+    simulated: SimulatedFigures | None = None
+    doubt: str = ""
+    withheld: tuple[Threshold, ...] = ()
+    flag_scores: FloatArray | None = None
+    prior: float = 0.0
+    p_values: FloatArray | None = None
+    steady: FloatArray | None = None
+    fewer: FewerReferences | None = None
+    picked: str = ""
+    whole: WholeFigures | None = None
+
+    def of_records(self, rows: IntArray) -> AttackOutcome:
+        """The same outcome with its records in another order, [N] places; metrics are those of all records."""
+        return dataclasses.replace(
+            self,
+            scores=self.scores[rows],
+            flag_scores=None if self.flag_scores is None else self.flag_scores[rows],
+            p_values=None if self.p_values is None else self.p_values[rows],
+            steady=None if self.steady is None else self.steady[rows],
+        )
+
+    @property
+    def believed(self) -> bool:
+        """Whether its scores may be read as probabilities of membership."""
+        return self.attack.posterior and not self.doubt
+
+    def flagged(self, threshold: Threshold) -> BoolArray:
+        """[N] which records one of its thresholds flags."""
+        return threshold.decide(self.scores if self.flag_scores is None else self.flag_scores)
+
+    @property
+    def first_threshold(self) -> Threshold | None:
+        """The threshold of the first wanted rate, by which records are decided; None if no wanted rate is reached."""
+        return next((threshold for threshold in self.thresholds if not threshold.first), None)
+
+    @functools.cached_property
+    def discovery_levels(self) -> FloatArray | None:
+        """[N] the smallest false-discovery rate at which each record is listed; None without a threshold.
+
+        A list needs what a threshold needs: that non-members of the target score as those of simulated targets do.
+        """
+        return (
+            None if self.p_values is None or not self.thresholds else discovery_levels(self.p_values, prior=self.prior)
+        )
+
+    @property
+    def ranks(self) -> FloatArray:
+        """[N], 1 for the most exposed record; equal scores share a rank."""
+        return np.asarray(rankdata(-self.scores, method="min"), dtype=np.int64)
+
 
 _UNLIKE = "the target is unlike the shadow models"
 
@@ -170,3 +276,31 @@ def _sampler_figures(judgement: Judgement, members: BoolArray | None) -> dict[st
         "sampler_precision": hits / sampled if sampled else float("nan"),
         "sampler_recall": hits / true if true else float("nan"),
     }
+
+
+def with_public_records(evidence: Evidence, population: Population, public: BoolArray, *, seed: int) -> Evidence:
+    """The evidence about the other records, with the public ones as material.
+
+    Args:
+        evidence: about all records of the population.
+        population: for what is known about them without the target.
+        public: [N] which are public.
+        seed: of the projections of wide features.
+
+    Example:
+        >>> import numpy as np
+        >>> population = Population(np.arange(6.0).reshape(6, 1), [0, 1, 0, 1, 0, 1])
+        >>> evidence = Evidence(target_loss=np.ones(6), labels=population.y)
+        >>> cut = with_public_records(evidence, population, np.arange(6) < 2, seed=0)
+        >>> cut.records, len(cut.public)
+        (4, 2)
+    """
+    columns = few_columns(population.features, generator(seed, "public features"))
+    return evidence.of_records(~public).with_public(
+        PublicRecords(
+            loss=evidence.target_loss[public],
+            labels=population.y[public],
+            features=columns[public],
+            audited=columns[~public],
+        )
+    )

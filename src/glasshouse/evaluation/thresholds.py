@@ -1,4 +1,9 @@
-"""Decision thresholds from simulated targets, never from the target's own membership (paper, App. C)."""
+"""What one simulated target says about an attack, in a few numbers; all that thresholds and figures need of it.
+
+Decision thresholds from simulated targets, never from the target's own membership (paper, App. C).
+
+What simulated targets say about an attack before the target's members are known.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +16,69 @@ import numpy as np
 from scipy.stats import betabinom
 from scipy.stats import t as student
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.attack import Attack, View
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.progress import track
+from glasshouse.core.threads import side_by_side
 from glasshouse.evaluation.intervals import Interval
-from glasshouse.evaluation.roc import checked
-from glasshouse.evaluation.sorted_scores import SortedScores
-from glasshouse.evaluation.tried import Scored, TriedTarget, tried_targets
-from glasshouse.progress import track
-from glasshouse.threads import side_by_side
+from glasshouse.evaluation.privacy.bounds import shares_right
+from glasshouse.evaluation.roc import SortedScores, checked
 
-__all__ = [
-    "Policy",
-    "Scored",
-    "Threshold",
-    "estimate_thresholds",
-    "predicted_rate",
-    "simulate",
-    "threshold_from",
-    "thresholds_from",
-]
+Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of each simulated target
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedTarget:
+    """An attack on one simulated target. Its curve would take three times the memory of its scores.
+
+    Args:
+        auc: area under the ROC.
+        rates: true-positive rate at each wanted false-positive rate, with ties broken at random where they must be.
+        reached: for each wanted rate, whether a threshold reaches it.
+        cuts: for each wanted rate, the lowest score that keeps it.
+        first_fpr: the smallest false-positive rate that any threshold reaches.
+        shares_right: shares of right guesses, for each way to guess that a bound on ε may use.
+    """
+
+    auc: float
+    rates: tuple[float, ...]
+    reached: tuple[bool, ...]
+    cuts: tuple[float, ...]
+    first_fpr: float
+    shares_right: tuple[float, ...]
+
+
+def tried_targets(scored: Scored, fprs: Sequence[float]) -> list[TriedTarget]:
+    """Each simulated target in a few numbers, on all cores.
+
+    Args:
+        scored: pairs of scores [N] and members [N].
+        fprs: wanted false-positive rates.
+
+    Example:
+        >>> import numpy as np
+        >>> first, = tried_targets([(np.arange(20.0), np.arange(20) >= 10)], [0.1])
+        >>> first.auc, first.rates, first.cuts
+        (1.0, (1.0,), (9.0,))
+    """
+    return side_by_side(
+        lambda pair: _tried(pair[0], pair[1], fprs), scored, records=len(scored[0][0]) if len(scored) else 0
+    )
+
+
+def _tried(scores: FloatArray, members: BoolArray, fprs: Sequence[float]) -> TriedTarget:
+    values, mask = checked(scores, members)
+    ordered = SortedScores.of(values, mask)
+    rates = [ordered.rate_at(fpr) for fpr in fprs]
+    return TriedTarget(
+        auc=ordered.area,
+        rates=tuple(rate for rate, _ in rates),
+        reached=tuple(reached for _, reached in rates),
+        cuts=tuple(ordered.cut_at(fpr) for fpr in fprs),
+        first_fpr=ordered.first_fpr,
+        shares_right=shares_right(values, mask, ordered=ordered),
+    )
+
 
 Policy = Literal["mean", "max"]
 
@@ -219,3 +268,53 @@ def _agreed(thresholds: FloatArray, policy: Policy) -> float:
 def _false_alarms(pair: tuple[FloatArray, BoolArray], threshold: float) -> int:
     scores, members = pair
     return int(np.count_nonzero((scores >= threshold) > members))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedFigures:
+    """How strong an attack is on the simulated targets of a pool: a choice by it does not use the target.
+
+    Args:
+        targets: how many shadow models played the target.
+        auc: mean area under their ROC curves.
+        strengths: mean true-positive rate per allowed false-positive rate, one for each wanted rate: at ties that keep
+            a rate from being reached, the TPR when ties are broken at random.
+        shares_right: mean share of right guesses for each way to guess that a bound on ε may use.
+    """
+
+    targets: int
+    auc: float
+    strengths: tuple[float, ...]
+    shares_right: tuple[float, ...] = ()
+
+
+def simulated_figures(
+    scored: Scored, fprs: Sequence[float], *, tried: Sequence[TriedTarget] | None = None
+) -> SimulatedFigures:
+    """The figures of an attack from simulated targets that are already scored: pairs of scores [N] and members [N].
+
+    ``tried`` are the `tried_targets` of the same targets and rates, if they are known already.
+
+    Example:
+        >>> pair = (np.arange(20.0), np.arange(20) >= 10)
+        >>> figures = simulated_figures([pair, pair], [0.1])
+        >>> figures.targets, figures.auc, figures.strengths
+        (2, 1.0, (1.0,))
+    """
+    tried = tried_targets(scored, fprs) if tried is None else tried
+    return SimulatedFigures(
+        targets=len(scored),
+        auc=float(np.mean([one.auc for one in tried])),
+        strengths=tuple(float(np.mean([one.rates[place] for one in tried])) for place in range(len(fprs))),
+        shares_right=tuple(np.mean([one.shares_right for one in tried], axis=0).tolist()),
+    )
+
+
+def rate_with_ties(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[float, bool]:
+    """TPR at a rate, and whether a threshold reaches it; if not, the TPR there when ties are broken at random.
+
+    Example:
+        >>> rate_with_ties(np.zeros(20), np.arange(20) >= 10, 0.1)
+        (0.1, False)
+    """
+    return SortedScores.of(*checked(scores, members)).rate_at(fpr)

@@ -5,7 +5,7 @@ from glasshouse.evidence.evidence import Evidence, Kind, Mode
 from glasshouse.evidence.files import EvidenceFile, read_evidence, write_evidence
 from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.trace import LossTrace
-from glasshouse.queries import QueryOptions, accuracy, query
+from glasshouse.query.classify import QueryOptions, accuracy, query
 
 __all__ = [
     "Evidence",

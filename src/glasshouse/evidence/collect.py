@@ -6,16 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.errors import InputError, naming
+from glasshouse.core.errors import InputError, naming
+from glasshouse.core.progress import track
 from glasshouse.evidence.evidence import Evidence
 from glasshouse.evidence.regression import regression_evidence
 from glasshouse.pool import ShadowPool
-from glasshouse.predictions import Predictions, predict
-from glasshouse.progress import track
-from glasshouse.queries import Answers, QueryOptions, query
-from glasshouse.resolution import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
-
-__all__ = ["collect"]
+from glasshouse.query.classify import Answers, QueryOptions, query
+from glasshouse.query.regress import Predictions, predict
+from glasshouse.query.vote_step import clipped_log_probabilities, clipped_losses, common_resolution, resolution_note
 
 
 def collect(
@@ -28,7 +26,7 @@ def collect(
     if ``how`` keeps them).
 
     Example:
-        >>> from glasshouse.population import Population
+        >>> from glasshouse.data import Population
         >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
         >>> pool = ShadowPool.plan(population, lambda population, members, seed: lambda x: x[:, 0], shadows=2)
         >>> evidence, answers = collect(lambda x: 3 * x[:, 0], pool)

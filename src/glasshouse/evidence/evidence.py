@@ -9,15 +9,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.arrays import BoolArray, FloatArray, Floats, IntArray, TextArray
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.numerics import check_finite, loss_to_margin
+from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.public import PublicRecords
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.evidence.trace import traced_losses
-from glasshouse.numerics import check_finite, loss_to_margin
-from glasshouse.population import as_ids, as_members
-
-__all__ = ["Evidence", "Kind", "Mode", "checked_losses"]
 
 _ROUNDING = 1e-5  # a loss in float32 may be so far below 0
 _BY_MODEL = ("shadow_loss", "shadow_members", "shadow_logits", "shadow_residual", "target_trace")  # records come second
@@ -325,7 +323,7 @@ def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatAr
         array([0. , 0.5])
         >>> checked_losses(np.array([-0.1, -0.5]), np.array(["ann", "bob"]), place="target_loss")
         Traceback (most recent call last):
-        glasshouse.errors.InputError: target_loss: 2 of 2 losses are negative, first at record 'ann'. If they are ...
+        glasshouse.InputError: target_loss: 2 of 2 losses are negative, first at record 'ann'. If they are ...
     """
     check_finite(losses, ids, place=place, models=losses.ndim == 2)
     if losses.min(initial=0.0) >= 0:

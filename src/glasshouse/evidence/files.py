@@ -8,17 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray, TextArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, TextArray
+from glasshouse.core.errors import InputError
+from glasshouse.data import as_ids, as_members
 from glasshouse.evidence.evidence import Evidence
-from glasshouse.evidence.outputs import Arrays, outputs_to_losses
-from glasshouse.evidence.table_files import read_text_table
-from glasshouse.evidence.tables import tidy_arrays
-from glasshouse.population import as_ids, as_members
-from glasshouse.reading import file_size, guarded, read_npz
-from glasshouse.store import write_file
-
-__all__ = ["EvidenceFile", "read_evidence", "write_evidence"]
+from glasshouse.evidence.tables import Arrays, outputs_to_losses, read_text_table, tidy_arrays
+from glasshouse.io.arrays import read_npz
+from glasshouse.io.files import write_file
+from glasshouse.io.guarded import file_size, guarded
 
 _PICKLES = {".pkl", ".pickle", ".pt", ".pth", ".joblib", ".npy", ".bin"}
 _KNOWN = {

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError
-from glasshouse.population import as_members
-from glasshouse.randomness import generator
-
-__all__ = ["PublicRecords", "public_mask"]
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
+from glasshouse.data import as_members
 
 _FEWEST = 20  # public records, and records that are left to be judged on each side
 
@@ -60,7 +58,7 @@ def public_mask(public: ArrayLike | None, members: BoolArray, *, seed: int, ids:
         25
         >>> public_mask(members, members, seed=0)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: public: 50 of the public records trained the target (members); a public record ...
+        glasshouse.InputError: public: 50 of the public records trained the target (members); a public record ...
     """
     if public is None:
         return np.zeros(len(members), dtype=np.bool_)

@@ -29,11 +29,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
 from glasshouse.evidence.evidence import Evidence
-
-__all__ = ["gaussian_losses", "outside_spread", "regression_evidence"]
 
 _SMALLEST_SPREAD = 1e-12  # of the targets' spread: smaller residuals are rounding errors
 

@@ -8,11 +8,9 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError
-from glasshouse.threads import cached_blocks
-
-__all__ = ["SimulatedTarget", "check_simulation", "left_out_models", "reference_rows", "rows_without"]
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.threads import cached_blocks
 
 V = TypeVar("V")
 
@@ -30,7 +28,7 @@ def check_simulation(models: int) -> None:
     Example:
         >>> check_simulation(2)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: shadows: 2 shadow models are too few to simulate targets with; train 4 or more.
+        glasshouse.InputError: shadows: 2 shadow models are too few to simulate targets with; train 4 or more.
     """
     if models < 4:
         raise InputError(f"shadows: {models} shadow models are too few to simulate targets with; train 4 or more.")

@@ -1,19 +1,180 @@
-"""Tables with one row for each model and record, from csv and parquet files."""
+"""From what a file may hold (losses, logits, probabilities) to what an attack needs.
+
+Tables with one row for each model and record, from csv and parquet files.
+
+The door to parquet: a table judged by its own description, then read in parts.
+
+Columns of text from csv and parquet files, as programs and spreadsheets write them.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from glasshouse.arrays import FloatArray, IntArray
-from glasshouse.errors import InputError, shortened
-from glasshouse.evidence.outputs import Arrays
-from glasshouse.population import as_ids
+from glasshouse.core.arrays import FloatArray, IntArray, TextArray
+from glasshouse.core.errors import InputError, needs_extra, shortened
+from glasshouse.core.numerics import check_finite, finite_logits, logits_from_probabilities
+from glasshouse.core.outputs import losses_from_logits
+from glasshouse.data import as_ids
+from glasshouse.evidence.evidence import checked_losses
+from glasshouse.io.guarded import file_size, guarded, read_content
+from glasshouse.io.limits import check_memory
+from glasshouse.query.vote_step import (
+    ShareFinder,
+    StepFinder,
+    clipped_log_probabilities,
+    clipped_losses,
+    common_resolution,
+    resolution_note,
+    shares_note,
+    whole_shares,
+)
 
-__all__ = ["as_flags", "tidy_arrays"]
+Arrays = dict[str, NDArray[Any]]
+
+
+def outputs_to_losses(
+    kind: str,
+    target: NDArray[Any],
+    shadow: NDArray[Any],
+    labels: NDArray[Any] | None,
+    ids: TextArray,
+) -> dict[str, Any]:
+    """The loss, label and logit arguments of `Evidence` from one kind of output, and notes on how they were handled.
+
+    Probabilities that come in steps, as votes do, are clipped half a step from 0 and 1, in the same way for all models;
+    rounded ones, and those of the likeliest classes alone, are recognised over all records. What is not finite is
+    refused, and so are negative losses, before anything is clipped.
+
+    Args:
+        kind: ``"loss"``, ``"logits"`` or ``"probabilities"``.
+        target: [N] or [N, C].
+        shadow: [K, N] or [K, N, C].
+        labels: [N] columns of the true classes; not needed for losses.
+        ids: [N] record ids, to name a record in an error.
+
+    Example:
+        >>> two = np.array([[0.0, 0.0], [1.0, 1.0]])
+        >>> given = outputs_to_losses("logits", two, two[None], np.array([0, 1]), np.array(["a", "b"]))
+        >>> given["target_loss"].round(3)
+        array([0.693, 0.693])
+    """
+    if kind == "loss":
+        target = checked_losses(target, ids, place="target_loss")
+        shadow = checked_losses(shadow, ids, place="shadow_loss")
+        step = common_resolution(*_loss_steps(target, shadow))
+        return {
+            "target_loss": clipped_losses(target, step),
+            "shadow_loss": clipped_losses(shadow, step),
+            "labels": _whole(labels, ids) if _coded(labels) else None,
+            "notes": resolution_note(step),
+        }
+    if labels is None:
+        raise InputError(f"labels: missing; {kind} become losses only with the true classes, [N].")
+    codes = _whole(labels, ids)
+    step, notes = None, list[str]()
+    if kind == "probabilities":
+        check_finite(target, ids, place="target_probabilities")
+        check_finite(shadow, ids, place="shadow_probabilities", models=True)
+        if target.ndim == 1:  # one number per record: the probability of class 1
+            target, shadow = np.stack([1 - target, target], axis=-1), np.stack([1 - shadow, shadow], axis=-1)
+        target, notes = _whole_rows(target, ids, place="target_probabilities")
+        every = [_whole_rows(one, ids, place="shadow_probabilities") for one in shadow]
+        theirs = dict.fromkeys(note for _, said in every for note in said)
+        if theirs:  # otherwise they stay as they are, in their own precision
+            shadow = np.stack([rows for rows, _ in every])
+        notes = notes or [note.replace("The model answers", "Shadow models answer") for note in theirs]
+        found = [_looked_at(one) for one in (target, *shadow)]
+        step = common_resolution(found[0].resolution(), [one.resolution() for one in found[1:]])
+        small = any(one.underflows() for one in found)
+        target, shadow = (logits_from_probabilities(values, underflows=small) for values in (target, shadow))
+    target, shadow = _two_columns(target, len(ids)), _two_columns(shadow, len(shadow) * len(ids), len(shadow))
+    if target.shape != shadow.shape[1:]:
+        raise InputError(f"shadow_{kind}: {shadow.shape[-1]} classes, but the target has {target.shape[-1]}.")
+    outside = (codes < 0) | (codes >= target.shape[1])
+    if outside.any():
+        raise InputError(
+            f"labels: record {str(ids[outside][0])!r} has the label {codes[outside][0]}, but the classes are 0 to "
+            f"{target.shape[1] - 1}."
+        )
+    if kind == "logits":
+        check_finite(target, ids, place="target_logits", labels=codes)
+        check_finite(shadow, ids, place="shadow_logits", labels=codes, models=True)
+        target, shadow = finite_logits(target), finite_logits(shadow)
+    return {
+        "target_loss": clipped_losses(losses_from_logits(target, codes), step),
+        "shadow_loss": clipped_losses(_shadow_losses(shadow, codes), step),
+        "labels": codes,
+        "target_logits": clipped_log_probabilities(target, step),
+        "shadow_logits": clipped_log_probabilities(shadow, step),
+        "notes": (*notes, *resolution_note(step)),
+    }
+
+
+def _shadow_losses(shadow: NDArray[Any], codes: IntArray) -> NDArray[Any]:
+    """[K, N] losses from logits [K, N, C]; K may be 0."""
+    return np.array([losses_from_logits(one, codes) for one in shadow]).reshape(shadow.shape[:2])
+
+
+def _loss_steps(target: NDArray[Any], shadow: NDArray[Any]) -> tuple[float | None, list[float | None]]:
+    """Steps of the confidences behind losses: a loss of exactly 0 shows that the model, or the precision, has steps."""
+    found = []
+    for loss in (target, *shadow):
+        right = np.exp(-np.abs(loss.astype(np.float64)))
+        found.append(_looked_at(np.stack([right, -np.expm1(-np.abs(loss.astype(np.float64)))], axis=-1)).resolution())
+    return found[0], found[1:]
+
+
+def _looked_at(probabilities: NDArray[Any]) -> StepFinder:
+    finder = StepFinder()
+    finder.add(probabilities)
+    return finder
+
+
+def _coded(labels: NDArray[Any] | None) -> bool:
+    """Whether labels are numbers; an attack on losses cannot use names."""
+    return labels is not None and labels.dtype.kind in "iufb"
+
+
+def _whole(labels: NDArray[Any] | None, ids: TextArray) -> IntArray:
+    values = np.asarray(labels)
+    if values.shape != ids.shape:
+        raise InputError(f"labels: shape {values.shape} does not fit {len(ids)} records; give one label per record.")
+    if values.dtype.kind not in "iufb" or not np.isfinite(values).all() or (values != np.floor(values)).any():
+        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
+    return values.astype(np.int64)
+
+
+def _two_columns(logits: NDArray[Any], records: int, models: int | None = None) -> NDArray[Any]:
+    """One logit z per record becomes [0, z]; anything wider is returned as it is."""
+    if logits.size != records:
+        return logits
+    z = logits.reshape((len(logits),) if models is None else (models, -1))
+    return np.stack([np.zeros_like(z), z], axis=-1)
+
+
+def _whole_rows(rows: NDArray[Any], ids: TextArray, *, place: str) -> tuple[NDArray[Any], list[str]]:
+    """One model's probabilities [N, C] and what is said about them; rows that are no distributions are refused."""
+    finder = ShareFinder()
+    finder.add(rows)
+    if (shares := finder.found()) is not None:
+        return whole_shares(rows, shares), [shares_note(shares)]
+    wrong = ~((rows >= 0).all(axis=-1) & (np.abs(rows.sum(axis=-1) - 1) < 1e-3))
+    if wrong.any():
+        raise InputError(f"{place}: record {str(ids[wrong][0])!r} does not hold probabilities that sum to 1.")
+    return rows, []
+
 
 _FLAGS = {
     **dict.fromkeys(("1", "true", "yes", "1.0"), 1),
@@ -161,3 +322,210 @@ def _numbers(cells: Sequence[str], name: str, path: Path) -> FloatArray:
         if not _is_number(cell):
             raise InputError(f"{path}: {name}: {shortened(cell)} is not a number.")
     return np.array([float(cell) for cell in cells], dtype=np.float64)
+
+
+_ROWS = 10_000  # of one part
+_OF_CELL = 80  # bytes that Python needs for a cell besides its letters
+_POINTER = 8
+
+
+def parquet_columns(path: Path) -> dict[str, list[str]]:
+    """The cells of each column as text; an empty cell is an empty text.
+
+    Texts that are equal are one object, so a long one that stands in every row takes its memory once, as in the file.
+    """
+    with needs_extra("Reading parquet", package="pyarrow", extra="tables"):
+        import pyarrow as arrow
+        import pyarrow.parquet
+    place = str(path)
+    check_memory(file_size(path), place=place, what="the file takes")
+    with guarded(path, what="a complete parquet file"):
+        schema = pyarrow.parquet.read_schema(path)
+        names = schema.names
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise InputError(f"{path}: the column {shortened(twice[0])} is there twice; give each column its own name.")
+        for field in schema:
+            if arrow.types.is_nested(field.type):
+                raise InputError(
+                    f"{path}: the column {shortened(field.name)} holds lists; a table has one value per cell."
+                )
+            if not _readable(field.type, arrow):
+                raise InputError(
+                    f"{path}: the column {shortened(field.name)} is of type {field.type}; save text or numbers."
+                )
+        texts = [field.name for field in schema if _is_text(field.type, arrow)]
+        # equal texts stay one entry of a dictionary, as they are in the file
+        with pyarrow.parquet.ParquetFile(path, read_dictionary=texts) as file:
+            _judge(file.metadata, place)
+            columns: dict[str, list[str]] = {name: [] for name in names}
+            budget = _Budget(place)
+            for batch in file.iter_batches(batch_size=_ROWS, use_threads=False):
+                for name, column in zip(batch.schema.names, batch.columns, strict=True):
+                    columns[name] += budget.cells(column)
+    if not columns or not next(iter(columns.values())):
+        raise InputError(f"{path}: the table has no rows.")
+    return columns
+
+
+class _Budget:
+    """Counts what cells take while they are read: what a file says about itself may be too little."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._taken = 0
+        self._texts: dict[str, str] = {}
+
+    def cells(self, column: Any) -> list[str]:
+        """The cells of one part of a column."""
+        if not hasattr(column, "dictionary"):
+            found = [_text(value) for value in column.to_pylist()]
+            self._take(_OF_CELL * len(found))
+            return found
+        self._take(column.dictionary.nbytes + _POINTER * len(column))
+        entries = [self._one(_text(value)) for value in column.dictionary.to_pylist()]
+        return ["" if at is None else entries[at] for at in column.indices.to_pylist()]
+
+    def _one(self, text: str) -> str:
+        """The same object for equal texts."""
+        if text not in self._texts:
+            self._take(_OF_CELL + 4 * len(text))
+            self._texts[text] = text
+        return self._texts[text]
+
+    def _take(self, more: int) -> None:
+        self._taken += more
+        check_memory(self._taken, place=self._place, what="its cells take more than")
+
+
+def _judge(metadata: Any, place: str) -> None:
+    """Refuse a table that says itself that it is too large."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    unpacked = sum(max(0, group.total_byte_size) for group in groups)
+    cells = max(0, metadata.num_rows) * metadata.num_columns
+    check_memory(unpacked + _POINTER * cells, place=place, what="its columns unpack to")
+
+
+def _is_text(kind: Any, arrow: Any) -> bool:
+    return any(test(kind) for test in (arrow.types.is_string, arrow.types.is_large_string))
+
+
+def _readable(kind: Any, arrow: Any) -> bool:
+    types = arrow.types
+    if types.is_dictionary(kind):
+        return _is_text(kind.value_type, arrow)
+    tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, types.is_decimal, types.is_temporal)
+    return _is_text(kind, arrow) or any(test(kind) for test in tests)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value).strip()
+
+
+_SEPARATORS = (",", ";", "\t", "|")
+_SAMPLE = 100  # rows that must agree on the separator
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextTable:
+    """The columns of a file, each cell as text without spaces around it.
+
+    Args:
+        columns: [N] cells by the name of the column. They are lists: in an array of text every cell is as wide as the
+            longest one.
+        separator: between the cells of a row; a comma for parquet.
+        foreign: whether the file is not UTF-8 and was read as Windows-1252.
+    """
+
+    columns: dict[str, list[str]]
+    separator: str = ","
+    foreign: bool = False
+
+
+def read_text_table(path: Path, *, names: Sequence[str] | None = None, separator: str | None = None) -> TextTable:
+    r"""The columns of a parquet file, or of a text file with separators.
+
+    Args:
+        path: of the file; parquet if it ends so.
+        names: of the columns, for a text file whose first line is already a record.
+        separator: between cells; by default the one of ``, ; | tab`` that gives every row the most cells.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "data.csv"
+        ...     _ = path.write_text("age;town\n30; Oslo\n40;Bergen\n")
+        ...     read_text_table(path).columns
+        {'age': ['30', '40'], 'town': ['Oslo', 'Bergen']}
+    """
+    if path.suffix.lower() == ".parquet":
+        return TextTable(columns=parquet_columns(path))
+    with guarded(path, what="a text table"):
+        return _from_text(path, names=names, separator=separator)
+
+
+def _from_text(path: Path, *, names: Sequence[str] | None, separator: str | None) -> TextTable:
+    text, foreign = _decoded(path)
+    if excel := re.match(r"sep=(.)\r?\n", text):  # a line that tells a spreadsheet what separates cells
+        separator, text = separator or excel[1], text[excel.end() :]
+    separator = separator or _separator(text, names)
+    cells = text.count(separator) + text.count("\n") + text.count("\r") + 1
+    check_memory(2 * len(text) + cells * _OF_CELL, place=str(path), what="its cells may take")
+    try:
+        reader = _rows(text, separator)
+        rows = [(reader.line_num, row) for row in reader if any(row)]
+    except csv.Error as error:
+        raise InputError(f"{path}: is not a text table: {error}.") from error
+    if names is None and rows:
+        header, rows = [name.strip() for name in rows[0][1]], rows[1:]
+    else:
+        header = list(names or ())
+    if not rows:
+        raise InputError(f"{path}: the table has no rows.")
+    whose = "the header has" if names is None else "there are names for"
+    for line, row in rows:
+        if len(row) != len(header):
+            raise InputError(f"{path}: line {line} has {len(row)} fields, but {whose} {len(header)}.")
+    header = [name or f"column {place}" for place, name in enumerate(header, start=1)]
+    _refuse_twice(header, path)
+    columns = zip(*(row for _, row in rows), strict=True)
+    return TextTable(
+        columns={name: [cell.strip() for cell in column] for name, column in zip(header, columns, strict=True)},
+        separator=separator,
+        foreign=foreign,
+    )
+
+
+def _refuse_twice(header: Sequence[str], path: Path) -> None:
+    if twice := [name for name, count in Counter(header).items() if count > 1]:
+        raise InputError(f"{path}: the column {shortened(twice[0])} is there twice; give each column its own name.")
+
+
+def _rows(text: str, separator: str) -> Any:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
+
+
+def _separator(text: str, names: Sequence[str] | None) -> str:
+    """The separator that gives every row of a sample the same number of cells, and the most."""
+    found: dict[str, tuple[bool, int]] = {}
+    for one in _SEPARATORS:
+        try:
+            widths = [len(row) for row in itertools.islice(_rows(text, one), _SAMPLE) if row]
+        except csv.Error:
+            continue
+        wanted = widths[0] if names is None and widths else len(names or ())
+        found[one] = (wanted > 1 and set(widths) == {wanted}, widths[0] if widths else 0)
+    return max(found, key=lambda one: found[one], default=",")  # the first of equals
+
+
+def _decoded(path: Path) -> tuple[str, bool]:
+    content = read_content(path, times=2)
+    if b"\x00" in content:
+        raise InputError(f"{path}: is not a text table: it holds zero bytes. Save it as CSV with UTF-8.")
+    try:
+        return content.decode("utf-8-sig"), False
+    except UnicodeDecodeError:
+        pass
+    try:  # spreadsheets on Windows write this; at worst some letters are wrong, and equal cells stay equal
+        return content.decode("cp1252"), True
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not a text table: {error}. Save it as CSV with UTF-8.") from error

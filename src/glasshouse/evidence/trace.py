@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glasshouse.arrays import FloatArray, TextArray
-from glasshouse.errors import InputError
-from glasshouse.numerics import check_finite
-from glasshouse.population import Population, select
-from glasshouse.queries import QueryOptions, query
-
-__all__ = ["LossTrace", "loss_falls", "traced_losses"]
+from glasshouse.core.arrays import FloatArray, TextArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import check_finite
+from glasshouse.data import Population, select
+from glasshouse.query.classify import QueryOptions, query
 
 _STAGES = 32  # of a boosted model, at most; more tell little
 
@@ -116,7 +114,7 @@ def traced_losses(
     Example:
         >>> traced_losses([[1.0, 2.0], [0.5, 2.0]], 3)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: trace: shape (2, 2) does not fit 3 records; expected [T, 3], one row per ...
+        glasshouse.InputError: trace: shape (2, 2) does not fit 3 records; expected [T, 3], one row per ...
     """
     if trace is None:
         return None

@@ -1,7 +1,7 @@
 """Audits of graph neural networks: G-BASE, its samplers, and the rule computed a thousand times faster."""
 
-from glasshouse.errors import needs_extra as _needs_extra
-from glasshouse.store import import_numba as _import_numba
+from glasshouse.core.errors import needs_extra as _needs_extra
+from glasshouse.io.caches import import_numba as _import_numba
 
 with _needs_extra("glasshouse.graph", package="numba", extra="graph"):
     _import_numba()

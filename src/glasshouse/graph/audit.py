@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import Attack
-from glasshouse.attacks.choices import AttackChoice, chosen_attacks
-from glasshouse.audit_steps import (
+from glasshouse.attacks.registry import AttackChoice, chosen_attacks
+from glasshouse.auditing.result import AuditResult
+from glasshouse.auditing.steps import (
     audit_view,
     check_attacks,
     checked_members,
@@ -27,10 +27,14 @@ from glasshouse.audit_steps import (
     train_shadows,
 )
 from glasshouse.compute import Compute
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import column_order_note
+from glasshouse.core.progress import track
+from glasshouse.data import as_ids
 from glasshouse.evaluation import Known, PrivacyClaim
-from glasshouse.evaluation.group_columns import as_groups
-from glasshouse.evaluation.mixed_up import shared_nodes
+from glasshouse.evaluation.checks.members import shared_nodes
+from glasshouse.evaluation.groups import as_groups
 from glasshouse.evaluation.privacy import as_claim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
@@ -55,12 +59,8 @@ from glasshouse.graph.training.setting import (
     node_choices,
 )
 from glasshouse.graph.training.trainer import GNNTrainer
-from glasshouse.model_outputs import column_order_note
 from glasshouse.pool import ShadowPool
-from glasshouse.population import as_ids
-from glasshouse.progress import track
 from glasshouse.report import Context, Surroundings
-from glasshouse.result import AuditResult
 from glasshouse.training.trainer import Trainer, check_trainer
 
 DEFAULT_ATTACKS = ("base", "lira", "rmia", "classifier", "g-classifier", "g-base", "g-stacked")

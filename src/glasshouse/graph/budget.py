@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from glasshouse.attacks import Attack
-from glasshouse.attacks.stacking.plan import ENOUGH
+from glasshouse.attacks.stacking.parameters import ENOUGH
+from glasshouse.core.randomness import generator
 from glasshouse.evaluation import Best
 from glasshouse.graph.attacks.g_base import GBASE
 from glasshouse.graph.attacks.g_stacked import GStacked
 from glasshouse.graph.attacks.stacking.pool_signals import TEACHING
 from glasshouse.graph.rule.toggling import answer_question, question_about
 from glasshouse.graph.scene import Scene
-from glasshouse.randomness import generator
 
 _FEW, _MORE = 64, 256  # nodes of the two questions that are measured
 _MASKS = 2

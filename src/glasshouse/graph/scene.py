@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.arrays import F32, BoolArray, FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError, naming
+from glasshouse.core.arrays import F32, BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.core.errors import InputError, naming
+from glasshouse.core.outputs import losses_from_logits
+from glasshouse.data import as_ids, as_members
 from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.checking import CheckedGraph, checked_graph
@@ -29,8 +31,6 @@ from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.toggling import answer_question, settled_engine
 from glasshouse.graph.training.setting import Setting, check_setting
-from glasshouse.losses import losses_from_logits
-from glasshouse.population import as_ids, as_members
 
 T = TypeVar("T")
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes

@@ -15,15 +15,13 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from glasshouse.arrays import BoolArray
-from glasshouse.asking import KeptAnswers
-from glasshouse.errors import InputError
-from glasshouse.population import AnyPopulation
-from glasshouse.predictions import population_predictions, predict
-from glasshouse.queries import QueryOptions, query
-from glasshouse.reading import guarded
-
-__all__ = ["KINDS", "StoredModel", "kind_of", "restored", "stored"]
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError
+from glasshouse.data import AnyPopulation
+from glasshouse.io.guarded import guarded
+from glasshouse.query.adapters import KeptAnswers
+from glasshouse.query.classify import QueryOptions, query
+from glasshouse.query.regress import population_predictions, predict
 
 KINDS = ("torch", "answers")
 _AGAIN = "Delete this model's files to train it again."
@@ -41,7 +39,7 @@ def kind_of(trainer: Any, population: AnyPopulation) -> str:
     """How a trainer's models are kept: ``"torch"`` weights if it can rebuild them (``restore``), else ``"answers"``.
 
     Example:
-        >>> from glasshouse.population import Population
+        >>> from glasshouse.data import Population
         >>> kind_of(lambda population, members, seed: None, Population(np.zeros((2, 1)), [0, 1]))
         'answers'
     """

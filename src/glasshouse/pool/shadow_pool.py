@@ -1,4 +1,7 @@
-"""The shadow pool: which records train which shadow model, training of missing models, and the models one by one."""
+"""The work of a worker: train a group of models and return them as bytes.
+
+The shadow pool: which records train which shadow model, training of missing models, and the models one by one.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,56 @@ import importlib.metadata
 import inspect
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from glasshouse.arrays import BoolArray
 from glasshouse.compute import Compute, ThisProcess
-from glasshouse.errors import InputError
-from glasshouse.pool.claims import Claims
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError, naming
+from glasshouse.core.progress import note_work, track
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import AnyPopulation, as_members, as_population, complementary_halves, random_subsets
+from glasshouse.io.files import check_name
 from glasshouse.pool.description import describe
-from glasshouse.pool.folder import Identity, PoolFolder, members_as_ids
-from glasshouse.pool.model_files import StoredModel, kind_of, restored
-from glasshouse.pool.training import Group, groups_of, train_and_store, train_group
-from glasshouse.population import as_members, as_population, complementary_halves, random_subsets
-from glasshouse.progress import note_work, track
-from glasshouse.queries import QueryOptions
-from glasshouse.randomness import seed_for
-from glasshouse.store import check_name
+from glasshouse.pool.folder import Claims, Identity, PoolFolder, members_as_ids
+from glasshouse.pool.model_files import StoredModel, kind_of, restored, stored
+from glasshouse.query.classify import QueryOptions
 from glasshouse.training.trainer import Trainer
 
-__all__ = ["ShadowPool", "described"]
+
+class Group(NamedTuple):
+    """Models that are trained together: always the same ones, so that a resumed run gives the same bytes."""
+
+    indices: tuple[int, ...]
+    members: BoolArray  # [models, N]
+    seeds: tuple[int, ...]
+
+
+def train_group(population: AnyPopulation, trainer: Any, group: Group) -> list[Any]:
+    """The models of a group, trained in one batch if the trainer can."""
+    data = population.training_data
+    if len(group.indices) > 1 and hasattr(trainer, "train_many"):
+        return list(trainer.train_many(data, group.members, group.seeds))
+    return [trainer(data, who, seed) for who, seed in zip(group.members, group.seeds, strict=True)]
+
+
+def train_and_store(population: AnyPopulation, trainer: Any, how: QueryOptions, group: Group) -> list[StoredModel]:
+    """The models of a group as bytes, with the figures of their training."""
+    models = train_group(population, trainer, group)
+    found = []
+    for index, model, who in zip(group.indices, models, group.members, strict=True):
+        with naming(f"shadow model {index}"):
+            found.append(stored(model, trainer, population, members=who, how=how))
+    return found
+
+
+def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group]:
+    """Consecutive models, ``size`` at a time."""
+    parts = [slice(start, min(start + size, len(members))) for start in range(0, len(members), size)]
+    return [Group(tuple(range(part.start, part.stop)), members[part], tuple(seeds[part])) for part in parts]
+
 
 _LOG = logging.getLogger("glasshouse")
 _DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
@@ -57,7 +89,7 @@ class ShadowPool:
 
     Example:
         >>> import numpy as np
-        >>> from glasshouse.population import Population
+        >>> from glasshouse.data import Population
         >>> population = Population(np.arange(4.0).reshape(-1, 1), [0, 1, 0, 1])
         >>> pool = ShadowPool.plan(population, lambda population, members, seed: members.sum(), shadows=2)
         >>> sum(int(model) for model in pool)

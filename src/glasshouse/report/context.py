@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Context"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Context:

@@ -1,4 +1,11 @@
-"""The figures of one attack in a report: plain data, no scores."""
+"""A ROC as a report draws it: some of its points, each achievable, with a band.
+
+The distribution of an attack's scores, of members and of others.
+
+Whether posteriors are calibrated: of the records with a posterior of 70 %, are 70 % members?
+
+The figures of one attack in a report: plain data, no scores.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +17,154 @@ from typing import Any
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray
-from glasshouse.evaluation import AttackOutcome, Interval, Metrics, Rate
-from glasshouse.evaluation.accusations import Accusations, accusations_of
-from glasshouse.evaluation.discoveries import DISCOVERY_LEVEL
-from glasshouse.evaluation.fewer import FewerReferences
-from glasshouse.evaluation.simulated import SimulatedFigures
-from glasshouse.evaluation.whole import WholeFigures
-from glasshouse.report.curves import Curve, curve_of
-from glasshouse.report.histograms import Histogram, histogram_of
-from glasshouse.report.reliability import Reliability, reliability_of
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.evaluation import ROC, AttackOutcome, Interval, Metrics, Rate, clopper_pearson, tpr_intervals
+from glasshouse.evaluation.checks.calibration import binned, calibration_floor
+from glasshouse.evaluation.intervals import WholeFigures
+from glasshouse.evaluation.pool_size import FewerReferences
+from glasshouse.evaluation.precision import DISCOVERY_LEVEL, Accusations, accusations_of
+from glasshouse.evaluation.thresholds import SimulatedFigures
 
-__all__ = ["AttackFigures", "Measured", "RateFigure", "ThresholdFigure", "attack_figures", "rate_figure"]
+_POINTS = 160
+_COARSE = {"nodes": 21, "halvings": 13}  # enough for a picture
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a ROC, FPR rising, each with the interval of the TPR at its FPR, point by point.
+
+    Args:
+        fpr: [P] false-positive rates.
+        tpr: [P] true-positive rates.
+        low: [P] lower ends of the TPR's intervals, each point by itself.
+        high: [P] upper ends.
+        members: how many members were scored.
+        non_members: how many others; one over this number is the smallest rate that can be measured.
+    """
+
+    fpr: tuple[float, ...]
+    tpr: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    members: int
+    non_members: int
+
+
+def curve_of(roc: ROC, *, confidence: float = 0.95) -> Curve:
+    """At most ``points`` points, evenly spread over the logarithm of the FPR.
+
+    At each grid rate it keeps the largest achievable FPR not above it, so nothing is interpolated. Between two kept
+    points the true curve is at or above the step that is drawn.
+
+    Example:
+        >>> from glasshouse.evaluation import roc
+        >>> curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0])).tpr
+        (0.5, 1.0, 1.0)
+    """
+    outside = roc.non_members
+    grid = np.unique(np.rint(np.geomspace(1, outside, _POINTS - 1)).astype(np.int64))
+    counts = np.rint(roc.fpr * outside).astype(np.int64)
+    kept = np.unique(np.searchsorted(counts, np.concatenate([[0], grid]), side="right") - 1)
+    # the true rate behind a count of 0 is not 0: half a non-member stands for it
+    bands = tpr_intervals(roc, np.clip(counts[kept], 0.5, outside - 0.5) / outside, confidence=confidence, **_COARSE)
+    return Curve(
+        fpr=tuple(roc.fpr[kept].tolist()),
+        tpr=tuple(roc.tpr[kept].tolist()),
+        low=tuple(band.low for band in bands),
+        high=tuple(band.high for band in bands),
+        members=roc.members,
+        non_members=outside,
+    )
+
+
+_BINS = 40
+_TAIL = 0.005
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of scores in bins of equal width; scores outside count in the first and the last bin.
+
+    Args:
+        edges: [B + 1].
+        members: [B] how many members; how many records if the members are not known.
+        others: [B] how many others; None if the members are not known.
+        cut: how many scores are outside the edges.
+    """
+
+    edges: tuple[float, ...]
+    members: tuple[int, ...]
+    others: tuple[int, ...] | None
+    cut: int
+
+
+def histogram_of(scores: FloatArray, members: BoolArray | None, *, posterior: bool = False) -> Histogram:
+    """Counts of scores [N]; the bins cover [0, 1] for a probability, else all but the farthest scores on each side.
+
+    Example:
+        >>> found = histogram_of(np.array([0.1, 0.9, 0.9]), np.array([False, True, True]), posterior=True)
+        >>> sum(found.members), sum(found.others), found.edges[-1]
+        (2, 1, 1.0)
+    """
+    low, high = (0.0, 1.0) if posterior else (float(np.quantile(scores, q)) for q in (_TAIL, 1 - _TAIL))
+    if not high > low:  # all scores are equal
+        low, high = low - 0.5, low + 0.5
+    edges = np.linspace(low, high, _BINS + 1)
+    inside = np.clip(scores, low, high)
+    parts = [inside] if members is None else [inside[members], inside[~members]]
+    counts = [tuple(np.histogram(part, edges)[0].tolist()) for part in parts]
+    return Histogram(
+        edges=tuple(edges.tolist()),
+        members=counts[0],
+        others=None if members is None else counts[1],
+        cut=int((inside != scores).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """A reliability diagram: records in bins of their posterior.
+
+    Args:
+        said: mean posterior of each bin that holds a record.
+        found: share of members in it.
+        intervals: Clopper-Pearson intervals of the share.
+        counts: records in it.
+        error: expected calibration error: the mean of |said - found| over records.
+        floor: the error that chance alone gives, even if every posterior is exactly right.
+    """
+
+    said: tuple[float, ...]
+    found: tuple[float, ...]
+    intervals: tuple[Interval, ...]
+    counts: tuple[int, ...]
+    error: float
+    floor: float
+
+
+def reliability_of(posteriors: FloatArray, members: BoolArray, *, confidence: float = 0.95) -> Reliability:
+    """Compare posteriors [N] with true membership [N], in ten bins of equal width.
+
+    Example:
+        >>> found = reliability_of(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
+        >>> found.found, round(found.error, 3)
+        ((0.0, 0.5), 0.25)
+    """
+    bins = binned(posteriors, members)
+    counts = np.rint(bins.mass * len(posteriors)).astype(np.int64)
+    hits = np.rint(bins.found * counts).astype(np.int64)
+    return Reliability(
+        said=tuple(bins.said.tolist()),
+        found=tuple(bins.found.tolist()),
+        intervals=tuple(
+            clopper_pearson(int(hit), int(count), confidence=confidence)
+            for hit, count in zip(hits, counts, strict=True)
+        ),
+        counts=tuple(counts.tolist()),
+        error=bins.error,
+        floor=calibration_floor(posteriors),
+    )
+
 
 _LISTED = 20
 

@@ -1,38 +1,142 @@
-"""The report of one audit as a page."""
+"""How every page is made: one HTML file that needs no network, with one small script that is optional.
+
+The words and abbreviations of a report, explained to a reader who meets them for the first time.
+
+The report of one audit as a page.
+
+A comparison as a page.
+
+Pictures of a report, each one SVG element: no library, no script, colours from the page's own style.
+"""
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
+import importlib.resources
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jinja2
 from markupsafe import Markup
 
-from glasshouse.report.figures import AttackFigures
-from glasshouse.report.first_page import FirstPage, first_page
-from glasshouse.report.glossary import GLOSSARY
-from glasshouse.report.next_questions import (
+from glasshouse.report.comparison import RESAMPLED, Comparison, compare_sentences, first_runs
+from glasshouse.report.decision.first_page import FirstPage, first_page
+from glasshouse.report.decision.verdict import (
     groups_sentence,
     list_sentence,
     power_sentences,
     precision_sentence,
     whole_sentence,
 )
-from glasshouse.report.page import render_page
-from glasshouse.report.pictures import (
-    epsilon_picture,
-    exposure_picture,
-    fdp_picture,
-    groups_picture,
-    histogram_picture,
-    neighbourhood_picture,
-    precision_picture,
-    reliability_picture,
-    roc_picture,
-)
+from glasshouse.report.figures import AttackFigures
+from glasshouse.report.format import percent, points, rate, signed, whole
+from glasshouse.report.pictures.neighbourhood import neighbourhood_picture
+from glasshouse.report.pictures.people import exposure_picture, groups_picture
+from glasshouse.report.pictures.privacy import Point, epsilon_picture, fdp_picture, tradeoff_picture
+from glasshouse.report.pictures.roc import roc_picture
+from glasshouse.report.pictures.scores import histogram_picture, precision_picture, reliability_picture
 from glasshouse.report.policy import Policy
-from glasshouse.report.summarise import Summary
+from glasshouse.report.summary import Summary
 
-__all__ = ["render_html"]
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("glasshouse", "report/templates"),
+    autoescape=True,  # ids, labels and file names come from outside; none may become markup
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.filters |= {"percent": percent, "points": points, "rate": rate, "signed": signed, "whole": whole}
+
+
+def render_page(template: str, *, title: str, **values: Any) -> str:
+    """A page from a template that extends ``base.html.j2``.
+
+    The page's own policy allows only its own script, by its hash, and no downloads: a second protection after the
+    escaping of everything that comes from outside.
+    """
+    script = _file("sort.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _TEMPLATES.get_template(template).render(
+        title=title,
+        style=Markup(picture_style() + _file("page.css")),  # noqa: S704 (our own files)
+        script=Markup(script),  # noqa: S704
+        script_hash=f"sha256-{digest}",
+        **values,
+    )
+
+
+def picture_style() -> str:
+    """The style sheet of pictures, which is also included in pictures that are separate files."""
+    return _file("pictures.css")
+
+
+@functools.cache
+def _file(name: str) -> str:
+    return (importlib.resources.files("glasshouse.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+GLOSSARY: tuple[tuple[str, str], ...] = (
+    ("Member", "A record that the model was trained on. All others are outsiders, or non-members."),
+    (
+        "Membership attack",
+        "A way to guess, from the model's answers about a record, whether the model was trained on it.",
+    ),
+    (
+        "Shadow model",
+        "A model that the attacker trains like the audited one, on data of the same kind, to learn how answers about "
+        "members differ from answers about outsiders.",
+    ),
+    (
+        "Simulated target",
+        "A shadow model in the part of the audited model. Attacks are chosen and set up on these, never on the "
+        "audited model, so that the figures are not lucky.",
+    ),
+    (
+        "Online, offline",
+        "Online: some shadow models were trained on the record in question and some were not. Offline: none was, so "
+        "the attacker need not know the record beforehand.",
+    ),
+    ("TPR, true-positive rate", "The share of members that the attack finds."),
+    ("FPR, false-positive rate", "The share of outsiders that it wrongly takes for members."),
+    (
+        "TPR at 1 % FPR",
+        "How many members are found if only one outsider in a hundred may be accused. Chance finds about as many "
+        "members as it accuses outsiders.",
+    ),
+    (
+        "ROC, AUC",
+        "The ROC curve shows the TPR for every FPR. The AUC is the area under it: how often the attack gives the "
+        "higher score to the member, if it is shown one member and one outsider. A coin has 0.5.",
+    ),
+    (
+        "Interval",
+        "Where the true value lies with the stated confidence, mostly 95 %, if other records had been audited.",
+    ),
+    (
+        "p",
+        "How often figures at least as high would appear by luck alone. At 0.05 or below we say that a leak is shown.",
+    ),
+    ("Threshold, flagged", "The score from which on a record is called a member."),
+    ("FDR, false-discovery rate", "Of those on a list of called members, the share that are not members."),
+    (
+        "Differential privacy, ε, δ",
+        "A guarantee of the training: nobody's presence changes what anybody can find out by more than a factor that "
+        "grows with ε (epsilon), except with a probability of δ (delta). Smaller is safer. An audit can only show that "
+        "ε is at least some value. If it shows no such value, that is not a guarantee.",
+    ),
+    ("DP-SGD", "Training with differential privacy: each record's influence is limited, and noise is added."),
+    ("μ, Gaussian privacy", "Another measure of the same kind as ε, for training that adds Gaussian noise."),
+    (
+        "Posterior, calibration, ECE",
+        "A posterior is a score that is meant as a probability of membership. It is calibrated if, of the records with "
+        "70 %, about 70 % are members. ECE, the expected calibration error, is the mean distance from that.",
+    ),
+    ("Balanced accuracy", "The mean of the shares of members and of outsiders that are recognised. A coin has 50 %."),
+    ("Advantage", "TPR minus FPR."),
+    ("Steady", "The share of smaller sets of shadow models with which the record is still flagged."),
+)
 
 
 class _Column(NamedTuple):
@@ -185,3 +289,38 @@ def _cell(value: Any, column: _Column) -> _Cell:
     if column.number and isinstance(value, int | float):
         return _Cell(f"{value:.4g}" if isinstance(value, float) else str(value), value)
     return _Cell(str(value), None)
+
+
+def render_comparison(comparison: Comparison, *, title: str = "Comparison of audits") -> str:
+    """Runs side by side as one HTML page.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> from glasshouse.report import compare
+        >>> losses = {"target_loss": [0.1, 2.0, 0.2, 1.5], "shadow_loss": [[0.1, 1.0, 0.3, 2.0], [1.2, 0.2, 1.5, 0.1]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0, 1, 0], [0, 1, 0, 1]])
+        >>> run = audit_evidence(evidence, attacks=["loss"], members=[1, 0, 1, 0], fprs=[0.5])
+        >>> "TPR at 50 % FPR" in render_comparison(compare({"plain": run, "defended": run}))
+        True
+    """
+    points = [
+        Point(run.number, accuracy, run.accuracy_interval, run.rate.tpr, run.rate.tpr_interval)
+        for run in comparison.runs
+        if run.accuracy_interval is not None and (accuracy := run.summary.context.test_accuracy) is not None
+    ]
+    curves = {
+        f"{run.number} {run.name}": run.attack.metrics.curve
+        for run in comparison.runs
+        if run.attack.metrics is not None
+    }
+    return render_page(
+        "compare.html.j2",
+        title=title,
+        comparison=comparison,
+        sentences=compare_sentences(comparison),
+        first=[(run, exposure_picture(run.exposure, name=f"run{run.number}")) for run in first_runs(comparison)],
+        glossary=GLOSSARY,
+        resampled=RESAMPLED,
+        tradeoff=tradeoff_picture(points, fpr=comparison.choice.fpr) if points else None,
+        roc=roc_picture(curves),
+    )

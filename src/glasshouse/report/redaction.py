@@ -1,7 +1,11 @@
-"""Ids replaced by keyed hashes: a report can be passed on, and who has the key can still look a record up."""
+"""Ids replaced by keyed hashes: a report can be passed on, and who has the key can still look a record up.
+
+A saved run's summary with hashed ids, for a page that is passed on.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
 import re
@@ -14,11 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import TextArray
-from glasshouse.errors import InputError
-from glasshouse.store import resolved, write_file
-
-__all__ = ["Redactor", "key_beside", "read_or_make_key"]
+from glasshouse.core.arrays import TextArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.table import Table
+from glasshouse.io.files import resolved, write_file
+from glasshouse.report.context import Context
+from glasshouse.report.summary import Summary
 
 _LETTERS = 16  # hexadecimal digits, 64 bits: two of a million ids have the same hash in 3 of 100 million cases
 _KEY = re.compile(r"[0-9a-f]{64}")
@@ -123,3 +128,50 @@ def read_or_make_key(path: Path | str) -> Redactor:
         raise InputError(f"{path}: is not a key of Glasshouse (64 hexadecimal digits). Give another file.") from error
     except OSError as error:
         raise InputError(f"{path}: the key cannot be read or written: {error.strerror or error}.") from error
+
+
+def redacted_context(context: Context, redactor: Redactor, ids: frozenset[str]) -> Context:
+    """The same context with every id in its texts replaced."""
+    return dataclasses.replace(
+        context,
+        title=redactor.text(context.title, ids),
+        about=redactor.text(context.about, ids),
+        settings={name: redactor.text(str(value), ids) for name, value in context.settings.items()},
+        warnings=tuple(redactor.text(one, ids) for one in context.warnings),
+        notes=tuple(redactor.text(one, ids) for one in context.notes),
+        redacted=True,
+    )
+
+
+def redacted_summary(summary: Summary, redactor: Redactor, ids: Iterable[str]) -> Summary:
+    """The same summary with every id replaced: in the records, in columns that repeat them, and in all texts.
+
+    A summary that is redacted already stays as it is.
+
+    Args:
+        summary: of a run.
+        redactor: with the key.
+        ids: of all audited records; a text may name one that is not among the first.
+    """
+    if summary.context.redacted:
+        return summary
+    known, rows = frozenset(ids), summary.top_records
+    names = rows["id"].tolist() if "id" in rows else []
+    hashed = {name: redactor.column(rows[name], names) for name in rows}
+    repeats = {name for name in rows if name != "id" and hashed[name] is not rows[name]}
+    return dataclasses.replace(
+        summary,
+        context=redacted_context(summary.context, redactor, known),
+        top_records=Table(hashed),
+        verdict=redactor.text(summary.verdict, known),
+        notes=tuple(redactor.text(one, known) for one in summary.notes),
+        left_out=redactor.texts(summary.left_out, known),
+        attacks=tuple(
+            dataclasses.replace(one, note=redactor.text(one.note, known), doubt=redactor.text(one.doubt, known))
+            for one in summary.attacks
+        ),
+        groups=tuple(
+            dataclasses.replace(one, group=redactor.hash(one.group)) if one.column in repeats else one
+            for one in summary.groups
+        ),
+    )

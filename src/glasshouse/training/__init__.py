@@ -1,17 +1,13 @@
 """Trainers: ``(population, members, seed) -> model``, ours and the user's."""
 
-from glasshouse.training.augmentation import CropAndFlip
-from glasshouse.training.early_stopping import EarlyStopping
-from glasshouse.training.lightning_trainer import LightningTrainer
-from glasshouse.training.networks import cnn, mlp
-from glasshouse.training.private_trainer import PrivateTrainer
-from glasshouse.training.schedules import OneCycle
-from glasshouse.training.sklearn_trainer import SklearnTrainer
-from glasshouse.training.torch_trainer import TorchTrainer
-from glasshouse.training.trainer import Trainer
-from glasshouse.training.transformers_trainer import TransformersTrainer
-from glasshouse.training.versioned import Versioned
-from glasshouse.training.wide_resnet import WideResNet
+from glasshouse.training.lightning import LightningTrainer
+from glasshouse.training.networks import WideResNet, cnn, mlp
+from glasshouse.training.private import PrivateTrainer
+from glasshouse.training.schedules import CropAndFlip, EarlyStopping, OneCycle
+from glasshouse.training.sklearn import SklearnTrainer
+from glasshouse.training.torch import TorchTrainer
+from glasshouse.training.trainer import Trainer, Versioned
+from glasshouse.training.transformers import TransformersTrainer
 
 __all__ = [
     "CropAndFlip",

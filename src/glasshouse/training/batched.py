@@ -15,17 +15,25 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.overrides import TorchFunctionMode
 
-from glasshouse.arrays import BoolArray
-from glasshouse.population import Population
-from glasshouse.randomness import seed_for
-from glasshouse.training.batches import batch_count, batches, classification_loss
-from glasshouse.training.batching import ModuleBatch, optimizer_obstacle, say_once, split, spread
-from glasshouse.training.early_stopping import EarlyStopping
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import Population
+from glasshouse.training.batches import (
+    ModuleBatch,
+    answers_for,
+    batch_count,
+    batches,
+    classification_loss,
+    labels_of,
+    loss_for,
+    optimizer_obstacle,
+    regression_loss,
+    say_once,
+    split,
+    spread,
+)
 from glasshouse.training.inputs import reader_for, refuse_missing
-from glasshouse.training.objective import answers_for, labels_of, loss_for, regression_loss
-from glasshouse.training.schedules import Schedule, following
-
-__all__ = ["batching_obstacle", "train_batched"]
+from glasshouse.training.schedules import EarlyStopping, Schedule, following
 
 _TOGETHER = 16  # models per batch on a CPU
 

@@ -1,19 +1,192 @@
-"""What all torch trainers share: shuffled batches, and the loss."""
+"""What batched training shares: many weights in one tensor, optimizers for these, batches spread over the cores.
+
+What all torch trainers share: shuffled batches, and the loss.
+
+What a torch trainer minimises: the cross-entropy of classes, or the squared error (Gaussian) of real numbers.
+
+How many threads to use for a small network.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
-from collections.abc import Callable, Iterator
-from typing import Any
+import logging
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.func import stack_module_state
 
-from glasshouse.errors import InputError
-from glasshouse.model_outputs import check_order_of_outputs, ends_in_sigmoid, looks_like_probabilities, unwrapped
-from glasshouse.training.batching import say_once
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import check_order_of_outputs, ends_in_sigmoid, looks_like_probabilities, unwrapped
+from glasshouse.data import Population
+from glasshouse.training.inputs import Inputs, called, first_tensor, rows_of
 
-__all__ = ["batch_count", "batches", "classification_loss", "failure_line", "logits_of"]
+Result = TypeVar("Result")
+
+# Each computes a parameter's new entry from that entry's own gradients, so K models in one tensor stay K models.
+_ELEMENTWISE: tuple[type[torch.optim.Optimizer], ...] = (
+    torch.optim.SGD,
+    torch.optim.Adam,
+    torch.optim.AdamW,
+    torch.optim.Adamax,
+    torch.optim.NAdam,
+    torch.optim.RAdam,
+    torch.optim.Adagrad,
+    torch.optim.Adadelta,
+    torch.optim.RMSprop,
+    torch.optim.Rprop,
+)
+_BATCH_BYTES = 2**30  # a larger batch of models is split: more models at once need memory and bring no more speed
+
+
+class ModuleBatch:
+    """K modules of one architecture as tensors with a leading dimension of K, and back.
+
+    Args:
+        models: untrained modules, each with its own weights; `unbatch` fills them.
+
+    Attributes:
+        parameters: by name, leaf tensors [K, ...] for an optimizer.
+        buffers: by name, [K, ...].
+
+    Example:
+        >>> batch = ModuleBatch([nn.Linear(3, 2) for _ in range(4)])
+        >>> batch.parameters["weight"].shape
+        torch.Size([4, 2, 3])
+        >>> [type(model).__name__ for model in batch.unbatch()]
+        ['Linear', 'Linear', 'Linear', 'Linear']
+    """
+
+    def __init__(self, models: Sequence[nn.Module]) -> None:
+        self.models = list(models)
+        batched, self.buffers = stack_module_state(self.models)
+        self.parameters: dict[str, nn.Parameter] = {name: _leaf(tensor) for name, tensor in batched.items()}
+
+    @torch.no_grad()
+    def unbatch(self) -> list[nn.Module]:
+        """The modules with the weights of the batch, in evaluation mode."""
+        for index, model in enumerate(self.models):
+            for name, parameter in model.named_parameters():
+                parameter.copy_(self.parameters[name][index])
+            for name, buffer in model.named_buffers():
+                buffer.copy_(self.buffers[name][index])
+            model.zero_grad(set_to_none=True)
+            model.eval()
+        return self.models
+
+
+def _leaf(tensor: Tensor) -> nn.Parameter:
+    """A leaf whose matrices [out, in] lie in memory as [in, out], as a product with them from the right reads them."""
+    if tensor.ndim == 3:
+        tensor = tensor.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_(tensor.requires_grad)
+    return nn.Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
+
+
+def optimizer_obstacle(
+    make: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer], parameters: Iterable[nn.Parameter]
+) -> str | None:
+    """Why this optimizer cannot act on batched parameters, or None.
+
+    Example:
+        >>> optimizer_obstacle(torch.optim.Adam, nn.Linear(2, 2).parameters()) is None
+        True
+        >>> optimizer_obstacle(torch.optim.LBFGS, nn.Linear(2, 2).parameters())
+        'the optimizer LBFGS mixes entries of the weights, so models would mix'
+    """
+    optimizer = make(parameters)
+    name = type(optimizer).__name__
+    if type(optimizer) not in _ELEMENTWISE:  # a subclass may do anything, such as clipping by a norm
+        known = any(isinstance(optimizer, kind) for kind in _ELEMENTWISE)
+        return (
+            f"the optimizer {name} is a subclass, which may mix entries of the weights"
+            if known
+            else f"the optimizer {name} mixes entries of the weights, so models would mix"
+        )
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        return f"the optimizer {name} has hooks, which may mix entries of the weights"
+    return None
+
+
+@functools.cache
+def say_once(text: str) -> None:
+    """Write a text to the log ``glasshouse``, once for each text.
+
+    Example:
+        >>> say_once("Trained one at a time: an example.")
+    """
+    logging.getLogger("glasshouse").info(text)
+
+
+def split(sizes: Sequence[int], *, bytes_each: int, device: torch.device, together: int) -> list[list[int]]:
+    """Which models are trained together: those of one size, as many as fit in memory, ``together`` at most on a CPU.
+
+    That number does not depend on the number of cores: a model's last bits depend on the other models in its batch, and
+    the same request must give the same bytes on one core and on many.
+
+    Example:
+        >>> split([5, 6, 5, 5], bytes_each=2**29, device=torch.device("cuda"), together=4)
+        [[0, 2], [3], [1]]
+    """
+    most = max(1, _BATCH_BYTES // max(1, bytes_each))
+    if device.type == "cpu":
+        most = min(most, together)
+    alike: dict[int, list[int]] = defaultdict(list)
+    for index, size in enumerate(sizes):
+        alike[size].append(index)
+    return [models[start : start + most] for models in alike.values() for start in range(0, len(models), most)]
+
+
+def spread(
+    work: Callable[[list[int]], list[Result]],
+    groups: Sequence[list[int]],
+    *,
+    device: torch.device,
+    workers: int | None = None,
+) -> list[Result]:
+    """Run ``work`` on every group of model numbers; results for model 0, 1, …. On a CPU each core takes whole groups.
+
+    Torch's own threads wait for each other at every operation, also for a core that another program uses; groups wait
+    for each other only once, at the end.
+
+    Example:
+        >>> spread(lambda group: [10 * index for index in group], [[0, 2], [1]], device=torch.device("cpu"))
+        [0, 10, 20]
+    """
+    if device.type == "cpu":
+        workers = min(workers or torch.get_num_threads(), len(groups))
+        # each worker must set it too: OpenMP counts threads for each calling thread, and would start as many again
+        pool = ThreadPoolExecutor(max(1, workers), initializer=torch.set_num_threads, initargs=(1,))
+        with one_thread_per_operation(), pool:
+            found = list(pool.map(work, groups))
+    else:
+        found = [work(group) for group in groups]
+    pairs = zip((index for group in groups for index in group), (one for some in found for one in some), strict=True)
+    return [one for _, one in sorted(pairs, key=lambda pair: pair[0])]
+
+
+@contextlib.contextmanager
+def one_thread_per_operation() -> Iterator[None]:
+    """Torch uses one thread within; afterwards as many as before.
+
+    Example:
+        >>> with one_thread_per_operation():
+        ...     torch.get_num_threads()
+        1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
 
 _LOOK = 64  # records that show what a module answers with
 _TINY = 1e-7  # below this, p or 1 - p in float32 has no digits to learn from
@@ -135,3 +308,107 @@ def _edges(count: int, size: int) -> list[int]:
     if len(edges) > 2 and edges[-1] - edges[-2] == 1:
         del edges[-2]
     return edges
+
+
+def regression_loss(answers: Tensor, targets: Tensor) -> Tensor:
+    """Mean squared error of [B] or [B, 1] predictions; of [B, 2], mean and log-variance, the Gaussian's.
+
+    The Gaussian's negative log-likelihood is taken without its constant.
+
+    Example:
+        >>> regression_loss(torch.tensor([[1.0], [2.0]]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+        >>> regression_loss(torch.tensor([[1.0, 0.0], [2.0, 0.0]]), torch.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
+    if answers.ndim == 2 and answers.shape[1] == 2:
+        mean, log_variance = answers.unbind(1)
+        return 0.5 * ((targets - mean) ** 2 * torch.exp(-log_variance) + log_variance).mean()
+    return nn.functional.mse_loss(answers.reshape(-1), targets)
+
+
+def loss_for(population: Population) -> Callable[[Tensor, Tensor], Tensor]:
+    """The mean loss of a batch, from what `answers_for` gives and from `labels_of`."""
+    return regression_loss if population.regression else classification_loss
+
+
+def labels_of(population: Population) -> Tensor:
+    """[N] columns of the true classes, or the targets of a regression in single precision.
+
+    Example:
+        >>> labels_of(Population([[0.0], [1.0]], [0.5, 2.0], regression=True))
+        tensor([0.5000, 2.0000])
+    """
+    labels = torch.from_numpy(population.y)
+    return labels.float() if population.regression else labels
+
+
+def answers_for(
+    population: Population, model: nn.Module, inputs: Inputs, *, classes: int | None = None
+) -> Callable[[Any], Tensor]:
+    """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here.
+
+    Args:
+        population: what it is trained on.
+        model: untrained.
+        inputs: records [B, ...] on its device, or a dict of them.
+        classes: how many classes there are; fewer logits are refused.
+
+    Example:
+        >>> population = Population([[0.0], [1.0]], [0.5, 2.0], regression=True)
+        >>> answers_for(population, nn.Linear(1, 3), torch.zeros(2, 1))
+        Traceback (most recent call last):
+        glasshouse.InputError: module: it answers 2 records with shape [2, 3]; a regression expects [2], \
+[2, 1], or [2, 2] with the mean and the logarithm of the variance.
+    """
+    first, few = first_tensor(inputs), rows_of(inputs, slice(0, _LOOK))
+    if not population.regression:
+        call = None if isinstance(inputs, Tensor) else lambda module: called(module, few)
+        return logits_of(model, first, classes=classes, call=call)
+    training, count = model.training, len(first[:_LOOK])
+    try:
+        with torch.random.fork_rng([first.device] if first.device.type == "cuda" else []), torch.no_grad():
+            answer = unwrapped(called(model.eval(), few))
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        if isinstance(error, torch.OutOfMemoryError | InputError):
+            raise
+        raise InputError(f"module: it cannot be called with {failure_line(first, error)}") from error
+    model.train(training)
+    if not isinstance(answer, Tensor) or tuple(answer.shape) not in ((count,), (count, 1), (count, 2)):
+        shape = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
+        raise InputError(
+            f"module: it answers {count} records with shape {shape}; a regression expects [{count}], [{count}, 1], or "
+            f"[{count}, 2] with the mean and the logarithm of the variance."
+        )
+    return lambda given: unwrapped(given).float()
+
+
+_WORTH_SHARING = 1e8  # multiplications per step; below this a second thread costs more waiting time than it saves
+
+
+@contextlib.contextmanager
+def fitting_threads(model: nn.Module, x: Tensor, batch_size: int) -> Iterator[None]:
+    """One thread if a step is too small to share, all of them otherwise; the user's setting is restored afterwards.
+
+    On a busy machine two threads of a small network wait for each other at every operation: a perceptron on the digits
+    took 2.3 s with one thread and 33 s with two while another program was running.
+
+    Args:
+        model: the network.
+        x: [N, ...] its inputs; weights that are shared over places, as in convolutions, count once per place.
+        batch_size: records per step.
+
+    Example:
+        >>> with fitting_threads(nn.Linear(4, 2), torch.zeros(8, 4), 8):
+        ...     torch.get_num_threads()
+        1
+    """
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    work = weights * batch_size * math.prod(x.shape[2:])
+    before = torch.get_num_threads()
+    if work < _WORTH_SHARING and x.device.type == "cpu":
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -10,11 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from glasshouse.errors import InputError
-from glasshouse.model_outputs import unwrapped
-from glasshouse.population import count_records, is_frame, select, table_of_numbers
-
-__all__ = ["Inputs", "called", "first_tensor", "moved", "reader_for", "refuse_missing", "rows_of", "tensor_of"]
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import unwrapped
+from glasshouse.data import count_records, is_frame, select, table_of_numbers
 
 Inputs = Tensor | dict[str, Tensor]
 
@@ -76,7 +74,7 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
     Example:
         >>> refuse_missing(nn.Linear(2, 2), torch.tensor([[0.0, 1.0], [2.0, float("nan")]]), names=["age", "hours"])
         Traceback (most recent call last):
-        glasshouse.errors.InputError: population: hours: the value is NaN in 1 of 2 training records, and the module ...
+        glasshouse.InputError: population: hours: the value is NaN in 1 of 2 training records, and the module ...
     """
     for key, values in inputs.items() if isinstance(inputs, dict) else [(None, inputs)]:
         if not values.is_floating_point() or not bool(torch.isnan(values.sum())):

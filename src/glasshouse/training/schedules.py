@@ -1,16 +1,28 @@
-"""How the learning rate changes while a model is trained."""
+"""How the learning rate changes while a model is trained.
+
+When to end training before the last epoch.
+
+Random changes to a batch of images while training.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
 
-from glasshouse.errors import InputError
-
-__all__ = ["OneCycle", "Schedule", "following"]
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
+from glasshouse.data import Population, select
+from glasshouse.training.batches import labels_of, loss_for
+from glasshouse.training.inputs import Inputs, called, moved, rows_of
 
 Schedule = Callable[[float], float]
 
@@ -65,3 +77,105 @@ def following(
     if schedule is None:
         return None
     return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule(min(1.0, step / steps)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlyStopping:
+    """Stop when the loss on held-out records has not improved for ``patience`` epochs; keep the best weights.
+
+    The held-out records are drawn from the non-members, so that every member is trained on.
+
+    Example:
+        >>> EarlyStopping(patience=5).records
+        1000
+    """
+
+    patience: int = 10
+    records: int = 1000
+
+
+class Stopper:
+    """Follows the loss on held-out non-members and remembers the best weights."""
+
+    def __init__(
+        self,
+        rule: EarlyStopping,
+        population: Population,
+        members: BoolArray,
+        seed: int,
+        device: torch.device,
+        inputs: Callable[[Any], Inputs],  # from features to what the module takes
+        read: Callable[[Any], Tensor],  # from what the module returns to logits
+    ) -> None:
+        outside = np.flatnonzero(~members)
+        if not len(outside):
+            raise InputError("early_stopping: every record is a member, so none is left to measure; leave it out.")
+        held = generator(seed, "early stopping").permutation(outside)[: rule.records]
+        self.x = moved(inputs(select(population.x, held)), device)
+        self.y = labels_of(population)[torch.from_numpy(held)].to(device)
+        self.loss_of = loss_for(population)
+        self.read = read
+        self.patience = rule.patience
+        self.best = float("inf")
+        self.best_state: dict[str, Any] | None = None
+        self.waited = 0
+
+    @torch.no_grad()
+    def has_enough(self, model: nn.Module) -> bool:
+        """Whether to stop, from the model after an epoch."""
+        model.eval()
+        total = 0.0
+        for start in range(0, len(self.y), 1024):
+            part = slice(start, start + 1024)
+            answer = self.read(called(model, rows_of(self.x, part)))
+            total += float(self.loss_of(answer, self.y[part])) * len(self.y[part])
+        loss = total / len(self.y)
+        if loss < self.best:
+            self.best, self.waited = loss, 0
+            self.best_state = copy.deepcopy(model.state_dict())
+        else:
+            self.waited += 1
+        return self.waited >= self.patience
+
+    def restore(self, model: nn.Module) -> None:
+        """Put the best weights back."""
+        if self.best_state is not None:
+            model.load_state_dict(self.best_state)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CropAndFlip:
+    """Shift each image by up to ``padding`` pixels and mirror half of them: the usual CIFAR augmentation.
+
+    The empty border after a shift is filled with the image's own reflection. Padding 0 mirrors and does not shift.
+
+    Example:
+        >>> batch = torch.arange(2 * 3 * 8 * 8.0).reshape(2, 3, 8, 8)
+        >>> CropAndFlip(padding=2)(batch, torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 3, 8, 8])
+    """
+
+    padding: int = 4
+
+    def __call__(self, batch: Tensor, random: torch.Generator) -> Tensor:
+        """Augmented copy of a batch [B, C, H, W]; draws come from ``random`` alone, on its own device.
+
+        With a generator on the batch's device, a GPU does not have to wait for the CPU.
+        """
+        size, _, height, width = batch.shape
+        place = random.device
+        down, right = torch.randint(-self.padding, self.padding + 1, (2, size, 1), generator=random, device=place)
+        mirrored = torch.rand((size, 1), generator=random, device=place) < 0.5
+        rows, columns = torch.arange(height, device=place), torch.arange(width, device=place)
+        rows = _reflected(rows + down, height)  # [B, H]
+        columns = _reflected(torch.where(mirrored, width - 1 - columns, columns) + right, width)  # [B, W]
+        # one gather for the whole batch, without a padded copy: images [B, 1, 1], [B, H, 1], [B, 1, W]
+        images = torch.arange(size, device=batch.device)[:, None, None]
+        moved = batch.permute(0, 2, 3, 1)[images, rows.to(batch.device)[:, :, None], columns.to(batch.device)[:, None]]
+        return moved.permute(0, 3, 1, 2)
+
+
+def _reflected(places: Tensor, count: int) -> Tensor:
+    """Places outside 0 … count - 1, reflected at the edge; the edge itself is not repeated."""
+    last = count - 1
+    return last - (last - places.abs()).abs()

@@ -1,16 +1,26 @@
-"""What a trainer is."""
+"""What a trainer is.
+
+A trainer with a version that the user sets, for parts that a pool cannot describe.
+
+One seed for every library's own random stream, for code that takes no seed.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import torch
 from torch import nn
 
-from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError
-
-__all__ = ["Trainer", "check_factory", "check_trainer"]
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import seed_for
 
 _TRAINERS = {  # by the base class of a module, since these libraries are optional
     "LightningModule": "LightningTrainer",
@@ -35,7 +45,7 @@ class Trainer(Protocol):
         ...     share = np.bincount(population.y[members], minlength=2) / members.sum()
         ...     return lambda x: np.tile(np.log(share), (len(x), 1))
         >>> import numpy as np
-        >>> from glasshouse.population import Population
+        >>> from glasshouse.data import Population
         >>> model = train(Population([[0.0], [1.0]], [0, 1]), np.array([True, True]), seed=0)
         >>> model(np.zeros((1, 1))).round(2)
         array([[-0.69, -0.69]])
@@ -52,7 +62,7 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
     Example:
         >>> check_trainer("gcn")
         Traceback (most recent call last):
-        glasshouse.errors.InputError: trainer: str is not a trainer. Pass TorchTrainer, SklearnTrainer, GNNTrainer, ...
+        glasshouse.InputError: trainer: str is not a trainer. Pass TorchTrainer, SklearnTrainer, GNNTrainer, ...
     """
     advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
     if not callable(trainer) or isinstance(trainer, nn.Module | type):
@@ -84,7 +94,7 @@ def check_factory(factory: Any, *, place: str) -> None:
     Example:
         >>> check_factory(nn.Linear(1, 1), place="module")
         Traceback (most recent call last):
-        glasshouse.errors.InputError: module: is a Linear that is already made. Give what makes a fresh one, such as ...
+        glasshouse.InputError: module: is a Linear that is already made. Give what makes a fresh one, such as ...
     """
     if isinstance(factory, nn.Module) or not callable(factory):
         name = type(factory).__name__
@@ -92,3 +102,63 @@ def check_factory(factory: Any, *, place: str) -> None:
             f"{place}: is a {name} that is already made. Give what makes a fresh one, such as lambda: {name}(…): every "
             f"shadow model starts untrained."
         )
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """A trainer, or a part of one, that a pool identifies by a version instead of by its code and values.
+
+    Two with the same version count as the same, so change it whenever you change what is inside. It is needed if
+    something cannot be described, such as an open file; it also helps if a trainer changes its own attributes.
+
+    Args:
+        trainer: what to call.
+        version: your own name for the current state of the trainer.
+
+    Example:
+        >>> trainer = Versioned(lambda population, members, seed: seed, version="1")
+        >>> trainer(None, None, seed=3)
+        3
+    """
+
+    trainer: Any
+    version: str
+
+    def __init__(self, trainer: Any, *, version: str) -> None:
+        if not isinstance(version, str) or not version.strip():
+            raise InputError(f"version: {version!r} is not a version; give your own text, such as '1'.")
+        object.__setattr__(self, "trainer", trainer)
+        object.__setattr__(self, "version", version)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """What the trainer gives."""
+        return self.trainer(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else the trainer can do, such as ``restore`` or ``train_many``."""
+        if name.startswith("__") or name in ("trainer", "version"):  # looked up while a copy is made
+            raise AttributeError(name)
+        return getattr(self.trainer, name)
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Inside, the random streams of Python, numpy and torch follow a seed; afterwards the user's own go on.
+
+    Example:
+        >>> with seeded(0):
+        ...     first = torch.rand(1), random.random()
+        >>> with seeded(0):
+        ...     first == (torch.rand(1), random.random())
+        True
+    """
+    python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002 (others' code reads this stream)
+    with torch.random.fork_rng():
+        random.seed(seed_for(seed, "python"))
+        np.random.seed(seed_for(seed, "numpy") % 2**32)  # noqa: NPY002
+        torch.manual_seed(seed_for(seed, "torch"))
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(arrays)  # noqa: NPY002

@@ -7,9 +7,9 @@ import pytest
 
 from glasshouse.attacks import BASE, BaVarIA, LiRA
 from glasshouse.attacks.stacking.features import record_features, usual_of
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import margin_to_loss
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import margin_to_loss
 from tests.strategies import gaussian_evidence
 
 

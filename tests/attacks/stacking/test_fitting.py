@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.fitting import Rows, count_fits, cross_fit, mean_of
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Predictor
-from glasshouse.randomness import seed_for
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.randomness import seed_for
 
 LEARNERS: dict[str, Learner] = {"linear": Linear(), "boosted": Boosted(rounds=20, fits=1)}
 GROUPS = np.array([0, 0, 1, 1])

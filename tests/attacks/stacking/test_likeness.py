@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.attacks.prior import prior_weights
+from glasshouse.attacks.shared.prior import prior_weights
 from glasshouse.attacks.stacking import likeness
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied
 

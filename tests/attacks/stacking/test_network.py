@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.stacking.learners import Boosted, Linear
-from glasshouse.attacks.stacking.network import Network
+from glasshouse.attacks.stacking.learners import Boosted, Linear, Network
+from glasshouse.core.arrays import BoolArray, FloatArray
 
 
 def smooth(records: int, seed: int = 0) -> tuple[FloatArray, BoolArray]:

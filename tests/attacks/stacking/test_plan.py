@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.attacks.stacking.plan import plan_targets
-from glasshouse.errors import InputError
-from glasshouse.population import complementary_halves, random_subsets
+from glasshouse.attacks.stacking.parameters import plan_targets
+from glasshouse.core.errors import InputError
+from glasshouse.data import complementary_halves, random_subsets
 
 
 def test_a_large_pool_is_sampled_in_whole_pairs_and_groups_keep_them_together() -> None:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking import simple
 from glasshouse.attacks.stacking.simple import Calibrated, log_losses, part_of_simple, power_at_low_rates
+from glasshouse.core.arrays import BoolArray, FloatArray
 from tests.strategies import scores_and_members
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from glasshouse import InputError
 from glasshouse.config.tables.columns import Column, read_column
-from glasshouse.config.tables.encoding import encode
-from glasshouse.reading import memory_limit
+from glasshouse.config.tables.records import encode
+from glasshouse.io.limits import memory_limit
 
 
 def by_hand(column: Column, most: int) -> list[list[float]]:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
+from glasshouse.config.tables.columns import TableSection
 from glasshouse.config.tables.records import Records, read_records
-from glasshouse.config.tables.section import TableSection
 
 
 def records(folder: Path, table: str, **keys: Any) -> Records:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from glasshouse.config.strict import faults_of
-from glasshouse.config.tables.section import TableSection
+from glasshouse.config.tables.columns import TableSection
+from glasshouse.config.yaml_model import faults_of
 
 
 def faults(keys: dict[str, Any]) -> str:

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glasshouse.arrays import FloatArray, IntArray
-from glasshouse.evaluation.drawn.blind import blind_baseline
-from glasshouse.evaluation.drawn.smoothers import cells, ridge, waves
+from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.evaluation.checks.random_members import blind_baseline, cells, ridge, waves
 
 
 def centred(count: int, random: np.random.Generator, *, labellings: int = 3) -> FloatArray:

@@ -7,10 +7,9 @@ import pytest
 from sklearn.datasets import load_digits
 
 from glasshouse import Evidence
-from glasshouse.arrays import BoolArray
-from glasshouse.evaluation.drawn import Known, how_drawn
-from glasshouse.evaluation.drawn.draw import _some
-from glasshouse.evaluation.drawn.known import columns_of
+from glasshouse.core.arrays import BoolArray
+from glasshouse.evaluation.checks.auxiliary import Known, columns_of
+from glasshouse.evaluation.checks.random_members import _some, how_drawn
 
 DIGITS, CLASSES = load_digits(return_X_y=True)
 

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glasshouse.arrays import BoolArray, IntArray
-from glasshouse.evaluation.drawn.joined import joined_members
+from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.evaluation.checks.random_members import joined_members
 from tests.test_benchmarks import benchmark
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from glasshouse import InputError
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
 from glasshouse.evaluation import auc
 from glasshouse.graph import GBASE, Scene
 from glasshouse.graph.attacks.g_base import with_truth

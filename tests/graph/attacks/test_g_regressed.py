@@ -10,11 +10,11 @@ from torch_geometric.data import Data
 from glasshouse import InputError
 from glasshouse.attacks import Regressed
 from glasshouse.attacks.regressed import mean_margins
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import auc, run_attack
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph import GRegressed, Scene
-from glasshouse.numerics import loss_to_margin
-from glasshouse.population import complementary_halves
 from tests.graph.scenes import on_nodes, trained_scene, truth_of
 
 

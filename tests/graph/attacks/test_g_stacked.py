@@ -11,14 +11,13 @@ import torch
 from scipy.special import logit
 
 from glasshouse.attacks.stacking.fitting import cross_fit
-from glasshouse.attacks.stacking.learners import Boosted, Linear
-from glasshouse.attacks.stacking.network import Network
-from glasshouse.errors import InputError
+from glasshouse.attacks.stacking.learners import Boosted, Linear, Network
+from glasshouse.core.errors import InputError
+from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Best, auc, run_attack
 from glasshouse.graph import GBASE, GStacked, Scene
 from glasshouse.graph.attacks.stacking.features import SIGNALS
 from glasshouse.graph.attacks.stacking.learn import learn
-from glasshouse.population import complementary_halves
 from tests.graph.scenes import trained_scene, truth_of
 
 QUICK = Boosted(rounds=20, leaves=15, fits=1)

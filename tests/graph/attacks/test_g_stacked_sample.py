@@ -10,7 +10,7 @@ import torch
 
 from glasshouse.attacks import BASE
 from glasshouse.attacks.stacking.learners import Boosted
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.evaluation import auc
 from glasshouse.graph import GStacked, Scene
 from glasshouse.graph.attacks.stacking import pool_signals

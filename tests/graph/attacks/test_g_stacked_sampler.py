@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GBASE, GStacked, Scene
 from glasshouse.graph.attacks.g_stacked import StackedSampler
 from glasshouse.graph.sampling.samplers import SAMPLERS, SamplingRequest, draw

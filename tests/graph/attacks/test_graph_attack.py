@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import create
 from glasshouse.attacks.stacking.learners import Boosted
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evaluation import run_attack
 from glasshouse.graph import GraphAttack, Scene
 from tests.graph.scenes import trained_scene

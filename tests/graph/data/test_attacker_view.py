@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.data import random_subsets
 from glasshouse.graph.data.attacker_view import noisy_edges, snowball_subset
 from glasshouse.graph.data.synthetic import citation_graph
-from glasshouse.population import random_subsets
 from tests.graph.random_graphs import Case, random_cases
 
 GRAPH = citation_graph(nodes=300)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph import citation_graph
 from glasshouse.graph.data.audited_nodes import chosen_nodes, sample_nodes
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph import GNNTrainer, Scene, audit, toggle_losses
 from glasshouse.graph.data.checking import check_edges, check_graph, graph_faults
 

@@ -15,8 +15,8 @@ from torch_geometric.loader import DataLoader
 
 import glasshouse.graph
 from glasshouse import InputError, Population, audit
+from glasshouse.data import records
 from glasshouse.graph.data.graph_list import _MOST, Graphs, check_one_graph
-from glasshouse.population import records
 from tests.graph.molecules import Dataset, molecules
 
 GRAPHS = molecules(12, bonds=True)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch_geometric.data import Data, InMemoryDataset
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.data.load import graph_names, load_graph
 
 EDGES = np.array([[0, 1, 1, 2], [1, 0, 2, 1]])

@@ -9,11 +9,11 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.data import AnyPopulation, as_population
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.pool import ShadowPool
-from glasshouse.population import AnyPopulation, as_population
 
 PARTS = {"x": torch.eye(3), "edge_index": torch.tensor([[0, 1], [1, 0]]), "y": torch.tensor([0, 1, 0])}
 

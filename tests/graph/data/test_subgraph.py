@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.data.subgraph import induced
 from tests.graph.random_graphs import Case, random_cases
 from tests.graph.simple_graphs import simple_graph

@@ -9,14 +9,14 @@ import torch
 
 from glasshouse import Evidence
 from glasshouse.attacks import BASE
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import tensor_losses
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import complementary_halves, random_subsets
 from glasshouse.evaluation import auc, tpr_at_fpr
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.training.trainer import GNNTrainer, adam
-from glasshouse.losses import tensor_losses
-from glasshouse.population import complementary_halves, random_subsets
-from glasshouse.randomness import seed_for
 
 GRAPH = citation_graph()
 

@@ -12,7 +12,7 @@ from glasshouse.graph.training.many.graph import BatchedGraph
 from glasshouse.graph.training.many.program import BatchedProgram
 from glasshouse.graph.training.many.train import batching_obstacle
 from glasshouse.graph.training.trainer import GNNTrainer, sgd
-from glasshouse.training.batching import ModuleBatch
+from glasshouse.training.batches import ModuleBatch
 from tests.graph.layers.cases import CASES, CLASSES, TwoLayers, messy_graph
 
 APART = {"SAGEConv std", "GENConv powermean", "RGCNConv bases"}  # no type, or options that the type does not know

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GAT, GCN, GIN, PNA, GATv2Conv, GCNConv, GraphSAGE
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.models.calls import Arguments, bind_arguments
 from glasshouse.graph.models.edge_values import held_values
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCN
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.models import profile
 from glasshouse.graph.models.profile import Profiled, ask_model, evaluation_mode, profile_models
 

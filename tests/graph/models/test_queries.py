@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.models.queries import node_logits, node_losses
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import GCN, ChebConv, SGConv, TAGConv
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.graph.programs.reach import reach_on_graph, reach_on_path, rounding
 

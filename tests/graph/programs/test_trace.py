@@ -11,9 +11,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCN, GCNConv
 from torch_geometric.utils import dropout_edge, erdos_renyi_graph
 
+from glasshouse.core.outputs import unwrapped
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep
 from glasshouse.graph.programs.trace import Asked, traced
-from glasshouse.model_outputs import unwrapped
 from tests.graph.programs.modules import InPlaceTwice, Looped, Sized, Two, Weighted
 from tests.graph.zoo import PYG, ZOO, Differences, Spread
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.toggling import toggle_losses
 

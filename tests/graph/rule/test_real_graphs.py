@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.datasets import Planetoid
 from torch_geometric.nn import GCNConv
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.models.networks import build_gnn
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule.incremental import any_layer

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.rule.reference import reference_losses
-from glasshouse.losses import tensor_losses
 from glasshouse_experiments.ego_nets import ego_losses
 from tests.graph.random_graphs import Case, architectures, depths, random_cases, random_models, seeds
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.rule import self_check
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets

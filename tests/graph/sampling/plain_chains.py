@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.sampling.chain_state import ForwardLosses, forward_losses, generators, starting_masks
 from glasshouse.graph.sampling.metropolis import Block, Schedule, run_chains

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph import GBASE, GroundTruth, SamplingRequest, Scene
 from glasshouse.graph.sampling.samplers import SAMPLERS
 from tests.graph.random_graphs import random_models

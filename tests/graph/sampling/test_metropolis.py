@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
 from glasshouse.graph.models.profile import profile_models
 from glasshouse.graph.sampling import chain_state
 from glasshouse.graph.sampling.chain_state import NO_ROWS, Chain, CompiledGroup, chain_maker, forward_losses

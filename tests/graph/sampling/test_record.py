@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logit
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.sampling.chain_state import generators, starting_masks
 from glasshouse.graph.sampling.posterior import prior_logits
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from glasshouse import InputError
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE
+from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import Scene
 from glasshouse.graph.sampling.samplers import SAMPLERS, SamplingRequest, draw
 from tests.graph.scenes import trained_scene

@@ -15,9 +15,9 @@ from torch_geometric.data import Batch
 from torch_geometric.loader import DataLoader
 
 from glasshouse import InputError, Population, SklearnTrainer, TorchTrainer, audit
+from glasshouse.core.randomness import seed_for
 from glasshouse.graph import GNNTrainer, GraphClassifierTrainer, adam, sgd
-from glasshouse.queries import QueryOptions, population_logits
-from glasshouse.randomness import seed_for
+from glasshouse.query.classify import QueryOptions, population_logits
 from glasshouse.training.batches import batches
 from tests.graph.molecules import (
     Lazy,

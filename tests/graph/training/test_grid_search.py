@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import random_subsets
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.training.grid_search import PAPER_GRID, grid_search
 from glasshouse.graph.training.trainer import GNNTrainer, adam
-from glasshouse.population import random_subsets
-from glasshouse.randomness import seed_for
 
 DATA = citation_graph(nodes=200, classes=3, words=100, topic_words=40)
 BASE = GNNTrainer(hidden=8, epochs=10, device="cpu")

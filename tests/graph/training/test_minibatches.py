@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 from torch_geometric.utils import k_hop_subgraph
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph import audit
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph

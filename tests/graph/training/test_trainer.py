@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import seed_for
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.networks import GNN, NETWORKS
 from glasshouse.graph.training.setting import Setting
 from glasshouse.graph.training.trainer import GNNTrainer, OptimizerFactory, adam, sgd
-from glasshouse.randomness import seed_for
 
 DATA = citation_graph(nodes=120, classes=3, words=50, topic_words=20)
 MEMBERS = np.random.default_rng(0).permutation(120) < 60

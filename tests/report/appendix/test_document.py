@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from glasshouse import AuditResult, InputError, PrivacyClaim, audit_evidence
 from glasshouse.cli import app
+from glasshouse.io.files import digest
+from glasshouse.io.folders import check_free
 from glasshouse.report import read_run
 from glasshouse.report.appendix import SOURCES, evidence_file, render_appendix, render_appendix_markdown
-from glasshouse.store import check_free, digest
 from tests.strategies import gaussian_evidence
 
 

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.utils import gen_batches
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.bavaria import VariancePrior, fit_variance_prior
-from glasshouse.attacks.sides import Moments, moments
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.in_out_moments import Moments, moments
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import log_mean_exp, loss_to_margin
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.numerics import log_mean_exp, loss_to_margin
-
-__all__ = ["Features", "Usual", "record_features", "usual_of"]
 
 Features = dict[str, FloatArray]
 _BLOCK = 1 << 13  # records that are handled at once

@@ -12,15 +12,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks.stacking.learners import Learner, Predictor
 from glasshouse.attacks.stacking.simple import log_losses
-from glasshouse.attacks.thread_counts import thread_counts
 from glasshouse.compute import is_worth_spreading, spread
-from glasshouse.randomness import seed_for, some_of
-from glasshouse.threads import in_threads
-
-__all__ = ["CrossFit", "Rows", "count_fits", "cross_fit", "mean_of"]
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.randomness import seed_for, some_of
+from glasshouse.core.threads import in_threads, thread_counts
 
 Rows = Callable[[int, NDArray[np.intp]], FloatArray]
 

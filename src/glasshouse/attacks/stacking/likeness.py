@@ -12,10 +12,8 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from glasshouse.arrays import FloatArray
-from glasshouse.randomness import some_of
-
-__all__ = ["LARGEST_UNLIKENESS", "Likeness", "steadied", "unlike_warning"]
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.randomness import some_of
 
 LARGEST_UNLIKENESS = 5.0  # targets of the pool's own kind stay below 3, those of another architecture are above 6
 _WEIGHT = 0.75  # of simple attacks; values from 0.7 to 1 work equally well on targets of another architecture

@@ -1,4 +1,7 @@
-"""The parameters that both stacked attacks share, and what follows from them alone."""
+"""Which shadow models play the target, with which references, and which of them must be held out together.
+
+The parameters that both stacked attacks share, and what follows from them alone.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,85 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.attacks.prior import check_prior, learned_posterior, with_prior
-from glasshouse.attacks.regression import record_folds
+from glasshouse.attacks.shared.prior import check_prior, learned_posterior, with_prior
+from glasshouse.attacks.shared.regression import record_folds
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
-from glasshouse.attacks.stacking.plan import ENOUGH, plan_targets
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
 from glasshouse.evidence import Mode
-from glasshouse.evidence.simulation import check_simulation
+from glasshouse.evidence.simulation import check_simulation, reference_rows
 
-__all__ = ["StackedParameters"]
+_GROUPS = 4  # held out in turn; more groups need more fits and are hardly better
+ENOUGH = 100_000  # pairs of a simulated target and a record: more of them cost time and memory and teach little
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TargetPlan:
+    """Simulated targets of a pool.
+
+    Args:
+        targets: [T] rows of the pool that play the target.
+        references: for each target the rows that it may be compared with: [R, 1] the same for all records, or [R, N].
+        groups: [T] a target and its complement share a group, which is held out as a whole.
+        panels: sets of references for the true target, each as large as that of a simulated target; its scores are
+            averaged over them, so that what was learned with few references is not used with more.
+    """
+
+    targets: NDArray[np.intp]
+    references: tuple[NDArray[np.intp], ...]
+    groups: NDArray[np.intp]
+    panels: tuple[NDArray[np.intp], ...]
+
+
+def plan_targets(members: BoolArray, *, targets: int, seed: int, enough: int | None = None) -> TargetPlan:
+    """Choose simulated targets, in pairs where the pool has pairs.
+
+    Args:
+        members: [K, N] members of each shadow model.
+        targets: how many play the target, at most; in small pools all models do.
+        seed: seed of the choice.
+        enough: how many pairs of a simulated target and a record are enough. With more of them fewer models play the
+            target: one of each pair, then fewer pairs, but at least four.
+
+    Example:
+        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
+        >>> plan = plan_targets(members, targets=16, seed=0)
+        >>> plan.targets, plan.references[0].tolist(), plan.groups
+        (array([0, 1, 2, 3]), [[2], [3]], array([0, 0, 1, 1]))
+    """
+    count = len(members)
+    check_simulation(count)
+    order = np.arange(count) if count <= targets else generator(seed, "simulated").permutation(count)
+    sets: dict[bytes, list[int]] = {}  # targets by their references: a model and its complement have the same
+    rows = {}
+    for k in order.tolist():
+        if sum(map(len, sets.values())) >= targets:
+            break
+        for each in [k, *_complement(members, k)]:
+            if each not in rows:
+                rows[each] = reference_rows(members, each)
+                key = rows[each].tobytes() if rows[each].shape[1] == 1 else bytes([each % 256, each // 256])
+                sets.setdefault(key, []).append(each)
+    if enough is not None and len(rows) * members.shape[1] > enough and len(sets) >= _GROUPS:
+        kept = list(sets)[: max(_GROUPS, enough // members.shape[1])]
+        sets = {key: sets[key][:1] for key in kept}
+        rows = {k: rows[k] for together in sets.values() for k in together}
+    group = {k: number % _GROUPS for number, together in enumerate(sets.values()) for k in together}
+    chosen = np.array(sorted(rows))
+    alike = [rows[together[0]] for together in sets.values() if rows[together[0]].shape[1] == 1]
+    return TargetPlan(
+        targets=chosen,
+        references=tuple(rows[k] for k in chosen.tolist()),
+        groups=np.array([group[k] for k in chosen.tolist()]),
+        panels=tuple(alike[:_GROUPS]) or (np.arange(count)[:, None],),
+    )
+
+
+def _complement(members: BoolArray, k: int) -> list[int]:
+    """The partner that `reference_rows` leaves out with k."""
+    partners: list[int] = np.flatnonzero((members == ~members[k]).all(axis=1))[:1].tolist()
+    return partners
 
 
 class _Fit(Protocol):
@@ -39,7 +111,7 @@ class StackedParameters:
     Example:
         >>> StackedParameters(folds=1)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: folds, targets: 1, 16; use 2 and 4, or more.
+        glasshouse.InputError: folds, targets: 1, 16; use 2 and 4, or more.
     """
 
     posterior: ClassVar[bool] = True

@@ -10,10 +10,8 @@ import numpy as np
 from scipy.special import logit
 from sklearn.linear_model import LogisticRegression
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.randomness import some_of
-
-__all__ = ["Calibrated", "clearly_finds", "log_losses", "part_of_simple", "power_at_low_rates"]
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.randomness import some_of
 
 _MOST = 100_000  # scores: two numbers are known well from these, and the regression makes eight copies
 _LOOSE = 1e6  # almost no penalty: two numbers from thousands of answers need none

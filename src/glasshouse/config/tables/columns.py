@@ -1,29 +1,139 @@
-"""What a column of a table holds, decided from its different cells."""
+"""What a cell of a table says: nothing, a number, a truth or a date.
+
+What a column of a table holds, decided from its different cells.
+
+The keys of ``data: {name: file}``.
+
+The tables of an audit file before their cells are read: one file, or two below each other.
+"""
 
 from __future__ import annotations
 
+import datetime
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, Self
 
 import numpy as np
+from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
-from glasshouse.arrays import FloatArray
-from glasshouse.config.tables.cells import (
-    EMPTY,
-    MARKS,
-    TRUTHS,
-    Decimal,
-    as_number,
-    date_reader,
-    decimal_signs,
-    is_number,
-)
-from glasshouse.errors import InputError, shortened
-from glasshouse.population.labels import short_texts
+from glasshouse.config.yaml_model import Strict
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.registry import did_you_mean
+from glasshouse.data.labels import short_texts
+from glasshouse.evidence.tables import read_text_table
+from glasshouse.io.guarded import file_size
 
-__all__ = ["Column", "file_decimal", "read_column"]
+Decimal = Literal[".", ","]
+
+EMPTY = frozenset(
+    {"", "nan", "none", "null", "na", "n/a", "#n/a", "<na>", "nat"}
+)  # as spreadsheets and pandas write it
+# what people write for an empty cell; only among numbers, truths and dates, for elsewhere it may be a word of its own
+MARKS = EMPTY | {"?", "-", "--", ".", "*", "unknown", "missing", "n.a.", "nil", "not available"}
+TRUTHS = {"true": 1.0, "yes": 1.0, "1": 1.0, "1.0": 1.0, "false": 0.0, "no": 0.0, "0": 0.0, "0.0": 0.0}
+
+_SPACES = " '\u00a0\u202f"  # what else separates thousands
+_NUMBERS: dict[str, re.Pattern[str]] = {
+    ".": re.compile(rf"[+-]?(?=[.]?\d)(\d+|\d{{1,3}}([,{_SPACES}]\d{{3}})+)?([.]\d*)?(e[+-]?\d+)?", re.IGNORECASE),
+    ",": re.compile(rf"[+-]?(?=,?\d)(\d+|\d{{1,3}}([.{_SPACES}]\d{{3}})+)?(,\d*)?(e[+-]?\d+)?", re.IGNORECASE),
+}
+_OTHERS = {".": str.maketrans("", "", "," + _SPACES), ",": str.maketrans(",", ".", "." + _SPACES)}
+
+_TIME = r"(?:[ T](\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?\s?(Z|[+-]\d{2}:?\d{2})?)?"
+_YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})" + _TIME)
+_YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})" + _TIME)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def is_number(cell: str, decimal: Decimal) -> bool:
+    """Whether a cell is a finite number, written with this decimal sign.
+
+    Example:
+        >>> is_number("1,234.5", "."), is_number("1.234,5", "."), is_number("1.234,5", ",")
+        (True, False, True)
+    """
+    return _NUMBERS[decimal].fullmatch(cell) is not None and math.isfinite(as_number(cell, decimal))
+
+
+def as_number(cell: str, decimal: Decimal) -> float:
+    """The number in a cell that holds one.
+
+    Example:
+        >>> as_number("1.234,5", ","), as_number("12 000", "."), as_number("2e3", ".")
+        (1234.5, 12000.0, 2000.0)
+    """
+    return float(cell.translate(_OTHERS[decimal]))
+
+
+def decimal_signs(cells: Iterable[str]) -> set[Decimal]:
+    """The decimal signs with which all cells are numbers: one, both or none.
+
+    Example:
+        >>> sorted(decimal_signs(["1.5", "2"])), sorted(decimal_signs(["1,5"])), sorted(decimal_signs(["1", "2"]))
+        (['.'], [','], [',', '.'])
+    """
+    signs: tuple[Decimal, ...] = (".", ",")
+    cells = list(cells)
+    return {sign for sign in signs if cells and all(is_number(cell, sign) for cell in cells)}
+
+
+def date_reader(cells: Collection[str], *, place: str) -> Callable[[str], float] | None:
+    """How to read these cells as dates, in days since 1970 (UTC where a zone is given); None if they are not dates.
+
+    Known are ``2021-03-28``, ``2021/3/28``, ``28.3.2021`` and, if the days tell which number is the month,
+    ``28/3/2021`` and ``3/28/2021``; each may have a time.
+
+    Args:
+        cells: different cells, without empty ones.
+        place: the file and the column, for errors.
+
+    Example:
+        >>> read = date_reader(["1970-01-11", "1970-02-01 12:00"], place="visits.csv: day")
+        >>> read("1970-01-11"), read("1970-02-01 12:00")
+        (10.0, 31.5)
+    """
+    if cells and all(_YEAR_FIRST.fullmatch(cell) for cell in cells):
+        return lambda cell: _days(cell, _YEAR_FIRST, (1, 2, 3), place)
+    found = [_YEAR_LAST.fullmatch(cell) for cell in cells]
+    known = [match for match in found if match is not None]
+    if not known or len(known) < len(found):
+        return None
+    first, second = (max(int(match[number]) for match in known) for number in (1, 3))
+    dotted = all(match[2] == "." for match in known)  # with points the day comes first everywhere
+    if not dotted and first <= 12 and second <= 12:
+        raise InputError(
+            f"{place}: {shortened(min(cells))} does not tell the day from the month. Write dates as 2021-03-28, or "
+            f"leave the column out."
+        )
+    order = (4, 3, 1) if dotted or first > 12 else (4, 1, 3)
+    return lambda cell: _days(cell, _YEAR_LAST, order, place)
+
+
+def _days(cell: str, form: re.Pattern[str], order: tuple[int, int, int], place: str) -> float:
+    match = form.fullmatch(cell)
+    assert match is not None  # noqa: S101 (every cell was matched before)
+    clock = match.groups()[-4:]
+    hour, minute, second = (int(part or 0) for part in clock[:3])
+    try:
+        year, month, day = (int(match[number]) for number in order)
+        zone = datetime.timezone(_offset(clock[3]))
+        moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=zone)
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"{place}: {shortened(cell)} is not a date: {error}.") from None
+    return (moment - _EPOCH) / datetime.timedelta(days=1)
+
+
+def _offset(zone: str | None) -> datetime.timedelta:
+    if zone is None or zone == "Z":
+        return datetime.timedelta(0)
+    sign = -1 if zone[0] == "-" else 1
+    return sign * datetime.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,3 +249,143 @@ def _mapped(cells: list[str], present: Mapping[str, int], read: Callable[[str], 
     """[N] each cell read once per different cell; NaN where a cell is empty."""
     values = {cell: read(cell) for cell in present}
     return np.array([values.get(cell, np.nan) for cell in cells])
+
+
+def _listed(names: Any) -> Any:
+    """One name means a list of one."""
+    return (names,) if isinstance(names, str) else names
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_listed), Field(strict=False)]
+
+
+class TableSection(Strict):
+    """Your own records: a csv or parquet table with a label column, or an npz archive with x and y.
+
+    Args:
+        name: ``file``.
+        path: of the one file; or ``train`` and ``holdout``, where the first has the members.
+        train: file of the members.
+        holdout: file of the others.
+        label: column of the labels.
+        id: column of the records' names; positions by default.
+        members: column that says whether a record trained the target, or a file with the ids of those that did.
+        groups: columns by which the report divides the records. They stay features unless they are left out.
+        leave_out: columns that are not features.
+        categories: columns of numbers that are names, such as codes; one-hot like text.
+        max_categories: most features of a text column.
+        standardise: whether numbers and dates get mean 0 and standard deviation 1, as networks want them.
+        columns: names of the columns, if the first line of the file is already a record.
+        separator: between cells; found by itself.
+        decimal: sign of the numbers; found by itself.
+        regression: whether the labels are real numbers that a model predicts; what looks like it is refused by default.
+    """
+
+    name: Literal["file"]
+    path: str | None = None
+    train: str | None = None
+    holdout: str | None = None
+    label: str = "label"
+    id: str | None = None
+    members: str | None = Field(default=None, validation_alias=AliasChoices("members", "member"))
+    groups: Names = ()
+    leave_out: Names = ()
+    categories: Names = ()
+    max_categories: Annotated[int, Field(ge=2)] = 50
+    standardise: bool = False
+    columns: Names | None = None
+    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    decimal: Decimal | None = None
+    regression: bool | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        parts = [name for name in ("train", "holdout") if getattr(self, name) is not None]
+        if self.path is not None and parts:
+            raise ValueError(f"path: cannot be used together with {parts[0]}. Leave one of them out.")
+        if self.path is None and len(parts) < 2:
+            missing = "path" if not parts else "holdout" if parts == ["train"] else "train"
+            raise ValueError(f"{missing}: is missing. Give path, or both train and holdout.")
+        if parts and self.members is not None:
+            raise ValueError("members: cannot be used together with train and holdout, which already say who they are.")
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The one file, or those of the members and of the others."""
+        return tuple(name for name in (self.path, self.train, self.holdout) if name is not None)
+
+
+_TEXT = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """The rows of one file, or of several with the same columns.
+
+    Args:
+        columns: [N] cells by name.
+        counts: rows of each file.
+        paths: of the files.
+        separator: of the first file.
+        notes: what a reader of the report should know.
+    """
+
+    columns: dict[str, list[str]]
+    counts: tuple[int, ...]
+    paths: tuple[Path, ...]
+    separator: str
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def place(self) -> str:
+        """The files, for errors about all rows."""
+        return " and ".join(map(str, self.paths))
+
+    def refuse(self, name: str, rows: Sequence[int], fault: str) -> NoReturn:
+        """Refuse cells of a column, and say where the first one is; rows are counted without the header."""
+        file, row = 0, rows[0]
+        while row >= self.counts[file]:
+            file, row = file + 1, row - self.counts[file]
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        raise InputError(f"{self.paths[file]}: {name}: row {row + 1}{more}: {fault}")
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse a column that is not there."""
+        if lost := [name for name in names if name not in self.columns]:
+            hint = did_you_mean(lost[0], self.columns)
+            advice = ""
+            if len(self.columns) == 1:
+                advice = " If cells are not separated as they should be, set data.separator."
+            elif any(is_number(name, ".") for name in self.columns):
+                advice = " If the first line is a record, name the columns: data.columns."
+            columns = ", ".join(self.columns)
+            raise InputError(f"{self.place}: has no column {shortened(lost[0])}.{hint} Columns: {columns}.{advice}")
+
+
+def read_rows(section: TableSection, folder: Path) -> Rows:
+    """The rows of the files that a section names, one file below the other."""
+    paths = tuple(folder / name for name in section.files)
+    for path in paths:
+        file_size(path)
+        if path.suffix.lower() not in (*_TEXT, ".parquet"):
+            raise InputError(
+                f"{path}: records are read from .npz, .parquet or text tables ({', '.join(_TEXT)}). Save it as CSV."
+            )
+    tables = [read_text_table(path, names=section.columns, separator=section.separator) for path in paths]
+    first = tables[0].columns
+    for table, path in zip(tables[1:], paths[1:], strict=True):
+        if strange := sorted(first.keys() ^ table.columns.keys()):
+            without = path if strange[0] in first else paths[0]
+            raise InputError(f"{without}: has no column {strange[0]!r}, but the other file has it.")
+    foreign = [path.name for path, table in zip(paths, tables, strict=True) if table.foreign]
+    return Rows(
+        columns={name: [cell for table in tables for cell in table.columns[name]] for name in first},
+        counts=tuple(len(next(iter(table.columns.values()))) for table in tables),
+        paths=paths,
+        separator=tables[0].separator,
+        notes=tuple(f"{name} is not UTF-8; it was read as Windows-1252." for name in foreign),
+    )

@@ -1,19 +1,27 @@
-"""The labels of a table, as the user's own program would have them."""
+"""The labels of a table, as the user's own program would have them.
+
+Which records of a table trained the target: a column, a second file, or a file of ids.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from glasshouse.config.tables.cells import Decimal, as_number, is_number
-from glasshouse.errors import InputError, shortened
-from glasshouse.population.labels import short_texts
-
-__all__ = ["NO_LABEL", "as_labels", "as_targets"]
+from glasshouse.config.tables.columns import Decimal, Rows, TableSection, as_number, is_number
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
+from glasshouse.core.errors import InputError, shortened
+from glasshouse.data import first_of
+from glasshouse.data.labels import short_texts
+from glasshouse.evidence.tables import as_flags, read_text_table
+from glasshouse.io.files import check_name
+from glasshouse.io.guarded import guarded, read_content
 
 NO_LABEL = frozenset({"", "nan", "null", "na", "n/a", "#n/a", "<na>"})  # "none" may be a class
 
@@ -74,3 +82,92 @@ def as_labels(cells: list[str], *, decimal: Decimal, place: str) -> NDArray[Any]
     if set(words.values()) <= {"true", "false"}:
         return np.array([words[cell] == "true" for cell in cells])
     return short_texts(cells, place=place, what="label")
+
+
+_SPLITS = {"train": "1", "test": "0", "holdout": "0"}
+_ENOUGH = 30  # records; with fewer, a column can be like the members by chance
+
+
+def is_column(members: str | None, rows: Rows) -> bool:
+    """Whether the key ``members`` names a column of the table."""
+    return members is not None and members in rows.columns
+
+
+def read_members(section: TableSection, rows: Rows, ids: TextArray, folder: Path) -> BoolArray | None:
+    """[N] which records trained the target; None if the audit file does not say.
+
+    Args:
+        section: the keys of ``data: {name: file}``.
+        rows: of the table.
+        ids: [N] of the records.
+        folder: where paths start.
+    """
+    if len(rows.counts) == 2:
+        return np.arange(len(rows)) < rows.counts[0]
+    if section.members is None:
+        return None
+    if is_column(section.members, rows):
+        cells = [_SPLITS.get(cell.lower(), cell) for cell in rows.columns[section.members]]
+        flags = as_flags(cells, place=f"{rows.place}: {section.members}")
+        if len(empty := np.flatnonzero(flags < 0)):
+            rows.refuse(section.members, empty.tolist(), "the cell is empty. Write 1 or 0, or leave the row out.")
+        return np.asarray(flags == 1)
+    path = folder / section.members
+    check_name(path)
+    if not path.is_file():
+        raise InputError(
+            f"{rows.place}: data.members: {section.members!r} is neither a column nor a file of ids. Columns: "
+            f"{', '.join(rows.columns)}."
+        )
+    if section.id is None:
+        raise InputError(
+            "data.members: is a file of ids, but the table has none; say which column holds them (data.id)."
+        )
+    return _among(ids, _listed_ids(path, section.id), path)
+
+
+def refuse_telling(x: FloatArray, names: Sequence[str], members: BoolArray, place: str) -> None:
+    """Refuse a feature that is the membership itself; models would learn it, and every attack would look strong.
+
+    Args:
+        x: [N, F] features.
+        names: [F] of the features.
+        members: [N] who trained the target.
+        place: the file, for errors.
+
+    Example:
+        >>> members = np.arange(40) < 20
+        >>> refuse_telling(members[:, None].astype(float), ["split = train"], members, "people.csv")
+        Traceback (most recent call last):
+        glasshouse.InputError: people.csv: the feature 'split = train' says who is a member. Leave its column ...
+    """
+    if len(members) < _ENOUGH:
+        return
+    telling = (x == members[:, None]).all(axis=0) | (x != members[:, None]).all(axis=0) & np.isin(x, (0, 1)).all(axis=0)
+    if telling.any():
+        raise InputError(
+            f"{place}: the feature {names[first_of(telling)]!r} says who is a member. Leave its column out "
+            f"(data.leave_out)."
+        )
+
+
+def _listed_ids(path: Path, id_column: str) -> list[str]:
+    """The ids in a file: one per line, or the column of the ids."""
+    if path.suffix == ".txt":
+        with guarded(path, what="a list of ids in UTF-8, one per line"):
+            lines = read_content(path, times=20).decode("utf-8-sig").splitlines()
+        found = [line.strip() for line in lines if line.strip()]
+        return found[1:] if found[:1] == [id_column] else found
+    columns = read_text_table(path).columns
+    if id_column not in columns and len(columns) > 1:
+        raise InputError(f"{path}: has no column {id_column!r}. Columns: {', '.join(columns)}.")
+    return columns[id_column] if id_column in columns else [*columns, *next(iter(columns.values()))]  # without a header
+
+
+def _among(ids: TextArray, listed: list[str], path: Path) -> BoolArray:
+    known = set(ids.tolist())
+    if strange := [name for name in listed if name not in known]:
+        more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
+        raise InputError(f"{path}: the id {shortened(strange[0])}{more}: no record of the table has it.")
+    chosen = set(listed)
+    return np.array([name in chosen for name in ids.tolist()], dtype=np.bool_)

@@ -1,17 +1,29 @@
 """What attacks show about differential privacy: lower bounds on ε, with and without assumptions about the training."""
 
-from glasshouse.evaluation.privacy.choice import Guessed
-from glasshouse.evaluation.privacy.claim import GaussianBound, PrivacyClaim, PrivacyVerdict, as_claim
-from glasshouse.evaluation.privacy.gaussian import (
+from glasshouse.evaluation.privacy.bounds import (
+    DESIGNS,
+    EVERY_RECORD,
+    Design,
+    Guesses,
+    count_right,
+    delta_shown,
+    epsilon_lower_bound,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_trade_off,
     mu_if_independent,
     mu_lower_bound,
+    posterior_bound,
+    shares_right,
 )
-from glasshouse.evaluation.privacy.guesses import DESIGNS, EVERY_RECORD, Design, Guesses, count_right, shares_right
-from glasshouse.evaluation.privacy.judge import judge_claim
-from glasshouse.evaluation.privacy.one_run import delta_shown, epsilon_lower_bound, posterior_bound
+from glasshouse.evaluation.privacy.claim import (
+    GaussianBound,
+    Guessed,
+    PrivacyClaim,
+    PrivacyVerdict,
+    as_claim,
+    judge_claim,
+)
 
 __all__ = [
     "DESIGNS",

@@ -1,17 +1,148 @@
-"""What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words."""
+"""Which attack guesses, and about how many records: chosen where the target's members are not looked at.
+
+What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words.
+
+From the scores of the attacks to a verdict about ε.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
 
-from glasshouse.errors import InputError, shortened
-from glasshouse.evaluation.privacy.choice import Guessed
+import numpy as np
+from scipy.special import expit, logit
 
-__all__ = ["USUAL_DELTA", "GaussianBound", "PrivacyClaim", "PrivacyVerdict", "Unit", "as_claim"]
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError, shortened
+from glasshouse.evaluation.privacy.bounds import (
+    DESIGNS,
+    EVERY_RECORD,
+    Design,
+    Guesses,
+    count_right,
+    epsilon_lower_bound,
+    expected_bound,
+    gaussian_epsilon,
+    mu_if_independent,
+    mu_lower_bound,
+    sized,
+)
+
+_NOTHING_EXPECTED = Design(0.1, 0.1)
+_WITHOUT_PRACTICE = (Design(0.02, 0.02), Design(0.1, 0.1), Design(0.05, 0.0))
+
+
+@dataclass(frozen=True)
+class Guessed:
+    """What was guessed.
+
+    Args:
+        attack: whose scores ranked the records.
+        members: how many records were called members.
+        others: how many were called non-members.
+        correct: how many of both were right.
+        tried: how many sets of guesses share the allowed error; 1 if the choice was made on simulated targets.
+    """
+
+    attack: str
+    members: int
+    others: int
+    correct: int
+    tried: int = 1
+
+    def sentence(self, unit: str = "record") -> str:
+        """What was guessed, how many guesses were right, and where that was chosen.
+
+        Example:
+            >>> Guessed("base", members=50, others=0, correct=47).sentence().split(". ")[0]
+            'base called the 50 records ranked highest members; 47 of these 50 guesses were right'
+        """
+        sides = [f"the {self.members} {unit}s ranked highest members"] if self.members else []
+        sides += [f"the {self.others} {unit}s ranked lowest non-members"] if self.others else []
+        chosen = (
+            f"{self.tried} sets of guesses were tried, and share the allowed error."
+            if self.tried > 1
+            else "Which attack guesses, and about how many, was chosen without looking at the target's members."
+        )
+        right = f"{self.correct} of these {self.members + self.others} guesses were right"
+        return f"{self.attack} called {' and '.join(sides)}; {right}. {chosen}"
+
+
+def chosen_guesses(
+    scores: Mapping[str, FloatArray],
+    members: BoolArray,
+    *,
+    practice: Mapping[str, tuple[float, ...]],
+    delta: float,
+    confidence: float,
+) -> list[tuple[Guessed, Guesses]]:
+    """The guesses to judge: one set, chosen on simulated targets; several, where none were simulated.
+
+    Args:
+        scores: [N] of each attack.
+        members: [N] of the target; they count right guesses and choose nothing.
+        practice: `shares_right`, mean over simulated targets, of the attacks that have some.
+        delta: δ of the bound that should become large.
+        confidence: of that bound.
+
+    Example:
+        >>> values = np.arange(200.0)
+        >>> shares = tuple(0.5 + 0.4 * (place == 5) for place in range(len(DESIGNS) + 1))
+        >>> options = {"practice": {"base": shares}, "delta": 0.0, "confidence": 0.95}
+        >>> chosen_guesses({"base": values}, values >= 100, **options)[0][0]
+        Guessed(attack='base', members=10, others=10, correct=20, tried=1)
+    """
+    known = [name for name in scores if name in practice]
+    if known:
+        bounds = _expected([practice[name] for name in known], members, delta=delta, confidence=confidence)
+        if bounds.max() <= 0:  # the target may leak though simulated targets do not, so it is guessed all the same
+            name = max(known, key=lambda one: practice[one][-1])
+            return [_made(name, scores[name], members, _NOTHING_EXPECTED)]
+        name, design = known[int(bounds.argmax()) // len(DESIGNS)], DESIGNS[int(bounds.argmax()) % len(DESIGNS)]
+        return [_made(name, scores[name], members, design)]
+    tried = len(scores) * len(_WITHOUT_PRACTICE)
+    return [
+        _made(name, some, members, design, tried=tried) for name, some in scores.items() for design in _WITHOUT_PRACTICE
+    ]
+
+
+def chosen_for_every_record(
+    scores: Mapping[str, FloatArray], members: BoolArray, *, practice: Mapping[str, tuple[float, ...]]
+) -> list[tuple[Guessed, Guesses]]:
+    """Guesses about every record, by the attack that is most often right about simulated targets; else by each.
+
+    Example:
+        >>> values = np.arange(200.0)
+        >>> chosen_for_every_record({"base": values}, values >= 100, practice={})[0][0]
+        Guessed(attack='base', members=100, others=100, correct=200, tried=1)
+    """
+    known = [name for name in scores if name in practice]
+    if known:
+        name = max(known, key=lambda one: practice[one][-1])
+        return [_made(name, scores[name], members, EVERY_RECORD)]
+    return [_made(name, some, members, EVERY_RECORD, tried=len(scores)) for name, some in scores.items()]
+
+
+def _expected(shares: list[tuple[float, ...]], members: BoolArray, *, delta: float, confidence: float) -> FloatArray:
+    """[A · D] bounds to expect from each attack and design. Numbers of guesses do not depend on who is a member."""
+    planned = list(sized(members).values()) * len(shares)
+    even = np.array([row[: len(DESIGNS)] for row in shares]).ravel()
+    with np.errstate(divide="ignore"):
+        here = expit(logit(even) + logit([one.prior for one in planned]))  # from even odds to this share of members
+    return expected_bound(here, planned, delta=delta, confidence=confidence)
+
+
+def _made(
+    name: str, scores: FloatArray, members: BoolArray, design: Design, *, tried: int = 1
+) -> tuple[Guessed, Guesses]:
+    guesses = count_right(scores, members, design)
+    called = guesses.made // 2 if design.both else guesses.made * (design.members > 0)
+    return Guessed(name, called, guesses.made - called, guesses.correct, tried), guesses
+
 
 USUAL_DELTA = 1e-5
 Unit = Literal["record", "node"]
@@ -56,7 +187,7 @@ def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim |
         PrivacyClaim(epsilon=8.0, delta=1e-05)
         >>> as_claim((8.0, 1e-5))
         Traceback (most recent call last):
-        glasshouse.errors.InputError: claim: (8.0, 1e-05) is no claim; give PrivacyClaim(epsilon=8.0, delta=...
+        glasshouse.InputError: claim: (8.0, 1e-05) is no claim; give PrivacyClaim(epsilon=8.0, delta=...
     """
     if given is None or isinstance(given, PrivacyClaim):
         return given
@@ -179,3 +310,77 @@ class PrivacyVerdict:
         if self.pure <= 0:
             return f"no {level}ε above 0 (at δ = 0 and at δ = {self.delta:g})"
         return f"{level}ε ≥ {self.epsilon:.2f} at δ = {self.delta:g} (≥ {self.pure:.2f} at δ = 0)"
+
+
+def judge_claim(
+    claim: PrivacyClaim | None,
+    scores: Mapping[str, FloatArray],
+    *,
+    members: BoolArray,
+    practice: Mapping[str, tuple[float, ...]] | None = None,
+    confidence: float = 0.95,
+    unit: Unit = "record",
+    leak: bool = True,
+    withheld: str = "",
+) -> PrivacyVerdict:
+    """Bound ε by guesses of the attack that did best on simulated targets, and judge a claim.
+
+    Without simulated targets several sets of guesses share the allowed error (Bonferroni).
+
+    Args:
+        claim: a stated (ε, δ); None if there is none.
+        scores: [N] of each attack that does not know the members, higher means member.
+        members: [N] of the target. They count the right guesses and choose nothing.
+        practice: `shares_right`, mean over simulated targets, for the attacks that have some.
+        confidence: of each bound.
+        unit: whose membership it is about.
+        leak: False if another test finds no leak at all: every bound is then 0.
+        withheld: why no ε can be given; empty if one can.
+
+    Example:
+        >>> import numpy as np
+        >>> scores, members = np.arange(1000.0), np.arange(1000) >= 500
+        >>> verdict = judge_claim(PrivacyClaim(epsilon=1.0), {"base": scores}, members=members)
+        >>> verdict.contradicted, verdict.guessed.correct
+        (True, 200)
+    """
+    delta = claim.delta if claim is not None and claim.delta > 0 else USUAL_DELTA
+    about = PrivacyVerdict(claim=claim, delta=delta, confidence=confidence, unit=unit, withheld=withheld)
+    if withheld or not leak or not scores:
+        return about
+    practice = practice or {}
+    looks = chosen_guesses(scores, members, practice=practice, delta=delta, confidence=confidence)
+    bounds = [_bounds(guessed, guesses, delta=delta, confidence=confidence) for guessed, guesses in looks]
+    pure, epsilon, gaussian = (max(column) for column in zip(*bounds, strict=True))
+    best = max(range(len(looks)), key=lambda place: bounds[place][1])
+    every = _independent(chosen_for_every_record(scores, members, practice=practice), confidence=confidence)
+    shown = pure if claim is not None and claim.delta == 0 else epsilon
+    return PrivacyVerdict(
+        claim=claim,
+        pure=pure,
+        epsilon=epsilon,
+        delta=delta,
+        confidence=confidence,
+        contradicted=claim is not None and shown > claim.epsilon,
+        gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
+        independent=GaussianBound(every[0], gaussian_epsilon(every[0], delta), every[1]),
+        guessed=looks[best][0],
+        unit=unit,
+    )
+
+
+def _bounds(guessed: Guessed, guesses: Guesses, *, delta: float, confidence: float) -> tuple[float, float, float]:
+    """Bounds on ε at δ = 0, on ε at δ, and on μ, from one set of guesses."""
+    each = 1 - (1 - confidence) / guessed.tried
+    return (
+        epsilon_lower_bound(guesses, confidence=each),
+        epsilon_lower_bound(guesses, delta=delta, confidence=each),
+        mu_lower_bound(guesses, confidence=each),
+    )
+
+
+def _independent(looks: Sequence[tuple[Guessed, Guesses]], *, confidence: float) -> tuple[float, Guessed]:
+    """The largest bound on μ from guesses about every record, and whose guesses they are."""
+    bounds = [mu_if_independent(guesses, confidence=1 - (1 - confidence) / guessed.tried) for guessed, guesses in looks]
+    best = max(range(len(looks)), key=bounds.__getitem__)
+    return bounds[best], looks[best][0]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Attack, Judgement, QueryCount, register
-from glasshouse.attacks.prior import check_prior
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.prior import check_prior
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.rule.question import Hops

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.classifier import Case, ShadowClassifier, sorted_log_probabilities
 from glasshouse.attacks.registry import register
+from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.scene import Scene

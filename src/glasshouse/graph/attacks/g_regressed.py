@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import QueryCount
-from glasshouse.attacks.prior import check_prior, prior_log_odds
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.regression import Example, SidesFit, fit_sides, record_folds
-from glasshouse.attacks.sides import simulated_means
-from glasshouse.errors import InputError
+from glasshouse.attacks.shared.in_out_moments import simulated_means
+from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
+from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import loss_to_margin
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import check_simulation
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.scene import Scene
-from glasshouse.numerics import loss_to_margin
 
 
 @register("g-regressed")

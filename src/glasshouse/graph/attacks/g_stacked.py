@@ -13,22 +13,21 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import expit
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import Judgement, QueryCount, register
-from glasshouse.attacks.prior import with_prior
-from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear
+from glasshouse.attacks.shared.prior import with_prior
+from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Network
 from glasshouse.attacks.stacking.likeness import unlike_warning
-from glasshouse.attacks.stacking.network import Network
 from glasshouse.attacks.stacking.parameters import StackedParameters
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
+from glasshouse.core.registry import did_you_mean
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.attacks.stacking.features import SIGNALS
 from glasshouse.graph.attacks.stacking.learn import Learned, learn
 from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
 from glasshouse.graph.sampling.samplers import SAMPLERS, Samples, SamplingRequest
 from glasshouse.graph.scene import Scene
-from glasshouse.randomness import generator
-from glasshouse.registry import did_you_mean
 
 
 @register("g-stacked")

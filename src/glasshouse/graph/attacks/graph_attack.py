@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks.attack import Attack
+from glasshouse.core.arrays import BoolArray
 from glasshouse.evidence import Kind
 from glasshouse.graph.scene import Scene
 

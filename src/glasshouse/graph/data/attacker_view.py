@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, IntArray
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.randomness import generator
+from glasshouse.data import share_size
 from glasshouse.graph.data.checking import check_edges
 from glasshouse.graph.models.edge_values import EDGE_VALUES
-from glasshouse.population import share_size
-from glasshouse.randomness import generator
 
 
 def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | None = None) -> BoolArray:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray, TextArray
-from glasshouse.errors import InputError
-from glasshouse.evaluation.whole import Sampled
-from glasshouse.population import as_members
-from glasshouse.randomness import generator
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray, TextArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
+from glasshouse.data import as_members
+from glasshouse.evaluation.intervals import Sampled
 
 _LEVELS = (0.25, 0.5, 0.75, 0.9, 0.99)  # of degrees, where strata are cut: hubs have one of their own
 _LEAST = 2.0  # nodes that a stratum gives: a variance within it needs two

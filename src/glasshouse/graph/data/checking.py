@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.numerics import not_finite
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.graph.models.tensor_cache import remembered
-from glasshouse.numerics import not_finite
 
 _PARTS = ("x", "edge_index", "y")
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
@@ -44,7 +44,7 @@ def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = 
         >>> from torch_geometric.data import Data
         >>> check_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]]), y=torch.tensor([0, 1])))
         Traceback (most recent call last):
-        glasshouse.errors.InputError: data.edge_index: names nodes outside 0 to 1; drop those edges.
+        glasshouse.InputError: data.edge_index: names nodes outside 0 to 1; drop those edges.
     """
     if not isinstance(data, CheckedGraph):
         raise_faults(graph_faults(data, labelled=labelled, nodes=nodes, place=place))

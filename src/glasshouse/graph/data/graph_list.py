@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data, Dataset, HeteroData
 
-from glasshouse.arrays import FloatArray, IntArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.data import Population, register_records
 from glasshouse.graph.data.checking import check_edges
 from glasshouse.graph.models.graph_calls import bind_graph_call, check_apart
-from glasshouse.population import Population, register_records
 
 _MOST = 1 << 18  # nodes and edges of a batch of queries: 128 MiB of hidden values of width 128 per layer
 _LOOK = 8  # graphs that show whether a model keeps graphs apart
@@ -173,7 +173,7 @@ def check_one_graph(data: Any) -> None:
     Example:
         >>> check_one_graph([Data(), Data()])
         Traceback (most recent call last):
-        glasshouse.errors.InputError: data: a list of graphs; each of them is a record. Call glasshouse.audit(...
+        glasshouse.InputError: data: a list of graphs; each of them is a record. Call glasshouse.audit(...
     """
     if isinstance(data, Population):
         raise InputError("data: a Population of records. Call glasshouse.audit(population, trainer=…).")

@@ -18,15 +18,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.datasets import data_root
-from glasshouse.errors import InputError, raise_faults, shortened
+from glasshouse.core.errors import InputError, raise_faults, shortened
+from glasshouse.core.escape import visible
+from glasshouse.core.registry import did_you_mean
+from glasshouse.data import as_ids
+from glasshouse.data.named import data_root
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.edge_values import EDGE_VALUES, edge_values
-from glasshouse.population import as_ids
-from glasshouse.reading import check_array, check_sparse, guarded, read_json, read_npz, read_safetensors
-from glasshouse.registry import did_you_mean
-from glasshouse.visible import visible
+from glasshouse.io.arrays import check_array, check_sparse, read_npz, read_safetensors
+from glasshouse.io.documents import read_json
+from glasshouse.io.guarded import guarded
 
 _NEEDED = ("x", "edge_index", "y")
 _NUMBERS = (*_NEEDED, *EDGE_VALUES, "edge_type")  # edge_type is read so that it is refused, not ignored

@@ -12,14 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from glasshouse.arrays import IntArray, TextArray
-from glasshouse.digests import digest_arrays, row_digests
-from glasshouse.population import as_ids, as_population
+from glasshouse.core.arrays import IntArray, TextArray
+from glasshouse.core.digests import digest_arrays, row_digests
+from glasshouse.data import as_ids, as_population
 
 
 @dataclass(frozen=True, eq=False)
 class GraphPopulation:
-    """The nodes of a graph as records. `glasshouse.population.as_population` makes it from a `Data`.
+    """The nodes of a graph as records. `glasshouse.data.as_population` makes it from a `Data`.
 
     Args:
         training_data: the graph that is given to trainers.

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray
+from glasshouse.core.arrays import BoolArray
+from glasshouse.data import as_members
 from glasshouse.graph.data.checking import check_graph
 from glasshouse.graph.models.edge_values import edge_values, held_values, with_edges
 from glasshouse.graph.models.tensor_cache import on_device
-from glasshouse.population import as_members
 
 
 class InducedGraph(NamedTuple):

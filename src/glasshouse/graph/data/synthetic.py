@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from glasshouse.arrays import FloatArray, IntArray
-from glasshouse.errors import raise_faults
-from glasshouse.randomness import generator
+from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.core.errors import raise_faults
+from glasshouse.core.randomness import generator
 
 
 def citation_graph(

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.nn import MessagePassing
 
-from glasshouse.errors import InputError, first_line
+from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.outputs import check_order_of_outputs, unwrapped
 from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
 from glasshouse.graph.models.networks import Model
 from glasshouse.graph.programs.reach import rounding
-from glasshouse.model_outputs import check_order_of_outputs, unwrapped
 
 EDGE_NAMES = {  # what users call such parameters -> the values that are meant
     "edge_weight": "edge_weight",
@@ -105,7 +105,7 @@ def bind_arguments(model: Any, held: HeldValues = ()) -> Arguments:
         ('edge_weight',)
         >>> bind_arguments(lambda x, edge_index, edge_type: x)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: model: it needs the argument edge_type, which the graph does not give. ...
+        glasshouse.InputError: model: it needs the argument edge_type, which the graph does not give. ...
     """
     parameters = parameters_of(model)
     placed = [one for one in parameters if one.kind in PLACED]
@@ -196,7 +196,7 @@ def answer_of(model: Any, data: Data, arguments: Arguments, *, classes: int | No
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))
         >>> answer_of(lambda x, edge_index: x[:1], data, Arguments())
         Traceback (most recent call last):
-        glasshouse.errors.InputError: model: it answered 2 nodes with shape [1, 2]; expected [2, classes], one logit ...
+        glasshouse.InputError: model: it answered 2 nodes with shape [1, 2]; expected [2, classes], one logit ...
     """
     whole, count = arguments.call(model, data), len(data.x)
     if classes is not None:
@@ -252,7 +252,7 @@ def call_first(model: Model, data: Data, arguments: Arguments) -> Any:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]))
         >>> call_first(lambda x, adjacency: adjacency @ x, data, Arguments())
         Traceback (most recent call last):
-        glasshouse.errors.InputError: model: it cannot be called as model(x, edge_index): RuntimeError: ...
+        glasshouse.InputError: model: it cannot be called as model(x, edge_index): RuntimeError: ...
     """
     try:
         return arguments.call(model, data)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch
 
-from glasshouse.errors import InputError, first_line
+from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.outputs import unwrapped
 from glasshouse.graph.models.calls import EDGE_NAMES, PLACED, declines, parameters_of
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.graph.programs.program import tolerance
-from glasshouse.model_outputs import unwrapped
 
 _FIELDS = {  # what users call a parameter -> what it gets of a batch
     "batch": "batch",
@@ -105,7 +105,7 @@ def bind_graph_call(model: Any, batch: Batch) -> GraphCall:
         True
         >>> bind_graph_call(lambda x, edge_index, batch, pos: x, batch)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: model: it needs the argument pos, which the graphs do not have. They have ...
+        glasshouse.InputError: model: it needs the argument pos, which the graphs do not have. They have ...
     """
     parameters = [one for one in parameters_of(model) if one.kind in (*PLACED, inspect.Parameter.KEYWORD_ONLY)]
     needed = [one for one in parameters if one.default is inspect.Parameter.empty]
@@ -138,7 +138,7 @@ def check_apart(ask: Callable[[Batch], Any], together: Any, few: Batch) -> None:
         >>> mixing = lambda batch: batch.x + batch.num_graphs
         >>> check_apart(mixing, mixing(more), few)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: model: its answer about a graph depends on the other graphs of the batch. Keep ...
+        glasshouse.InputError: model: its answer about a graph depends on the other graphs of the batch. Keep ...
     """
     alone, again = (torch.as_tensor(unwrapped(ask(few))).detach() for _ in range(2))
     beside = torch.as_tensor(unwrapped(together)).detach()[: few.num_graphs]

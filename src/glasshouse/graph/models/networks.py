@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, SGConv
 
+from glasshouse.core.registry import Registry
 from glasshouse.graph.layers.layer_type import counted_layers
-from glasshouse.registry import Registry
 
 
 class Model(Protocol):
@@ -155,6 +155,6 @@ def build_gnn(
         3
         >>> build_gnn("gatt", features=5, hidden=8, classes=3)
         Traceback (most recent call last):
-        glasshouse.errors.InputError: "gatt" is not a network. Did you mean "gat"? Known: gcn, sage, ...
+        glasshouse.InputError: "gatt" is not a network. Did you mean "gat"? Known: gcn, sage, ...
     """
     return GNN(NETWORKS.find(architecture)(features, hidden, classes, layers), dropout=dropout)

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from glasshouse.errors import InputError, first_line
+from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.outputs import SHARES_NOTE, array_of, check_not_counts, looks_like_probabilities
 from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.graph.models.calls import Arguments, answer_of, bind_arguments, try_call
 from glasshouse.graph.models.edge_values import HeldValues, edge_values, held_values, with_edges
@@ -26,9 +27,8 @@ from glasshouse.graph.programs.check import checked_program
 from glasshouse.graph.programs.program import NoProgram, Program, counted_step
 from glasshouse.graph.programs.reach import ModelReach, dependence_of, reach_on_graph, reach_on_path
 from glasshouse.graph.programs.trace import Asked, traced
-from glasshouse.model_outputs import SHARES_NOTE, array_of, check_not_counts, looks_like_probabilities
-from glasshouse.resolution import ShareFinder
-from glasshouse.training.batching import say_once
+from glasshouse.query.vote_step import ShareFinder
+from glasshouse.training.batches import say_once
 
 UNKNOWN_HOPS = 2  # for a callable that states nothing and was not measured
 _PLAIN = Arguments()  # x and edge_index
@@ -314,7 +314,7 @@ def refuse_caches(models: Sequence[Model]) -> None:
         >>> from torch_geometric.nn import GCNConv
         >>> refuse_caches([GCNConv(2, 2, cached=True)])
         Traceback (most recent call last):
-        glasshouse.errors.InputError: model: it is a GCNConv with cached=True, which answers every query with the ...
+        glasshouse.InputError: model: it is a GCNConv with cached=True, which answers every query with the ...
     """
     for model in models:
         for name, layer in model.named_modules() if isinstance(model, nn.Module) else ():

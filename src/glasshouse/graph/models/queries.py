@@ -8,13 +8,13 @@ import numpy as np
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.arrays import FloatArray, TextArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import FloatArray, TextArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import check_finite, finite_logits
+from glasshouse.core.outputs import losses_from_logits
 from glasshouse.graph.models.edge_values import with_edges
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode, raw_models
-from glasshouse.losses import losses_from_logits
-from glasshouse.numerics import check_finite, finite_logits
 
 
 def node_logits(

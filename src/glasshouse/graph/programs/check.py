@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import unwrapped
 from glasshouse.graph.layers.layer_type import counted_layers
 from glasshouse.graph.programs.program import MessageStep, NoProgram, Program, RowStep, Step, filled, tolerance
 from glasshouse.graph.programs.reach import Dependence, dependence_of, reach_on_path
 from glasshouse.graph.programs.trace import Asked
-from glasshouse.model_outputs import unwrapped
 
 _EDGES = 512  # of the graph whose nodes the program is tried on
 _ROWS = 24  # rows on which operations are tried

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.programs.program import tolerance
 
 Ask = Callable[[Tensor, Tensor], Tensor]  # (x [n, features], edge_index [2, edges]) -> logits [n, classes]

@@ -234,7 +234,7 @@ def _needed(steps: list[Step], output: str) -> tuple[Step, ...]:
 
 _WITHIN = "torch_geometric.nn."  # its norms, aggregations and linear maps are one call each; its models are looked into
 _LOOKED_INTO = ("torch_geometric.nn.models.", "torch_geometric.nn.sequential")
-_NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # as `glasshouse.model_outputs.unwrapped` reads them
+_NAMES = ("logits", "probabilities", "probs", "prediction_logits")  # as `glasshouse.core.outputs.unwrapped` reads them
 
 
 class Asked(nn.Module):

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from glasshouse.core.outputs import tensor_losses
+from glasshouse.core.progress import open_bar
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.rule.ego_nets import EgoNets, draw_ego_nets
 from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
@@ -24,8 +26,6 @@ from glasshouse.graph.rule.incremental.graph import Edges, MaskedGraph, coalesce
 from glasshouse.graph.rule.incremental.segments import bag_sum, lookup, segment_sum, slices_within, starts_of
 from glasshouse.graph.rule.question import Question, Toggles, check_width
 from glasshouse.graph.rule.reference import induced_losses
-from glasshouse.losses import tensor_losses
-from glasshouse.progress import open_bar
 
 _PACKED_RATE = 1e-7  # seconds for one value on two cores
 _INDEX_BYTES = 200  # index arrays for each row or edge of a net

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MaxAggregation
 
-from glasshouse.arrays import FloatArray
 from glasshouse.compute import is_worth_spreading, spread
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.progress import open_bar
 from glasshouse.graph.models.profile import Profiled, evaluation_mode
 from glasshouse.graph.models.tensor_cache import open_memory, remembered
 from glasshouse.graph.rule.question import Question, Toggles
 from glasshouse.graph.rule.two_layers.graph import even_cuts
-from glasshouse.progress import open_bar
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.graph.data.checking import CheckedGraph, graph_faults
 from glasshouse.graph.models.edge_values import edge_values, with_edges
 from glasshouse.graph.models.tensor_cache import on_device
@@ -83,7 +83,7 @@ def ask(
         >>> data = Data(x=torch.ones(3, 2), edge_index=torch.zeros(2, 0, dtype=torch.long), y=torch.tensor([0, 1, 0]))
         >>> ask(data, torch.ones(1, 4, dtype=torch.bool), torch.tensor([0]))
         Traceback (most recent call last):
-        glasshouse.errors.InputError: masks: each has 4 entries but the graph has 3 nodes. Pass bool [masks, 3].
+        glasshouse.InputError: masks: each has 4 entries but the graph has 3 nodes. Pass bool [masks, 3].
     """
     masks = torch.as_tensor(masks)
     masks = masks.unsqueeze(0) if masks.dim() == 1 else masks

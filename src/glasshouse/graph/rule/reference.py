@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.rule.question import Hops, Question, Toggles, ask, check_width
-from glasshouse.losses import tensor_losses
 
 
 def reference_losses(

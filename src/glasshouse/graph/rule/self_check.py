@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import FloatArray, IntArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
 from glasshouse.graph.models.profile import Profiled, evaluation_mode
 from glasshouse.graph.models.tensor_cache import open_memory
 from glasshouse.graph.programs.program import tolerance
@@ -20,7 +21,6 @@ from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.rule.question import Question
 from glasshouse.graph.rule.reference import toggle_of
 from glasshouse.graph.rule.toggling import engine_names, question_about, settled_engine
-from glasshouse.randomness import generator
 
 _TRIPLES = 8
 _MASKS = 8  # as G-BASE draws by default; the choice of an engine depends on their number

@@ -12,8 +12,9 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from glasshouse.arrays import BoolArray, IntArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import check_finite
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, Profiled, evaluation_mode, profile_models, raw_models
 from glasshouse.graph.models.tensor_cache import open_memory
@@ -30,7 +31,6 @@ from glasshouse.graph.rule.incremental.engine import default_memory
 from glasshouse.graph.rule.question import Hops, Question, Toggles, ask
 from glasshouse.graph.rule.reference import reference_toggles
 from glasshouse.graph.rule.two_layers import engine as _two_layers  # noqa: F401 (it registers its engine)
-from glasshouse.numerics import check_finite
 
 EngineName = Literal["auto", "toggle", "packed", "reference"]
 

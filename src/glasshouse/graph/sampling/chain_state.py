@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
 from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.engines import by_shape
@@ -33,7 +34,6 @@ from glasshouse.graph.rule.two_layers.engine import (
 from glasshouse.graph.rule.two_layers.graph import CSR, arrange, find_two_hops, grow
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 from glasshouse.graph.sampling.posterior import Prior, check_usable, log_odds, log_ratio, prior_logits
-from glasshouse.losses import tensor_losses
 
 NO_ROWS = np.zeros((0, 0), np.bool_)
 

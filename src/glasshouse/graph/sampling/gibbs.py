@@ -12,8 +12,9 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores, is_worth_spreading, spread
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.progress import open_bar
 from glasshouse.graph.models.profile import evaluation_mode, profile_models
 from glasshouse.graph.rule.engines import Stack, engines, question_seconds
 from glasshouse.graph.rule.question import ask
@@ -22,7 +23,6 @@ from glasshouse.graph.rule.two_layers.graph import CSR, open_workers, release
 from glasshouse.graph.rule.two_layers.kernels import kernel
 from glasshouse.graph.sampling.chain_state import NO_ROWS, Chain, ChainInfo, ChainStart, CompiledGroup, chain_maker
 from glasshouse.graph.sampling.posterior import Prior, membership_probability
-from glasshouse.progress import open_bar
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.progress import open_bar
 from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
 from glasshouse.graph.rule.engines import by_shape
 from glasshouse.graph.rule.incremental.engine import default_memory, make_plan
@@ -27,7 +28,6 @@ from glasshouse.graph.rule.question import ask, check_width
 from glasshouse.graph.rule.two_layers.graph import open_workers
 from glasshouse.graph.sampling.chain_state import Chain, ChainInfo, ChainStart, chain_maker
 from glasshouse.graph.sampling.posterior import Prior, log_odds
-from glasshouse.progress import open_bar
 
 _WANTED = 0.3  # the middle of the acceptance rates 0.2 to 0.4
 _LARGEST = 0.5

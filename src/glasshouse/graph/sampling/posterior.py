@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from glasshouse.arrays import BoolArray, FloatArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import log_mean_exp
 from glasshouse.graph.rule.two_layers.kernels import kernel
-from glasshouse.numerics import log_mean_exp
 
 Prior = float | FloatArray | Tensor
 Signals = TypeVar("Signals", FloatArray, Tensor)

@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import nn
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator, seed_for
+from glasshouse.core.registry import Registry
+from glasshouse.data import as_members
 from glasshouse.evidence import Mode
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.sampling.gibbs import gibbs_masks
 from glasshouse.graph.sampling.metropolis import metropolis_masks
 from glasshouse.graph.scene import Scene
-from glasshouse.population import as_members
-from glasshouse.randomness import generator, seed_for
-from glasshouse.registry import Registry
 
 
 @dataclass(frozen=True, kw_only=True)

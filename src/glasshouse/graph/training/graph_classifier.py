@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.outputs import unwrapped
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import Population
 from glasshouse.graph.data.graph_list import Graphs
 from glasshouse.graph.models.graph_calls import GraphCall, bind_graph_call
 from glasshouse.graph.training.trainer import OptimizerFactory, adam
-from glasshouse.model_outputs import unwrapped
-from glasshouse.population import Population
-from glasshouse.randomness import seed_for
-from glasshouse.training.batches import batches, classification_loss, logits_of
-from glasshouse.training.threads import fitting_threads
+from glasshouse.training.batches import batches, classification_loss, fitting_threads, logits_of
 from glasshouse.training.trainer import check_factory
 
 _LOOK = 64  # graphs that show what a module answers with

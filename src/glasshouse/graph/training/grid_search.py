@@ -13,15 +13,15 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from glasshouse.arrays import FloatArray
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.progress import track
+from glasshouse.core.randomness import seed_for
+from glasshouse.core.table import Table
+from glasshouse.data import random_subsets
 from glasshouse.graph.data.subgraph import InducedGraph, induced
 from glasshouse.graph.models.profile import ask_model
 from glasshouse.graph.training.trainer import GNNTrainer
-from glasshouse.population import random_subsets
-from glasshouse.progress import track
-from glasshouse.randomness import seed_for
-from glasshouse.table import Table
 
 PAPER_GRID: dict[str, Sequence[Any]] = {
     "learning_rate": (0.01, 0.001),

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, IntArray
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.randomness import generator
 from glasshouse.graph.data.subgraph import InducedGraph
-from glasshouse.randomness import generator
 
 
 class Part(NamedTuple):

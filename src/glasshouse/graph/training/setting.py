@@ -11,12 +11,12 @@ from typing import Literal
 import numpy as np
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.models.networks import model_device
 from glasshouse.graph.models.profile import AnyModel, ask_model, evaluation_mode, raw_models
-from glasshouse.losses import tensor_losses
 
 Setting = Literal["inductive", "transductive"]
 
@@ -31,7 +31,7 @@ def check_setting(setting: str) -> None:
     Example:
         >>> check_setting("inductiv")
         Traceback (most recent call last):
-        glasshouse.errors.InputError: setting: "inductiv" is not known. Use "inductive" or "transductive".
+        glasshouse.InputError: setting: "inductiv" is not known. Use "inductive" or "transductive".
     """
     if setting not in ("inductive", "transductive"):
         raise InputError(f'setting: "{setting}" is not known. Use "inductive" or "transductive".')

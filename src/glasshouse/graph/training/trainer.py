@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError, raise_faults
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import Population, as_members
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.models.calls import bind_arguments, call_first
 from glasshouse.graph.models.edge_values import held_values
@@ -21,10 +23,7 @@ from glasshouse.graph.models.networks import GNN, NETWORKS, Network
 from glasshouse.graph.training.many.train import train_batched
 from glasshouse.graph.training.minibatches import Batches, training_steps
 from glasshouse.graph.training.setting import Setting, node_accuracy
-from glasshouse.population import Population, as_members
-from glasshouse.randomness import seed_for
-from glasshouse.training.batches import logits_of
-from glasshouse.training.threads import fitting_threads
+from glasshouse.training.batches import fitting_threads, logits_of
 from glasshouse.training.trainer import check_factory
 
 OptimizerFactory = Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer]
@@ -87,7 +86,7 @@ class GNNTrainer:
         torch.Size([4, 2])
         >>> GNNTrainer(architecture="gatt")
         Traceback (most recent call last):
-        glasshouse.errors.InputError: architecture: "gatt" is not a network. Did you mean "gat"? Known: gcn, sage, ...
+        glasshouse.InputError: architecture: "gatt" is not a network. Did you mean "gat"? Known: gcn, sage, ...
     """
 
     architecture: str = "gcn"

@@ -1,10 +1,14 @@
 """The evidence file: what a run measured, declared and assumed, beside what regulators and standards ask for."""
 
-from glasshouse.report.appendix.document import Answer, Appendix, evidence_file
-from glasshouse.report.appendix.facts import Statement
-from glasshouse.report.appendix.markdown import literal, render_appendix_markdown
-from glasshouse.report.appendix.page import render_appendix
-from glasshouse.report.appendix.sources import SOURCES, Clause, Source
+from glasshouse.report.appendix.document import (
+    Answer,
+    Appendix,
+    evidence_file,
+    literal,
+    render_appendix,
+    render_appendix_markdown,
+)
+from glasshouse.report.appendix.sources import SOURCES, Clause, Source, Statement
 
 __all__ = [
     "SOURCES",

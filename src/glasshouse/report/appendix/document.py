@@ -1,17 +1,24 @@
-"""The evidence file as data: every clause with the statements of one run, and what is still to be supplied."""
+"""The evidence file as data: every clause with the statements of one run, and what is still to be supplied.
+
+The evidence file as Markdown, in which no text from outside can become markup.
+
+The evidence file as a page.
+"""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from glasshouse.report.appendix.facts import Statement
-from glasshouse.report.appendix.sources import SOURCES, Clause, Source
+from glasshouse.io.folders import PAGE_MARK
+from glasshouse.report.appendix.sources import SOURCES, Clause, Source, Statement
+from glasshouse.report.format import percent, rate
+from glasshouse.report.html import render_page
 from glasshouse.report.policy import Finding
-from glasshouse.report.summarise import Summary
-
-__all__ = ["Answer", "Appendix", "evidence_file"]
+from glasshouse.report.summary import Summary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,3 +99,110 @@ def evidence_file(
         for source in sources
     )
     return Appendix(summary=summary, written=written, checksum=checksum, answers=answers, findings=tuple(findings))
+
+
+# A character reference is never markup, in CommonMark and in Python-Markdown alike; a backslash is, in some places.
+_ALWAYS = re.compile(r"[\\`*_{}\[\]<>|&#~$^!@\"]")
+_LINKS = re.compile(r":(?=\S)|(?<=www)\.", flags=re.IGNORECASE)  # what some readers make a link or a picture of
+_AT_THE_START = re.compile(r"^(?:[-+=:%]|\d{1,9}[.)](?=\s|$))")  # lists, rules, definitions
+
+
+def literal(text: object) -> str:
+    """Text so that a reader of Markdown sees exactly it, on one line: white space is one space each.
+
+    Example:
+        >>> literal("a | <b> and 1 % of [x]")
+        'a &#124; &#60;b&#62; and 1 % of &#91;x&#93;'
+        >>> literal("1. first")
+        '1&#46; first'
+    """
+    shown = "".join(" " if unicodedata.category(one) in ("Cc", "Cs", "Zl", "Zp") else one for one in str(text))
+    line = " ".join(shown.split())
+    coded = _LINKS.sub(_reference, _ALWAYS.sub(_reference, line))
+    if start := _AT_THE_START.match(coded):
+        coded = coded[: start.end() - 1] + _coded(start[0][-1]) + coded[start.end() :]
+    return coded
+
+
+def _reference(found: re.Match[str]) -> str:
+    return _coded(found[0])
+
+
+def _coded(character: str) -> str:
+    return f"&#{ord(character)};"
+
+
+def render_appendix_markdown(appendix: Appendix) -> str:
+    """An evidence file as Markdown."""
+    context = appendix.summary.context
+    written = "not known" if appendix.written is None else f"{appendix.written:%Y-%m-%d}"
+    lines = [
+        f"<!-- <title>Evidence file{PAGE_MARK} -->",
+        "",
+        f"# {literal(appendix.title)}",
+        "",
+        "This document puts what one audit measured, declared and assumed beside what regulators and standards ask",
+        "for. It gives no legal verdict: whether a requirement is met is for the reader to decide. Clauses are in our",
+        "own words; read the source. No record is named here.",
+        "",
+        f"- Run written: {written}",
+        f"- SHA-256 of its figures: {literal(appendix.checksum or 'not known')}",
+        f"- Glasshouse: {literal(context.versions.get('glasshouse', 'not known'))}",
+        "",
+        "## Still to supply",
+        "",
+        *[f"- [ ] {literal(text)}" for text in appendix.supply],
+        "",
+        "## The attacks in figures",
+        "",
+        *_attack_rows(appendix),
+        "",
+    ]
+    if appendix.findings:
+        lines += ["## The policy", "", *[f"- {literal(one.line)}" for one in appendix.findings], ""]
+    for source, answers in appendix.answers:
+        lines += [f"## {literal(source.name)}", "", literal(source.reference), ""]
+        for answer in answers:
+            lines += [f"### {literal(answer.clause.place)}", "", f"Asks: {literal(answer.clause.asks)}", ""]
+            for kind in ("measured", "declared", "assumed"):
+                if texts := answer.of(kind):
+                    lines += [f"**{kind.capitalize()}**", "", *[f"- {literal(text)}" for text in texts], ""]
+            if answer.clause.supply:
+                lines += ["**Still to supply**", "", *[f"- {literal(text)}" for text in answer.clause.supply], ""]
+    return "\n".join(lines)
+
+
+def _attack_rows(appendix: Appendix) -> list[str]:
+    """One row per attack: AUC, and TPR at each wanted rate, with intervals."""
+    fprs = appendix.summary.fprs
+    head = ["attack", "AUC", *[f"TPR at {rate(fpr)} FPR" for fpr in fprs]]
+    rows = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    for attack in appendix.summary.attacks:
+        cells = [literal(attack.name)]
+        measured = attack.metrics
+        if measured is None:
+            cells += ["not measured"] * (len(head) - 1)
+        else:
+            area = measured.auc_interval
+            cells.append(f"{measured.auc:.3f} ({area.low:.3f} to {area.high:.3f})")
+            for one in measured.rates:
+                at = "" if one.reached else f"at {percent(one.fpr)} FPR, "
+                low, high = percent(one.tpr_interval.low), percent(one.tpr_interval.high)
+                cells.append(f"{at}{percent(one.tpr)} ({low} to {high})")
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def render_appendix(appendix: Appendix) -> str:
+    """An evidence file as an HTML page that needs no network.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> from glasshouse.report.appendix import evidence_file
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> summary = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()
+        >>> "Still to supply" in render_appendix(evidence_file(summary))
+        True
+    """
+    return render_page("appendix.html.j2", title=appendix.title, appendix=appendix, summary=appendix.summary)

@@ -1,4 +1,6 @@
-"""What regulators and standards ask for, in our own words: data alone, each clause with the facts that speak to it.
+"""What a run can say to a clause: each function gives statements, and each statement says what kind it is.
+
+What regulators and standards ask for, in our own words: data alone, each clause with the facts that speak to it.
 
 Clauses are paraphrased; a reader must read the source. Paragraph numbers are given only where they are certain.
 """
@@ -7,12 +9,161 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
-from glasshouse.report.appendix import facts
-from glasshouse.report.appendix.facts import Statement
-from glasshouse.report.summarise import Summary
+from glasshouse.attacks.registry import attack_names, find_attack
+from glasshouse.report.decision.verdict import groups_sentence, power_sentences
+from glasshouse.report.format import percent, whole
+from glasshouse.report.summary import Summary
 
-__all__ = ["SOURCES", "Clause", "Source"]
+
+@dataclass(frozen=True, kw_only=True)
+class Statement:
+    """One sentence of a run, and where it comes from.
+
+    Args:
+        kind: ``"measured"`` by the audit, ``"declared"`` by whoever ran it, or ``"assumed"`` by the method.
+        text: the sentence.
+
+    Example:
+        >>> Statement(kind="declared", text="The trainer is a forest.").kind
+        'declared'
+    """
+
+    kind: Literal["measured", "declared", "assumed"]
+    text: str
+
+
+def outcome(summary: Summary) -> Iterator[Statement]:
+    """The verdict, after every warning about the input."""
+    for warning in summary.context.warnings:
+        yield Statement(kind="measured", text=f"Warning of the audit: {warning}")
+    yield Statement(kind="measured", text=summary.verdict)
+
+
+def attacks_tried(summary: Summary) -> Iterator[Statement]:
+    """Which attacks ran, with how many shadow models, and which did not."""
+    names = ", ".join(attack.name for attack in summary.attacks)
+    shadows = summary.context.shadows
+    strength = (
+        f"{shadows} shadow models ({summary.context.mode})"
+        if shadows
+        else "no shadow model, so the attacks are weak ones"
+    )
+    yield Statement(kind="measured", text=f"Membership inference was tried with {strength}: {names}.")
+    for name, reason in summary.left_out.items():
+        yield Statement(kind="measured", text=f"Not run: {name}. {reason}")
+    if summary.members is not None:
+        others = whole(summary.records - summary.members)
+        text = f"{whole(summary.members)} records of the training and {others} others were judged."
+        yield Statement(kind="measured", text=text)
+
+
+def likelihood_ratio(summary: Summary) -> Iterator[Statement]:
+    """Which of the attacks compare likelihoods, and which learn from shadow models."""
+    tried = [attack.name for attack in summary.attacks]
+    known = tuple(name for name in attack_names(graph=False) if find_attack(name).likelihood_ratio)
+    ratio = [name for name in tried if name.startswith(known)]  # a name may go on with its parameters
+    found = (
+        f"Likelihood-ratio attacks among them: {', '.join(ratio)}." if ratio else "No likelihood-ratio attack was run."
+    )
+    yield Statement(kind="measured", text=found)
+    if not summary.context.shadows:
+        yield Statement(kind="measured", text="No shadow model was trained, so there is no shadow-model simulation.")
+
+
+def smallest_leak(summary: Summary) -> Iterator[Statement]:
+    """Which leak this audit could have shown."""
+    if summary.power is not None:
+        for text in power_sentences(summary.power):
+            yield Statement(kind="measured", text=text)
+    text = "Figures are for the attacks that were tried. A stronger one may find more."
+    yield Statement(kind="assumed", text=text)
+
+
+def by_groups(summary: Summary) -> Iterator[Statement]:
+    """Whether some groups of records leak more."""
+    if text := groups_sentence(summary.groups):
+        yield Statement(kind="measured", text=text)
+
+
+def how_well(summary: Summary) -> Iterator[Statement]:
+    """How well the model does on its training records and on others: a gap is where leaks come from."""
+    context = summary.context
+    if context.train_accuracy is not None and context.test_accuracy is not None:
+        inside, outside = percent(context.train_accuracy), percent(context.test_accuracy)
+        text = f"Accuracy {inside} on training records, {outside} on others."
+        yield Statement(kind="measured", text=text)
+    if context.train_rmse is not None and context.test_rmse is not None:
+        text = (
+            f"Root mean squared error {context.train_rmse:.4g} on training records, {context.test_rmse:.4g} on others."
+        )
+        yield Statement(kind="measured", text=text)
+
+
+def training(summary: Summary) -> Iterator[Statement]:
+    """How the model was trained, as whoever ran the audit described it."""
+    context = summary.context
+    if context.about:
+        yield Statement(kind="declared", text=f"Data: {context.about}")
+    for name, value in context.settings.items():
+        yield Statement(kind="declared", text=f"{name}: {value}")
+
+
+def claimed(summary: Summary) -> Iterator[Statement]:
+    """A claimed guarantee, and what the attacks show about it."""
+    privacy = summary.privacy
+    if privacy is None or privacy.claim is None:
+        yield Statement(kind="declared", text="No differential-privacy guarantee was claimed to the audit.")
+    else:
+        text = f"Claimed: ε = {privacy.claim.epsilon:g} at δ = {privacy.claim.delta:g}."
+        yield Statement(kind="declared", text=text)
+    if privacy is not None:
+        yield Statement(kind="measured", text=privacy.sentence())
+        text = "A bound that attacks show is a lower one. It can contradict a claimed ε, but never prove it."
+        yield Statement(kind="assumed", text=text)
+
+
+def drawn_at_random(summary: Summary) -> Iterator[Statement]:
+    """Whether members differ from the others in other ways than by the training."""
+    if summary.drawn is not None:
+        yield Statement(kind="measured", text=summary.drawn.sentence())
+    text = "The records of the training were drawn at random from the same population as the others."
+    yield Statement(kind="assumed", text=text)
+
+
+def who_was_trained_on(summary: Summary) -> Iterator[Statement]:
+    """The members are what the owner says."""
+    known = summary.members is not None
+    text = "Which records trained the model is what its owner said; the audit cannot check that."
+    missing = "Which records trained the model was not told, so nothing was measured against the truth."
+    yield Statement(kind="declared", text=text if known else missing)
+
+
+def trained_alike(summary: Summary) -> Iterator[Statement]:
+    """Shadow models stand for the target only if they were trained as it was."""
+    if summary.context.shadows:
+        yield Statement(kind="assumed", text="Shadow models were trained as the audited model was.")
+
+
+def same_answers(summary: Summary) -> Iterator[Statement]:
+    """The attacker of the audit sees the answers that the audit saw."""
+    text = (
+        "The attacker gets the answers that the audit got, and knows records like those of the training. If the model "
+        "in use answers more than that, the figures are too low."
+    )
+    yield Statement(kind="assumed", text=text)
+
+
+def repeatable(summary: Summary) -> Iterator[Statement]:
+    """What is needed to run the audit again."""
+    context = summary.context
+    seed = "not known" if context.seed is None else str(context.seed)
+    fingerprint = context.fingerprint or "not known"
+    yield Statement(kind="measured", text=f"Seed: {seed}. Fingerprint of the data: {fingerprint}.")
+    versions = ", ".join(f"{name} {version}" for name, version in context.versions.items())
+    if versions:
+        yield Statement(kind="measured", text=f"Versions: {versions}.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +207,7 @@ SOURCES = (
                 asks="Judged case by case: it must be very unlikely that persons of the training data are identified "
                 "through the model, or that their data are obtained from it by asking it, with all means that "
                 "somebody is reasonably likely to use.",
-                says=(facts.outcome, facts.by_groups, facts.smallest_leak, facts.same_answers),
+                says=(outcome, by_groups, smallest_leak, same_answers),
                 supply=(
                     "Whether the measured risk is small enough: a decision of the controller and the authority.",
                     "Who can reach the model and its answers, and which other data they could join with them.",
@@ -66,7 +217,7 @@ SOURCES = (
                 place="Question 1, design of the model",
                 asks="How data were chosen and reduced, how the training limits what is learned about a person, and "
                 "what the answers give away.",
-                says=(facts.training, facts.claimed, facts.how_well),
+                says=(training, claimed, how_well),
                 supply=(
                     "Where the training data come from, and how they were minimised, cleaned or pseudonymised.",
                     "What limits the answers of the model in use (labels alone, rounding, rate limits).",
@@ -75,7 +226,7 @@ SOURCES = (
             Clause(
                 place="Question 1, analysis of the model",
                 asks="Whether the measures were carried out as planned, shown by reviews or audits.",
-                says=(facts.repeatable,),
+                says=(repeatable,),
                 supply=("Who reviewed the development of the model, when, and with what result.",),
             ),
             Clause(
@@ -84,11 +235,11 @@ SOURCES = (
                 "were made; named are membership and attribute inference, exfiltration, regurgitation of training "
                 "data, model inversion and reconstruction.",
                 says=(
-                    facts.attacks_tried,
-                    facts.outcome,
-                    facts.smallest_leak,
-                    facts.drawn_at_random,
-                    facts.trained_alike,
+                    attacks_tried,
+                    outcome,
+                    smallest_leak,
+                    drawn_at_random,
+                    trained_alike,
                 ),
                 supply=(
                     "Tests of attribute inference, exfiltration, regurgitation, inversion and reconstruction: this run "
@@ -100,7 +251,7 @@ SOURCES = (
                 place="Question 1, documentation",
                 asks="Records that let an authority follow the assessment: impact assessments, the advice of the data "
                 "protection officer, measures taken, and what shows the resistance of the model.",
-                says=(facts.repeatable, facts.who_was_trained_on),
+                says=(repeatable, who_was_trained_on),
                 supply=(
                     "The data protection impact assessment, or the decision that none is needed.",
                     "The advice of the data protection officer.",
@@ -115,13 +266,13 @@ SOURCES = (
             Clause(
                 place="11.3.1 (level 2)",
                 asks="Outputs are calibrated or perturbed, so that the model is not too sure about training records.",
-                says=(facts.how_well,),
+                says=(how_well,),
                 supply=("How the outputs are calibrated: this run does not measure that.",),
             ),
             Clause(
                 place="11.3.2 (level 2)",
                 asks="Training on sensitive data uses differentially private optimisation with a documented budget ε.",
-                says=(facts.claimed, facts.training),
+                says=(claimed, training),
                 supply=("The record of the privacy accountant: noise, clipping, sampling rate, steps, ε and δ.",),
             ),
             Clause(
@@ -129,13 +280,13 @@ SOURCES = (
                 asks="Simulated membership-inference attacks, such as shadow-model, likelihood-ratio or label-only "
                 "ones, show that an attacker does not do meaningfully better than guessing on held-out data.",
                 says=(
-                    facts.attacks_tried,
-                    facts.likelihood_ratio,
-                    facts.outcome,
-                    facts.by_groups,
-                    facts.smallest_leak,
-                    facts.drawn_at_random,
-                    facts.trained_alike,
+                    attacks_tried,
+                    likelihood_ratio,
+                    outcome,
+                    by_groups,
+                    smallest_leak,
+                    drawn_at_random,
+                    trained_alike,
                 ),
                 supply=(
                     "What counts as meaningful: a limit that was set before the audit, and who set it.",
@@ -153,7 +304,7 @@ SOURCES = (
                 place="Before and during the training",
                 asks="Choices of model and training that are known to raise the risk, such as overfitting, are avoided "
                 "or explained.",
-                says=(facts.training, facts.how_well, facts.claimed),
+                says=(training, how_well, claimed),
                 supply=("Why this kind of model and these parameters were needed for the research.",),
             ),
             Clause(
@@ -161,14 +312,14 @@ SOURCES = (
                 asks="The trained model is attacked in simulations, and the output checker gets the results with a "
                 "description of how they were made.",
                 says=(
-                    facts.attacks_tried,
-                    facts.likelihood_ratio,
-                    facts.outcome,
-                    facts.by_groups,
-                    facts.smallest_leak,
-                    facts.drawn_at_random,
-                    facts.trained_alike,
-                    facts.repeatable,
+                    attacks_tried,
+                    likelihood_ratio,
+                    outcome,
+                    by_groups,
+                    smallest_leak,
+                    drawn_at_random,
+                    trained_alike,
+                    repeatable,
                 ),
                 supply=(
                     "Simulated attribute inference, and a check that the model's file holds no training records (as "
@@ -179,7 +330,7 @@ SOURCES = (
                 place="Release",
                 asks="How sensitive the data are, who receives the model and in which form decide how strict the "
                 "checks are, and whether it leaves the environment.",
-                says=(facts.who_was_trained_on, facts.same_answers),
+                says=(who_was_trained_on, same_answers),
                 supply=(
                     "The tier or class of the release under the rules of the environment, and who decided it.",
                     "Who receives the model, and whether as a file or behind an interface.",

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-__all__ = ["Axis", "Frame", "element", "picture"]
-
 _LABEL_HEIGHT = 16
 
 

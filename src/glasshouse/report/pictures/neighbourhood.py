@@ -1,15 +1,118 @@
-"""A node and its neighbours: round for its own class, square for another; filled for members, hollow for others."""
+"""The nodes around a record of a graph, small enough to draw.
+
+A node and its neighbours: round for its own class, square for another; filled for members, hollow for others.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
+from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import ArrayLike
 
-from glasshouse.report.neighbourhood import Neighbourhood
+from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.numerics import distinct
 from glasshouse.report.pictures.axes import element, picture
 
-__all__ = ["neighbourhood_picture"]
+_DRAWN = 10
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A node, number 0, and some of its neighbours.
+
+    Args:
+        member: [D] whether each of them trained the target.
+        alike: [D] whether each of them has the class of node 0.
+        edges: pairs of numbers below D.
+        hidden: neighbours that are not drawn.
+    """
+
+    member: tuple[bool, ...]
+    alike: tuple[bool, ...]
+    edges: tuple[tuple[int, int], ...]
+    hidden: int
+
+    def sentence(self) -> str:
+        """What the drawing shows, for readers who cannot see it.
+
+        Example:
+            >>> Neighbourhood((True, False), (True, True), ((0, 1),), 0).sentence()
+            '1 neighbour: 0 members, 1 of its own class'
+        """
+        drawn = len(self.member) - 1
+        many = f"{drawn} neighbour" + ("" if drawn == 1 else "s") + (f" of {drawn + self.hidden}" * (self.hidden > 0))
+        return f"{many}: {sum(self.member[1:])} members, {sum(self.alike[1:])} of its own class"
+
+
+class Surroundings:
+    """The edges around nodes: degrees of the audited nodes, and the neighbourhood of each of them.
+
+    Args:
+        edges: [2, E] pairs of nodes; direction, repetition and loops do not matter here.
+        members: [n] which nodes trained the target.
+        labels: [n] classes.
+        nodes: [N] the audited nodes; a record's place in the audit is its place here.
+
+    Example:
+        >>> around = Surroundings([[0, 1], [1, 2]], members=[1, 0, 1], labels=[0, 0, 1], nodes=[1, 2])
+        >>> around.degrees.tolist(), around.neighbourhood(0).edges
+        ([2, 1], ((0, 1), (0, 2)))
+    """
+
+    def __init__(self, edges: ArrayLike, *, members: ArrayLike, labels: ArrayLike, nodes: ArrayLike) -> None:
+        self._members: BoolArray = np.asarray(members, dtype=np.bool_)
+        self._labels = np.asarray(labels)
+        self._nodes = np.asarray(nodes, dtype=np.int64)
+        count = len(self._members)
+        ends = np.asarray(edges, dtype=np.int64).reshape(2, -1)
+        ends = ends[:, ends[0] != ends[1]]
+        codes = distinct(np.concatenate([ends[0] * count + ends[1], ends[1] * count + ends[0]]))
+        self._neighbours = codes % count
+        self._starts = np.searchsorted(codes // count, np.arange(count + 1))
+
+    @property
+    def degrees(self) -> IntArray:
+        """[N] the number of distinct neighbours of each audited node, without the node itself."""
+        return np.diff(self._starts)[self._nodes]
+
+    def of_records(self, rows: IntArray) -> Surroundings:
+        """The same edges around other audited nodes: those at these places, [N].
+
+        Example:
+            >>> around = Surroundings([[0, 1], [1, 2]], members=[1, 0, 1], labels=[0, 0, 1], nodes=[1, 2])
+            >>> around.of_records(np.array([1, 0])).degrees.tolist()
+            [1, 2]
+        """
+        made = copy.copy(self)
+        made._nodes = self._nodes[rows]
+        return made
+
+    def neighbourhood(self, record: int, *, drawn: int = _DRAWN) -> Neighbourhood:
+        """The node of a record and at most ``drawn`` neighbours, with the edges between all of them."""
+        centre = int(self._nodes[record])
+        around = self._of(centre)
+        shown = np.concatenate([[centre], around[:drawn]])
+        place = {int(node): number for number, node in enumerate(shown)}
+        pairs = [
+            (place[int(node)], place[int(other)])
+            for node in shown
+            for other in self._of(int(node))
+            if int(other) in place and place[int(node)] < place[int(other)]
+        ]
+        return Neighbourhood(
+            member=tuple(self._members[shown].tolist()),
+            alike=tuple((self._labels[shown] == self._labels[centre]).tolist()),
+            edges=tuple(sorted(pairs)),
+            hidden=len(around) - len(shown) + 1,
+        )
+
+    def _of(self, node: int) -> IntArray:
+        return self._neighbours[self._starts[node] : self._starts[node + 1]]
+
 
 _SIZE, _RING = 72.0, 27.0
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from glasshouse.report.curves import Curve
+from glasshouse.report.figures import Curve
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
-
-__all__ = ["roc_picture"]
 
 _WIDTH, _HEIGHT, _ROW = 440.0, 400.0, 18.0
 _LETTERS = 28
@@ -24,7 +22,7 @@ def roc_picture(curves: Mapping[str, Curve], *, style: str = "") -> Markup:
 
     Example:
         >>> from glasshouse.evaluation import roc
-        >>> from glasshouse.report.curves import curve_of
+        >>> from glasshouse.report.figures import curve_of
         >>> roc_picture({"base": curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))}).startswith("<svg")
         True
     """

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph import Scene
 from glasshouse.graph.attacks.stacking.answers import plain_answers, sampled_answers
 from glasshouse.graph.models.queries import node_losses

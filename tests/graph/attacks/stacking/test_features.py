@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logit
 
-from glasshouse.arrays import BoolArray
 from glasshouse.attacks import BASE
+from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GBASE, Scene
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
 from glasshouse.graph.attacks.stacking.features import (

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from glasshouse.arrays import FloatArray
+from glasshouse.core.arrays import FloatArray
+from glasshouse.core.numerics import area_under_roc
 from glasshouse.graph.attacks.stacking.similar_nodes import SimilarNodes
-from glasshouse.numerics import area_under_roc
 
 
 def alike_pairs(features: FloatArray, labels: NDArray[np.int64]) -> FloatArray:

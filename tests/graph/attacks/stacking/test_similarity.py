@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, issparse
 
-from glasshouse.arrays import FloatArray
+from glasshouse.core.arrays import FloatArray
 from glasshouse.graph.attacks.stacking import similar_nodes
 from glasshouse.graph.attacks.stacking.similar_nodes import Described, RowSums, Similarity, Solver, compact
 from tests.graph.attacks.stacking.test_similar_nodes import alike_pairs

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.arrays import FloatArray
+from glasshouse.core.arrays import FloatArray
 from glasshouse.graph.rule.two_layers import gat
 from tests.graph.rule.two_layers.plain_kernels import in_python
 

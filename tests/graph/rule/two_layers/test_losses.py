@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.arrays import F32, FloatArray
+from glasshouse.core.arrays import F32, FloatArray
+from glasshouse.core.outputs import losses_from_logits
 from glasshouse.graph.rule.two_layers import rows as losses
 from glasshouse.graph.rule.two_layers.kernels import kernel
 from glasshouse.graph.rule.two_layers.rows import add_losses, clear, row_losses, total
-from glasshouse.losses import losses_from_logits
 
 
 @kernel  # compiled: Python itself would add a float32 to -1.0 in float32, where the rest of a confident answer is lost

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.arrays import F32
+from glasshouse.core.arrays import F32
 from glasshouse.graph.rule.two_layers import sage
 from glasshouse.graph.rule.two_layers.graph import CSR
 from tests.graph.rule.two_layers.plain_kernels import in_python

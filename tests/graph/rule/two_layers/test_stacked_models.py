@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
 from glasshouse.graph.models.networks import GNN
 from glasshouse.graph.rule.two_layers import gcn
 from glasshouse.graph.rule.two_layers.engine import stack_models, supports

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from glasshouse.graph.data.subgraph import InducedGraph
 from glasshouse.graph.training.many.graph import BatchedGraph
 from glasshouse.graph.training.many.rows import batch_norm
-from glasshouse.training.batching import ModuleBatch
+from glasshouse.training.batches import ModuleBatch
 
 WIDTH, SIZES = 5, (2, 40, 64)
 

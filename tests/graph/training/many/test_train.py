@@ -14,14 +14,14 @@ from torch.nn import functional as F  # noqa: N812 (as users write it)
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GeneralConv
 
-from glasshouse.errors import InputError
+from glasshouse.core.errors import InputError
+from glasshouse.data import complementary_halves
 from glasshouse.graph.data.synthetic import citation_graph
 from glasshouse.graph.models.networks import GNN, NETWORKS
 from glasshouse.graph.training.many.graph import drop
 from glasshouse.graph.training.many.train import batching_obstacle
 from glasshouse.graph.training.trainer import GNNTrainer, adam, sgd
-from glasshouse.population import complementary_halves
-from glasshouse.training.batching import say_once
+from glasshouse.training.batches import say_once
 
 SPARSE = citation_graph(nodes=129, classes=3, words=400, topic_words=20)  # halves of 64 and 65: two padded sizes
 DENSE = citation_graph(nodes=129, classes=3, words=10, topic_words=5)

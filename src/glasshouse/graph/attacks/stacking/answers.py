@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.graph.models.profile import AnyModel
 from glasshouse.graph.rule.toggling import toggle_answers
 from glasshouse.graph.scene import Scene

@@ -14,14 +14,14 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
-from glasshouse.attacks.sides import moments
+from glasshouse.attacks.shared.in_out_moments import moments
 from glasshouse.attacks.stacking.features import Features, record_features
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.numerics import distinct
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.similar_nodes import Described, SimilarNodes, compact
 from glasshouse.graph.sampling.posterior import log_odds
-from glasshouse.numerics import distinct
 
 # what may be left out, to see what it adds: a feature is left out if any word of its name is
 SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "degree", "label", "posterior")

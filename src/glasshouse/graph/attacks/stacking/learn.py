@@ -16,22 +16,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
-from glasshouse.arrays import BoolArray, FloatArray
 from glasshouse.attacks import BASE, QueryCount
-from glasshouse.attacks.prior import prior_weights
+from glasshouse.attacks.shared.prior import prior_weights
 from glasshouse.attacks.stacking.fitting import CrossFit, Rows, count_fits, cross_fit
 from glasshouse.attacks.stacking.learners import Learner
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied
 from glasshouse.attacks.stacking.simple import clearly_finds
 from glasshouse.compute import is_worth_spreading, spread_in_order
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.numerics import area_under_roc, loss_to_margin, margin_to_loss
+from glasshouse.core.progress import open_bar
+from glasshouse.core.randomness import generator, seed_for
 from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, draw_training_sets
 from glasshouse.graph.attacks.stacking.features import TargetSignals, gbase_odds
 from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
 from glasshouse.graph.scene import Scene
-from glasshouse.numerics import area_under_roc, loss_to_margin, margin_to_loss
-from glasshouse.progress import open_bar
-from glasshouse.randomness import generator, seed_for
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.attacks.stacking.features import Features
-from glasshouse.attacks.stacking.plan import ENOUGH, TargetPlan, plan_targets
-from glasshouse.errors import InputError
+from glasshouse.attacks.stacking.parameters import ENOUGH, TargetPlan, plan_targets
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator, some_of
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.graph.attacks.stacking.answers import (
     PlainAnswers,
@@ -35,7 +36,6 @@ from glasshouse.graph.models.profile import Profiled, raw_models
 from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_seconds
 from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.scene import Scene
-from glasshouse.randomness import generator, some_of
 
 TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
 

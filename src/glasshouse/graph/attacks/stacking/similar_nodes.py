@@ -24,8 +24,8 @@ from scipy.sparse import csr_array, issparse, vstack
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from glasshouse.arrays import F32, FloatArray, IntArray
-from glasshouse.randomness import generator
+from glasshouse.core.arrays import F32, FloatArray, IntArray
+from glasshouse.core.randomness import generator
 
 _AT_ONCE = 2**20  # non-zeros; each needs eight bytes per column for a moment
 

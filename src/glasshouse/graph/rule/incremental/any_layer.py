@@ -23,7 +23,7 @@ from glasshouse.graph.rule.incremental.balls import Ball, Rings
 from glasshouse.graph.rule.incremental.graph import MaskedGraph
 from glasshouse.graph.rule.incremental.layer import Cost, Toggled, under_every_mask
 from glasshouse.graph.rule.incremental.segments import distinct, expand, lookup, segment_sum, slices_within
-from glasshouse.training.batching import spread
+from glasshouse.training.batches import spread
 
 
 class Copies:

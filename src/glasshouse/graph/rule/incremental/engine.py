@@ -32,8 +32,8 @@ from glasshouse.graph.rule.incremental.program import (
 )
 from glasshouse.graph.rule.incremental.segments import bag_sum, slices_within
 from glasshouse.graph.rule.question import Question, Toggles, check_width
-from glasshouse.reading import current_limit
-from glasshouse.training.batching import spread
+from glasshouse.io.limits import current_limit
+from glasshouse.training.batches import spread
 
 
 def in_turns(work: Callable[[slice], Tensor], parts: Sequence[slice], *, device: torch.device, threads: bool) -> Tensor:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.programs.program import MessageStep
 from glasshouse.graph.programs.rows import stacked_rows
@@ -36,7 +37,6 @@ from glasshouse.graph.rule.incremental.operations import (
 from glasshouse.graph.rule.incremental.segments import segment_sum, starts_of
 from glasshouse.graph.rule.incremental.triton import row_margins
 from glasshouse.graph.rule.question import Question
-from glasshouse.losses import tensor_losses
 
 
 def lower(models: Sequence[Profiled], question: Question) -> list[Operation]:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glasshouse.store import keep_code_private
+from glasshouse.io.caches import keep_code_private
 
 
 @cache

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.compute import available_cores
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError
 from glasshouse.graph.models.profile import Profiled
 from glasshouse.graph.rule.engines import Stack, audit_values, register_engine
 from glasshouse.graph.rule.question import Question, Toggles, check_width

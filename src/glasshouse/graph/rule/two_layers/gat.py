@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch_geometric.nn import GATConv
 
-from glasshouse.arrays import F32, I32, FloatArray, Floats
+from glasshouse.core.arrays import F32, I32, FloatArray, Floats
 from glasshouse.graph.rule.two_layers import rows
 from glasshouse.graph.rule.two_layers.graph import CSR, Reach, arrange, find_two_hops, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel

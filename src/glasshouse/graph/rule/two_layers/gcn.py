@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from torch_geometric.nn import GCNConv
 
-from glasshouse.arrays import F32, FloatArray
+from glasshouse.core.arrays import F32, FloatArray
 from glasshouse.graph.rule.two_layers import rows
 from glasshouse.graph.rule.two_layers.graph import CSR, Reach, find_two_hops, grow, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel

@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 import numpy as np
 from torch_geometric.data import Data
 
-from glasshouse.arrays import I32, BoolArray, IntArray
+from glasshouse.core.arrays import I32, BoolArray, IntArray
 from glasshouse.graph.models.tensor_cache import remembered
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 

@@ -29,7 +29,7 @@ from numba import types
 from numba.core import caching, config
 from numba.extending import overload
 
-from glasshouse.store import private_folder
+from glasshouse.io.caches import private_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -1,6 +1,6 @@
 """Row arithmetic that the three architectures share: weights of several models side by side, and losses.
 
-The losses are those of `glasshouse.losses` for a row of logits of all models at once. Margin and softplus are split at
+The losses are those of `outputs` for a row of logits of all models at once. Margin and softplus are split at
 the largest logit, which keeps the digits of a confident answer too: log1p of the sum of the other powers, and how far
 the label's logit is below the largest.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from torch import Tensor
 
-from glasshouse.arrays import F32, I32, FloatArray, Floats, IntArray
+from glasshouse.core.arrays import F32, I32, FloatArray, Floats, IntArray
 from glasshouse.graph.rule.two_layers.graph import even_cuts, open_workers
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
 

@@ -16,7 +16,7 @@ import numpy as np
 from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.aggr import MaxAggregation
 
-from glasshouse.arrays import F32, I32, BoolArray, FloatArray
+from glasshouse.core.arrays import F32, I32, BoolArray, FloatArray
 from glasshouse.graph.rule.two_layers.graph import CSR, Reach, find_one_hop, grow_from, new_reach
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel
 from glasshouse.graph.rule.two_layers.rows import (

@@ -18,8 +18,7 @@ from glasshouse.graph.programs.program import INPUTS, NoProgram, Program, RowSte
 from glasshouse.graph.programs.trace import Asked, traced
 from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
 from glasshouse.graph.training.many.program import BatchedProgram, call_obstacle
-from glasshouse.training.batches import logits_of
-from glasshouse.training.batching import ModuleBatch
+from glasshouse.training.batches import ModuleBatch, logits_of
 
 _ROUNDING = 1e-4  # of the largest value of a tensor: sums in another order, in float32
 _ROUNDING_OF_ALL = 1e-5  # of the largest gradient of a model: one that is 0 in truth, as before BatchNorm, is noise

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from glasshouse.arrays import FloatArray
+from glasshouse.core.arrays import FloatArray
 from glasshouse.graph.data.subgraph import InducedGraph
 from glasshouse.graph.models.edge_values import held_values
 

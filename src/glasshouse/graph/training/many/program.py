@@ -18,7 +18,7 @@ from glasshouse.graph.programs.trace import Asked
 from glasshouse.graph.training.many.graph import BatchedGraph, DrawnBy
 from glasshouse.graph.training.many.layers import batched_layer, layer_obstacle
 from glasshouse.graph.training.many.rows import Weights, batched_rows, weights_of
-from glasshouse.training.batching import ModuleBatch
+from glasshouse.training.batches import ModuleBatch
 
 
 def apart_step(

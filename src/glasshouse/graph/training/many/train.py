@@ -9,8 +9,9 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from glasshouse.arrays import BoolArray
-from glasshouse.errors import InputError
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import seed_for
 from glasshouse.graph.data.subgraph import induced
 from glasshouse.graph.programs.program import MessageStep, NoProgram
 from glasshouse.graph.programs.rows import same_settings
@@ -19,8 +20,7 @@ from glasshouse.graph.training.many.graph import BatchedGraph, padded_size
 from glasshouse.graph.training.many.program import BatchedProgram
 from glasshouse.graph.training.minibatches import Batches
 from glasshouse.graph.training.setting import Setting
-from glasshouse.randomness import seed_for
-from glasshouse.training.batching import (
+from glasshouse.training.batches import (
     ModuleBatch,
     one_thread_per_operation,
     optimizer_obstacle,

@@ -5,6 +5,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.rule.incremental.graph import coalesce, mask_graph
 from glasshouse.graph.rule.incremental.program import row_losses
@@ -13,7 +14,6 @@ from glasshouse.graph.rule.incremental.triton_maximum import plain_maxima
 from glasshouse.graph.rule.question import Hops
 from glasshouse.graph.rule.reference import reference_losses
 from glasshouse.graph.rule.toggling import toggle_losses
-from glasshouse.losses import tensor_losses
 from tests.graph.random_graphs import Case, depths, random_cases, random_models, seeds
 from tests.graph.rule.incremental.test_engine import hub_case
 

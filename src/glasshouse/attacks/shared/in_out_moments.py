@@ -1,0 +1,268 @@
+"""In-models and out-models of each record: their number, mean margin and spread around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.numerics import loss_to_margin
+from glasshouse.core.threads import over_records
+from glasshouse.evidence import Evidence
+from glasshouse.evidence.simulation import check_simulation, left_out_models, rows_without
+
+_SETS = 8  # sets of references whose means are in memory at once
+_BATCHES = 16  # of sets, at most, in a large pool: each reads the whole pool
+_WIDTH = 64  # models that are added up one after the other; a usual pool has no more
+
+
+class Moments(NamedTuple):
+    """Number of models, mean of their margins, and summed squares around it, [N] each."""
+
+    models: FloatArray
+    mean: FloatArray
+    squares: FloatArray
+
+
+class LeaveOut:
+    """Sums over all models of a pool but a few, for many choices of the few.
+
+    Models are added up in groups of 64, the groups in groups of 64, and so on. If a model is left out, only the groups
+    that it is in are added up again, so K choices take K log K steps and not K². Nothing is subtracted, so no digits
+    are lost. In a pool of up to 64 models the others are added up one after the other, as if there were no groups.
+
+    Args:
+        parts: arrays [K, N] about the models. While sums are made, entries are changed for a moment.
+        combine: from such arrays about some models to the same about all of them together, [N] each; it is applied to
+            what it gave, too. Entries that are all 0 must not change what it gives.
+
+    Example:
+        >>> sums = LeaveOut([np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])], lambda values: (values.sum(axis=0),))
+        >>> sums.without(np.array([[1]])), sums.without(np.array([[0, 2]]))
+        ((array([6., 8.]),), (array([8., 6.]),))
+    """
+
+    def __init__(self, parts: Sequence[FloatArray], combine: Callable[..., tuple[FloatArray, ...]]) -> None:
+        self._combine, self._levels = combine, [list(parts)]
+        while (models := len(self._levels[-1][0])) > _WIDTH:
+            self._levels[-1] = [np.pad(part, ((0, -models % _WIDTH), (0, 0))) for part in self._levels[-1]]
+            self._levels.append(self._groups(self._levels[-1], np.arange(-(-models // _WIDTH))[:, None]))
+
+    def without(self, left: NDArray[np.intp]) -> tuple[FloatArray, ...]:
+        """What the models give without those that are left out: rows [L, 1], or [L, N] record by record."""
+        if not len(left):
+            return self._combine(*self._levels[-1])
+        return self._replaced(0, left, [0.0] * len(self._levels[0]))
+
+    def _replaced(self, depth: int, rows: NDArray[np.intp], values: Sequence[Any]) -> tuple[FloatArray, ...]:
+        """What all give if these rows of a level have other values."""
+        level = self._levels[depth]
+        at: Any = rows[:, 0] if rows.shape[1] == 1 else (rows, np.arange(rows.shape[1]))
+        kept = [part[at] for part in level]
+        for part, value in zip(level, values, strict=True):
+            part[at] = value
+        if depth == len(self._levels) - 1:
+            found = self._combine(*level)
+        else:
+            groups = rows // _WIDTH if rows.shape[1] > 1 else np.unique(rows // _WIDTH)[:, None]
+            found = self._replaced(depth + 1, groups, self._groups(level, groups))
+        for part, value in zip(level, kept, strict=True):
+            part[at] = value
+        return found
+
+    def _groups(self, level: Sequence[FloatArray], groups: NDArray[np.intp]) -> list[FloatArray]:
+        """What groups of a level give, in as many arrays as there are: [G, N] each."""
+        within, records = np.arange(_WIDTH)[:, None], np.arange(level[0].shape[1])
+        found = []
+        for group in groups:
+            first = group * _WIDTH
+            at: Any = slice(first[0], first[0] + _WIDTH) if len(group) == 1 else (first + within, records)
+            found.append(self._combine(*(part[at] for part in level)))
+        return [np.stack(part) for part in zip(*found, strict=True)]
+
+
+def moments(values: FloatArray, who: BoolArray) -> Moments:
+    """Moments over the chosen entries of each column.
+
+    Args:
+        values: [K, N], such as margins of the shadow models.
+        who: [K, N] which of them count; every column needs at least one.
+
+    Example:
+        >>> moments(np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [False]]))
+        Moments(models=array([2.]), mean=array([2.]), squares=array([2.]))
+    """
+    found = np.empty((3, values.shape[1]))
+
+    def write(some: slice) -> None:
+        found[:, some] = _moments(who[:, some].astype(np.float64), values[:, some].copy())  # near each other in memory
+
+    over_records(write, values.shape[1], models=len(values))
+    return Moments(*found)
+
+
+def moments_among(
+    values: FloatArray, who: BoolArray, sets: Sequence[NDArray[np.intp]], *, spread: bool = True
+) -> Moments:
+    """The same without some of the models, for each of several sets that are left out: [sets, N] each.
+
+    Args:
+        values: [K, N], such as margins of the shadow models.
+        who: [K, N] which of them count.
+        sets: rows of the pool that are left out, [L, 1] the same for all records, or [L, N] record by record. Where
+            none of the others counts, moments are 0.
+        spread: whether the squares are wanted, which take most of the time; else they are 0.
+
+    Example:
+        >>> values, who = np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [True]])
+        >>> moments_among(values, who, [np.array([[2]]), np.array([[0]])]).mean
+        array([[2.],
+               [6.]])
+    """
+    found = np.zeros((3, len(sets), values.shape[1]))
+
+    def write(some: slice) -> None:
+        pool = LeaveOut([who[:, some].astype(np.float64), values[:, some].copy()], partial(_moments, spread=spread))
+        for number, left in enumerate(sets):
+            without = pool.without(left if left.shape[1] == 1 else left[:, some])
+            for part, value in zip(found, without, strict=False):
+                part[number, some] = value
+
+    over_records(write, values.shape[1], models=len(values))
+    return Moments(*found)
+
+
+def _moments(
+    models: FloatArray, means: FloatArray, squares: FloatArray | None = None, *, spread: bool = True
+) -> tuple[FloatArray, ...]:
+    """Moments [N] of several groups of models together, from those of each [K, N]; a single model has no squares.
+
+    The squares around the common mean are those around the own means and the squared distances of these: both are sums
+    of numbers that are not negative.
+    """
+    count = models.sum(axis=0)
+    # entries times their number, added up one by one: those with the number 0 change no bit of a sum
+    mean = np.einsum("kn,kn->n", means, models) / np.maximum(count, 1.0)
+    if not spread:
+        return count, mean
+    apart = means - mean
+    np.multiply(apart, apart, out=apart)
+    around = np.einsum("kn,kn->n", apart, models)
+    return count, mean, around if squares is None else around + squares.sum(axis=0)
+
+
+def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp]:
+    """Which models of a pool are not in a set of rows [R, 1] or [R, N]: [L, 1] or [L, N], rising.
+
+    Example:
+        >>> left_out(np.array([[0], [2]]), 4).ravel()
+        array([1, 3])
+    """
+    there = np.zeros((models, rows.shape[1]), dtype=np.bool_)
+    np.put_along_axis(there, rows, True, axis=0)
+    return np.argsort(there, axis=0, kind="stable")[: models - len(rows)]
+
+
+class SimulatedSides(NamedTuple):
+    """A simulated target: moments of its references for each wanted side, its own statistic [N] and members [N]."""
+
+    sides: list[Moments]
+    statistic: FloatArray
+    members: BoolArray
+
+
+class SideMeans(NamedTuple):
+    """A simulated target: mean margins of its references [N, sides], its own margins [N] and its members [N]."""
+
+    means: FloatArray
+    margins: FloatArray
+    members: BoolArray
+
+
+def simulated_moments(
+    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None, spread: bool = True
+) -> Iterator[SimulatedSides]:
+    """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
+
+    These are the moments of `Evidence.simulated`, without a copy of the pool for every target: margins are computed
+    once, and a model and its complement, which have the same references, share their sums.
+
+    Args:
+        evidence: the pool; the target's own losses are not used.
+        sides: which sides are wanted, in this order.
+        statistic: [K, N] what is averaged; by default the margins of the losses.
+        spread: whether the squares are wanted; else they are 0.
+
+    Example:
+        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
+        >>> loss = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> next(simulated_moments(evidence, [True, None], statistic=loss)).sides[1].mean
+        array([6., 7.])
+    """
+    members = evidence.shadow_members
+    values = loss_to_margin(evidence.shadow_loss) if statistic is None else statistic  # [K, N]
+    for targets, sets in simulated_sets(members, most=_SETS):
+        found = []
+        for inside in sides:
+            who = np.ones_like(members) if inside is None else members == inside
+            found.append(moments_among(values, who, sets, spread=spread))
+            for number in np.flatnonzero(~found[-1].models.all(axis=1))[:1].tolist():
+                evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=bool(inside))
+        for k, number in targets:
+            yield SimulatedSides([Moments(*(part[number] for part in one)) for one in found], values[k], members[k])
+
+
+def simulated_means(
+    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None
+) -> Iterator[SideMeans]:
+    """The same with the means alone, which takes less time.
+
+    Example:
+        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
+        >>> loss = np.log1p(np.exp([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]))
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> first = next(simulated_means(evidence, [True, False]))
+        >>> first.means.round(6), first.margins.round(6)
+        (array([[-5., -7.],
+               [-8., -6.]]), array([-1., -2.]))
+    """
+    for one in simulated_moments(evidence, sides, statistic=statistic, spread=False):
+        yield SideMeans(np.stack([side.mean for side in one.sides], axis=1), one.statistic, one.members)
+
+
+def simulated_sets(
+    members: BoolArray, *, most: int | None = None
+) -> Iterator[tuple[list[tuple[int, int]], list[NDArray[np.intp]]]]:
+    """Simulated targets, in their order, with the sets of models that do not judge them; several sets at a time.
+
+    Args:
+        members: [K, N] members of each shadow model.
+        most: how many sets at a time, at most, where a large pool does not take too many turns so; all by default.
+
+    Yields:
+        Pairs of a target and the number of its set, and the sets that are left out: [L, 1] or [L, N] each.
+
+    Example:
+        >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)
+        >>> [(targets, len(sets)) for targets, sets in simulated_sets(members)]
+        [([(0, 0), (1, 0), (2, 1), (3, 1)], 2)]
+    """
+    check_simulation(len(members))
+    targets: list[tuple[int, int]] = []
+    sets: list[NDArray[np.intp]] = []
+    numbers: dict[bytes, int] = {}  # of sets that are the same for all records: a pair shares one
+    for k, left in enumerate(left_out_models(members)):
+        shared = left.shape[1] == 1
+        room = max(most or (len(members) if shared else _SETS), len(members) // _BATCHES)
+        if len(sets) >= room and left.tobytes() not in numbers:
+            yield targets, sets
+            targets, sets, numbers = [], [], {}
+        number = numbers.setdefault(left.tobytes(), len(sets)) if shared else len(sets)
+        sets += [left] * (number == len(sets))
+        targets.append((k, number))
+    yield targets, sets

@@ -1,0 +1,183 @@
+"""The confidence that shadow models lead to expect of a target, record by record.
+
+Pick one number of an attack by how well it separates members of simulated targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.attacks.shared.in_out_moments import LeaveOut, simulated_sets
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import area_under_roc, log_mean_exp
+from glasshouse.core.threads import over_records
+from glasshouse.evidence import Evidence, Mode
+from glasshouse.evidence.simulation import rows_without
+
+_SMALLEST = 1e-200  # a sum below this may have lost terms to underflow
+
+
+class SimulatedConfidence(NamedTuple):
+    """A simulated target: its losses, the expected log-confidence and its members, [N] each."""
+
+    loss: FloatArray
+    expected: FloatArray
+    members: BoolArray
+
+
+def expected_confidence(evidence: Evidence, mode: Mode) -> FloatArray:
+    """Log of the mean confidence of the shadow models in each record, [N]; offline of its out-models.
+
+    Example:
+        >>> evidence = Evidence(target_loss=[1.0], shadow_loss=[[0.0], [2.0]], shadow_members=[[1], [0]])
+        >>> expected_confidence(evidence, "offline")
+        array([-2.])
+    """
+    asked = None if mode == "online" else evidence.references(mode)
+    loss, found = evidence.shadow_loss, np.empty(evidence.records)
+
+    def write(some: slice) -> None:
+        found[some] = log_mean_exp(-loss[:, some], where=None if asked is None else asked[:, some])
+
+    over_records(write, evidence.records, models=evidence.models)
+    return found
+
+
+def expected_among(evidence: Evidence, mode: Mode, sets: Sequence[NDArray[np.intp]]) -> FloatArray:
+    """The same without some of the shadow models, for each of several sets that are left out: [sets, N].
+
+    Confidences are computed once, relative to the largest of each record. Where the models that are left all have
+    far smaller ones, they are computed again.
+
+    Args:
+        evidence: the pool; the target's own losses are not used.
+        mode: ``"online"`` or ``"offline"``.
+        sets: rows of the pool that are left out, [L, 1] the same for all records, or [L, N] record by record.
+
+    Example:
+        >>> evidence = Evidence(target_loss=[1.0], shadow_loss=[[0.0], [2.0]], shadow_members=[[1], [0]])
+        >>> expected_among(evidence, "online", [np.array([[1]]), np.array([[0]])])
+        array([[ 0.],
+               [-2.]])
+    """
+    members, loss = evidence.shadow_members, evidence.shadow_loss
+    found = np.empty((len(sets), evidence.records))
+    short = np.zeros(len(sets), dtype=np.bool_)  # which sets have no out-model of some record
+
+    def write(some: slice) -> None:
+        block, asked = loss[:, some], ~members[:, some] if mode == "offline" else None
+        smallest = (block if asked is None else np.where(asked, block, np.inf)).min(axis=0)
+        smallest[np.isinf(smallest)] = 0.0  # a record without out-models is refused below
+        confidence = np.exp(np.minimum(smallest - block, 0.0))  # at most 1 where asked
+        parts = [confidence]
+        if asked is not None:
+            confidence[~asked] = 0.0
+            parts.append(asked.astype(np.float64))
+        pool = LeaveOut(parts, _sums)
+        for number, left in enumerate(sets):
+            part = left if left.shape[1] == 1 else left[:, some]
+            total, *counted = pool.without(part)
+            count = counted[0] if counted else np.full(block.shape[1], float(len(loss) - len(left)))
+            short[number] |= not count.all()
+            with np.errstate(divide="ignore", invalid="ignore"):
+                expected = np.log(total) - smallest - np.log(count)
+            lost = np.flatnonzero((total < _SMALLEST) & (count > 0))
+            if len(lost):
+                who = np.ones((len(loss), len(lost)), dtype=np.bool_) if asked is None else asked[:, lost]
+                np.put_along_axis(who, part if part.shape[1] == 1 else part[:, lost], False, axis=0)
+                expected[lost] = log_mean_exp(-block[:, lost], where=who)
+            found[number, some] = expected
+
+    over_records(write, evidence.records, models=evidence.models)
+    for number in np.flatnonzero(short)[:1].tolist():
+        evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=False)
+    return found
+
+
+def _sums(*parts: FloatArray) -> tuple[FloatArray, ...]:
+    """Sums [N] of several arrays [K, N]."""
+    return tuple(part.sum(axis=0) for part in parts)
+
+
+def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedConfidence]:
+    """The same for each simulated target, without a copy of the pool for every one of them.
+
+    A model and its complement, which have the same references, share what is expected.
+
+    Args:
+        evidence: the pool; the target's own losses are not used.
+        mode: ``"online"`` or ``"offline"``.
+
+    Example:
+        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
+        >>> loss = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> next(simulated_confidence(evidence, "offline")).expected.round(6)
+        array([-7., -6.])
+    """
+    for targets, sets in simulated_sets(evidence.shadow_members):
+        expected = expected_among(evidence, mode, sets)
+        for k, number in targets:
+            yield SimulatedConfidence(evidence.shadow_loss[k], expected[number], evidence.shadow_members[k])
+
+
+Statistic = Callable[[float], FloatArray]
+_FEW = 4000  # records that show which numbers are clearly not the best
+_TARGETS = 16  # with fewer, their spread is not known well enough for that, and all records take little time
+_CLEARLY = 6.0  # standard errors
+
+
+def best_share(
+    evidence: Evidence, statistic_of: Callable[[FloatArray, FloatArray], Statistic], *, mode: Mode, name: str
+) -> float:
+    """The number in [0, 1] with the largest mean AUC over all simulated targets, to two decimals.
+
+    The paper (App. A) searches with cross-validation over shadow models acting as targets; for one number a
+    grid is enough, first in tenths, then in hundredths around the best. In a large pool some of the records first show
+    which numbers are clearly worse; only the others are compared on all records.
+
+    Args:
+        evidence: the pool to simulate targets from; the target's own losses are not used.
+        statistic_of: from a simulated target's losses and expected log-confidences, [N] each, to a function
+            number -> scores [N].
+        mode: of the expected log-confidences.
+        name: name of the number, for the error if the pool is too small.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> members = np.tile([[1, 0], [0, 1]], (2, 50)).astype(bool)
+        >>> loss = rng.gamma(1.0, size=(4, 100))
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> best_share(evidence, lambda loss, expected: lambda share: -loss, mode="online", name="scale")
+        0.0
+    """
+    try:
+        simulated = list(simulated_confidence(evidence, mode))
+    except InputError as error:
+        raise InputError(f"{name}: cannot be tuned automatically. {error} Or give {name} a number.") from error
+    step = -(-evidence.records // _FEW) if len(simulated) >= _TARGETS else 1
+    few = [SimulatedConfidence(one.loss[::step], one.expected[::step], one.members[::step]) for one in simulated]
+
+    def areas(share: float, targets: Sequence[SimulatedConfidence]) -> list[float]:
+        return [area_under_roc(statistic_of(one.loss, one.expected)(share), one.members) for one in targets]
+
+    def best(shares: list[float]) -> float:
+        kept = shares if step == 1 else _not_clearly_worse(np.array([areas(share, few) for share in shares]), shares)
+        return kept[0] if len(kept) == 1 else max(kept, key=lambda share: float(np.mean(areas(share, simulated))))
+
+    tenth = best(np.linspace(0.0, 1.0, 11).round(2).tolist())
+    near = np.arange(tenth - 0.09, tenth + 0.095, 0.01).round(2)
+    # the best of the coarse grid comes first: among equals, the rounder number is kept
+    return float(best([tenth, *near[(near >= 0) & (near <= 1)].tolist()]))
+
+
+def _not_clearly_worse(areas: FloatArray, shares: list[float]) -> list[float]:
+    """The shares whose areas [shares, targets] are not clearly smaller than those of the best, target by target."""
+    behind = areas[areas.mean(axis=1).argmax()] - areas
+    error = behind.std(axis=1, ddof=1) / np.sqrt(behind.shape[1])
+    return [share for share, worse in zip(shares, behind.mean(axis=1) > _CLEARLY * error, strict=True) if not worse]

@@ -1,0 +1,276 @@
+"""What an audit found: tables, files and the report, all from one object."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from glasshouse.core.arrays import BoolArray
+from glasshouse.core.table import Table
+from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
+from glasshouse.evaluation.precision import DISCOVERY_LEVEL, accusations_of
+from glasshouse.evaluation.quick_estimate import Foreseen
+from glasshouse.evidence import Evidence, write_evidence
+from glasshouse.io.files import write_file
+from glasshouse.io.folders import new_folder
+from glasshouse.report import Context, Summary, Surroundings, latex_table, render_html, summarise
+from glasshouse.report.decision.verdict import accusation_table, group_leak_table
+from glasshouse.report.html import picture_style
+from glasshouse.report.json_io import metrics_json, run_json
+from glasshouse.report.pictures.roc import roc_picture
+from glasshouse.report.policy import Policy, stored_policy
+from glasshouse.report.redaction import Redactor, redacted_context
+from glasshouse.report.run_folder import listed
+from glasshouse.report.terminal import summary_text
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AuditResult:
+    """The outcome of an audit; ``print`` shows what the command line shows.
+
+    Args:
+        evidence: what the attacks saw.
+        outcomes: of each attack, by name.
+        members: [N] which records trained the target; None if not known.
+        labels: [N] the records' labels as their owner writes them; None if not known.
+        fprs: the wanted false-positive rates.
+        headline: the attack that the verdict is about, and whether there is a leak; None if the members are not known.
+        privacy: what the attacks show about ε; None if the members are not known.
+        context: what was audited, and how.
+        surroundings: of the records, if they are nodes of a graph.
+        left_out: attacks that gave no outcome, by name, each with the reason.
+        drawn: whether members can be told from others without the target; None if that could not be tested.
+        unlike: what a reader must know if the target is unlike the shadow models; empty if it is like them.
+        groups: columns [N] that divide the records, by name, as the user gave them.
+        foreseen: with one or no shadow model, an estimate of what eight would find; None otherwise.
+    """
+
+    evidence: Evidence
+    outcomes: Mapping[str, AttackOutcome]
+    members: BoolArray | None
+    labels: np.ndarray | None
+    fprs: tuple[float, ...]
+    headline: Headline | None
+    privacy: PrivacyVerdict | None
+    context: Context
+    surroundings: Surroundings | None = None
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    drawn: Drawn | None = None
+    unlike: str = ""
+    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    foreseen: Foreseen | None = None
+
+    def __repr__(self) -> str:
+        return f"AuditResult({len(self.evidence.ids)} records, attacks: {', '.join(self.outcomes) or 'none'})"
+
+    def __str__(self) -> str:
+        return summary_text(self.summary())
+
+    def table(self) -> Table:
+        """One row per attack: AUC and TPR at each FPR with intervals, thresholds, and how many records they flag.
+
+        A TPR is a median-unbiased estimate (`tpr_estimates`); that of the sample is in `AttackOutcome.metrics`.
+
+        If the records are a random sample of more, columns with ``whole`` hold the intervals for all of them.
+
+        If scores are tied so that no threshold keeps a wanted FPR, its TPR is NaN, and the columns ``first_fpr`` and
+        ``tpr@first_fpr`` hold the first rate that can be reached.
+        """
+        rows = self._rows()
+        names = dict.fromkeys(name for row in rows for name in row)  # attacks without thresholds have fewer columns
+        return Table({name: np.array([row.get(name, np.nan) for row in rows]) for name in names})
+
+    def records(self) -> Table:
+        """One row per record: id, label, membership if known, and each attack's score, decision and rank.
+
+        A score gives an order of the records. Only where it may also be read as a probability of membership
+        (`AttackOutcome.believed`), the column ``…_posterior`` repeats it. The decision is made at the first wanted
+        false-positive rate: whether ``…_flag_score``, the score by as many shadow models as judge a simulated target,
+        reaches a threshold from simulated targets. An attack that cannot reach any wanted rate because
+        of ties, or a target that is unlike the shadow models, has no such column. ``…_fdr`` is the smallest share of
+        errors at which the record is in a list of members, without use of the true members; ``…_steady`` is the share
+        of smaller pools in which the decision is still "member" (for attacks that are cheap enough).
+        """
+        columns: dict[str, np.ndarray] = {"id": self.evidence.ids}
+        if self.labels is not None:
+            columns["label"] = self.labels
+        if self.members is not None:
+            columns["member"] = self.members
+        if self.surroundings is not None:
+            columns["degree"] = self.surroundings.degrees
+        columns |= self.groups
+        for name, outcome in self.outcomes.items():
+            columns[f"{name}_score"] = outcome.scores
+            if outcome.believed:
+                columns[f"{name}_posterior"] = outcome.scores
+            if (threshold := outcome.first_threshold) is not None:
+                columns[f"{name}_decision"] = outcome.flagged(threshold)
+                if outcome.flag_scores is not None:
+                    columns[f"{name}_flag_score"] = outcome.flag_scores
+            columns[f"{name}_rank"] = outcome.ranks
+            if (levels := outcome.discovery_levels) is not None:
+                columns[f"{name}_fdr"] = levels
+            if threshold is not None and outcome.steady is not None:
+                columns[f"{name}_steady"] = outcome.steady
+        return Table(columns)
+
+    def roc(self) -> Table:
+        """Every point of every ROC curve: attack, threshold, FPR, TPR."""
+        known = {name: outcome.metrics for name, outcome in self.outcomes.items() if outcome.metrics is not None}
+        curves = [metrics.curve for metrics in known.values()]
+        none = np.empty(0)  # so that there is something to join if the members are not known
+        return Table(
+            {
+                "attack": np.repeat(np.array(list(known), dtype=np.str_), [len(curve.fpr) for curve in curves]),
+                "threshold": np.concatenate([none, *(curve.thresholds for curve in curves)]),
+                "fpr": np.concatenate([none, *(curve.fpr for curve in curves)]),
+                "tpr": np.concatenate([none, *(curve.tpr for curve in curves)]),
+            }
+        )
+
+    def precision_table(self) -> Table:
+        """One row per attack, threshold and prior: TPR, FPR, advantage and precision with intervals."""
+        return accusation_table(self.summary().attacks)
+
+    def group_table(self) -> Table:
+        """One row per group of records: the leak of the strongest attack there, with corrected intervals."""
+        return group_leak_table(self.summary().groups)
+
+    def summary(self) -> Summary:
+        """The numbers that the report and the terminal show."""
+        return self._summary
+
+    @functools.cached_property
+    def _summary(self) -> Summary:
+        return summarise(
+            self.outcomes,
+            context=self.context,
+            records=self.records(),
+            fprs=self.fprs,
+            headline=self.headline,
+            privacy=self.privacy,
+            surroundings=self.surroundings,
+            warning=self.unlike,
+            left_out=self.left_out,
+            drawn=self.drawn,
+            columns=self._columns(),
+            foreseen=self.foreseen,
+        )
+
+    def redacted(self, redactor: Redactor) -> AuditResult:
+        """The same result with ids replaced by keyed hashes, and with records in the order of these.
+
+        All that is saved from it has no id: neither the page nor the tables nor the evidence. The order is that of the
+        hashes, since the place of a row would give a record away as its id does. A column that repeats the ids is
+        hashed too. Labels, groups, degrees and scores stay: who knows those of a record may still find it.
+        """
+        if self.context.redacted:
+            return self
+        names = redactor.ids(self.evidence.ids)
+        order = np.argsort(names, kind="stable")
+        ids = frozenset(str(name) for name in self.evidence.ids)
+        groups = {name: redactor.column(values, self.evidence.ids)[order] for name, values in self.groups.items()}
+        return dataclasses.replace(
+            self,
+            evidence=self.evidence.with_ids(names).of_records(order),
+            outcomes={
+                name: dataclasses.replace(outcome.of_records(order), note=redactor.text(outcome.note, ids))
+                for name, outcome in self.outcomes.items()
+            },
+            members=None if self.members is None else self.members[order],
+            labels=None if self.labels is None else self.labels[order],
+            surroundings=None if self.surroundings is None else self.surroundings.of_records(order),
+            groups=groups,
+            left_out=redactor.texts(self.left_out, ids),
+            context=redacted_context(self.context, redactor, ids),
+        )
+
+    def save(self, folder: Path | str, *, overwrite: bool = False, policy: Policy | None = None) -> Path:
+        """Write a run: all of its files or nothing.
+
+        report.html for people; metrics.json, records.csv (and .parquet where pyarrow is), roc.csv, table.tex and
+        roc.svg for programs and papers; evidence.npz to attack again; run.json to know how it was made.
+
+        Args:
+            folder: where to write it.
+            overwrite: replace an earlier run there.
+            policy: that rates the run in the report; Glasshouse's usual one by default. It is kept with the run.
+        """
+        with new_folder(folder, overwrite=overwrite) as place:
+            summary = dataclasses.replace(self.summary(), written=datetime.now(UTC).replace(microsecond=0))
+            write_file(place / "metrics.json", _json(metrics_json(summary)))
+            records = self.records()
+            write_file(place / "records.csv", records.to_csv())
+            if importlib.util.find_spec("pyarrow"):
+                write_file(place / "records.parquet", records.to_parquet())
+            write_file(place / "roc.csv", self.roc().to_csv())
+            write_file(place / "table.tex", latex_table(summary))
+            write_evidence(place / "evidence.npz", self.evidence, members=self.members)
+            write_file(place / "report.html", render_html(summary, policy=policy))
+            curves = {attack.name: attack.metrics.curve for attack in summary.attacks if attack.metrics is not None}
+            if curves:
+                write_file(place / "roc.svg", roc_picture(curves, style=picture_style()))
+            write_file(place / "run.json", listed(run_json(summary) | stored_policy(policy), place))
+        return Path(folder)
+
+    def report(self, path: Path | str, *, policy: Policy | None = None) -> Path:
+        """Write the HTML report, one file that needs no network; a policy of yours gives the rating."""
+        return write_file(path, render_html(self.summary(), policy=policy))
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        """What divides the records into groups, [N] each."""
+        known = {
+            **({} if self.labels is None else self._label_column(self.labels)),
+            "degree": None if self.surroundings is None else self.surroundings.degrees,
+            **self.groups,
+        }
+        return {name: values for name, values in known.items() if values is not None}
+
+    def _label_column(self, labels: np.ndarray) -> dict[str, np.ndarray]:
+        """Labels as groups: a number is a name of a class, and the target of a regression is cut into quartiles."""
+        return {"target value": labels} if self.evidence.regression else {"class": labels.astype(np.str_)}
+
+    def _rows(self) -> list[dict[str, object]]:
+        rows = []
+        for name, outcome in self.outcomes.items():
+            row: dict[str, object] = {"attack": name}
+            if (metrics := outcome.metrics) is not None:
+                row |= {"auc": metrics.auc, "auc_low": metrics.auc_interval.low, "auc_high": metrics.auc_interval.high}
+                row["balanced_accuracy"] = metrics.balanced_accuracy
+                if (whole := outcome.whole) is not None:
+                    row |= {"auc_whole_low": whole.auc_interval.low, "auc_whole_high": whole.auc_interval.high}
+                    for one in whole.rates:
+                        key = f"tpr@{one.wanted:g}_whole"
+                        row |= {f"{key}_low": one.interval.low, f"{key}_high": one.interval.high}
+                for rate in metrics.rates:
+                    key = f"tpr@{rate.wanted:g}"
+                    if rate.first is None:
+                        row |= {key: rate.estimate, f"{key}_low": rate.interval.low, f"{key}_high": rate.interval.high}
+                        continue
+                    # tied scores: nothing was measured there; the rate that can be reached is in separate columns
+                    row |= {key: np.nan, f"{key}_low": np.nan, f"{key}_high": np.nan}
+                    row |= {"first_fpr": rate.first.fpr, "tpr@first_fpr": rate.first.tpr}
+            for threshold in outcome.thresholds:
+                row[f"threshold@{threshold.wanted:g}"] = threshold.value
+                flagged = outcome.flagged(threshold)
+                row[f"called@{threshold.wanted:g}"] = int(flagged.sum())
+                if self.members is not None:
+                    figures = accusations_of(threshold, flagged, self.members)
+                    row[f"advantage@{threshold.wanted:g}"] = figures.advantage
+            if (levels := outcome.discovery_levels) is not None:
+                row[f"listed@fdr{DISCOVERY_LEVEL:g}"] = int((levels <= DISCOVERY_LEVEL).sum())
+            row["seconds"] = outcome.seconds
+            rows.append(row)
+        return rows
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

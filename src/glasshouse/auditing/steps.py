@@ -1,0 +1,377 @@
+"""What audits of records and of graphs share: checks before the training, the models, and from a view to a result."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import logging
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.attacks.attack import Attack, View
+from glasshouse.auditing.result import AuditResult
+from glasshouse.compute import Compute, spreading_over
+from glasshouse.core.arrays import BoolArray, TextArray
+from glasshouse.core.errors import InputError, raise_faults
+from glasshouse.core.progress import note_work, showing
+from glasshouse.core.randomness import seed_for
+from glasshouse.data import as_members, random_subsets
+from glasshouse.evaluation import (
+    AttackOutcome,
+    Drawn,
+    Known,
+    PrivacyClaim,
+    headline,
+    how_drawn,
+    judge_claim,
+    run_attack,
+    unlike_target,
+)
+from glasshouse.evaluation.best import Trials
+from glasshouse.evaluation.checks.members import doubtful_members, same_models, swapped_members
+from glasshouse.evaluation.intervals import Sampled, estimate_whole
+from glasshouse.evaluation.metrics import resolvable
+from glasshouse.evaluation.quick_estimate import FEW_MODELS, foresee
+from glasshouse.evaluation.thresholds import Policy
+from glasshouse.evidence import Evidence
+from glasshouse.io.limits import lacks_memory
+from glasshouse.pool import ShadowPool
+from glasshouse.pool.shadow_pool import described
+from glasshouse.report import Context, Surroundings
+from glasshouse.training.trainer import Trainer
+
+CHEAP_ATTACKS = ("loss", "class-loss", "modified-entropy", "hinge", "public-quantile", "trace")  # need no shadow model
+REFERENCE_ATTACKS = (*CHEAP_ATTACKS, "calibration", "base", "rmia")  # one reference model is enough
+
+_NO_PUBLIC = (
+    "it learns from records that are known not to have trained the target: pass public=mask, or public=0.3 to set some "
+    "of the non-members aside."
+)
+_NO_TRACE = "it needs losses from the training of the target: record them with glasshouse.LossTrace, and pass trace=."
+_NO_ESTIMATE = (
+    "What eight shadow models would find is not estimated: there are too few records, the figures lie outside of the "
+    "problems that the estimate was learned from, members differ from the others without the model, or the target "
+    "does not give the probabilities of classes."
+)
+_LOG = logging.getLogger("glasshouse")
+
+
+def checked_members(
+    model: Any, members: ArrayLike | None, count: int, *, seed: int, ids: TextArray | None = None
+) -> BoolArray:
+    """[N] which records trained the target, or will train it: without a model, by default a random half.
+
+    Example:
+        >>> checked_members(object(), None, 4, seed=0)
+        Traceback (most recent call last):
+        glasshouse.InputError: members: missing; a given model needs the records that trained it. Pass ...
+    """
+    if members is None:
+        if model is not None:
+            raise InputError(
+                "members: missing; a given model needs the records that trained it. Pass members=mask, one True or "
+                "False per record, or the ids of these records."
+            )
+        members = random_subsets(count, models=1, fraction=0.5, seed=seed)[0]
+    return as_members(members, (count,), place="members", ids=ids)
+
+
+def train_shadows(
+    pool: ShadowPool,
+    trainer: Trainer | None,
+    *,
+    population: Any,
+    model: Any,
+    members: BoolArray,
+    seed: int,
+    progress: bool | None,
+) -> tuple[Any, float]:
+    """Train the shadow models that a folder keeps, and then the target if none is given.
+
+    Args:
+        pool: planned.
+        trainer: of the target.
+        population: the owner's records or graph; the attacker's, in the pool, may differ.
+        model: the target; None trains one.
+        members: [N] which records train it.
+        seed: of every random choice.
+        progress: whether to show bars.
+
+    Returns:
+        The target, and the seconds spent on shadow models so far; those that are not kept are trained when queried.
+    """
+    began = time.perf_counter()
+    if pool.folder is not None:
+        pool.train(progress=progress)
+    seconds = time.perf_counter() - began
+    if model is None and trainer is not None:
+        note_work("The target was being trained.")
+        with showing(progress, label="Training of the target"):
+            model = trainer(population, members, seed_for(seed, "target"))
+    return model, seconds
+
+
+def settings_of(
+    trainer: Trainer | None,
+    shadow_trainer: Trainer | None,
+    *,
+    prior: float | ArrayLike,
+    fraction: float,
+    policy: Policy,
+) -> dict[str, Any]:
+    """What a report shows about how an audit was run."""
+    return {
+        "trainer": "none: the model was given" if trainer is None else described(trainer),
+        "shadow trainer": "as the target's" if shadow_trainer is None else described(shadow_trainer),
+        "prior": prior_text(prior),
+        "training share": fraction,
+        "threshold policy": policy,
+    }
+
+
+def prior_text(prior: float | ArrayLike) -> Any:
+    """A prior as a report shows it: the number, or how many there are.
+
+    Example:
+        >>> prior_text([0.1, 0.2])
+        'one for each of 2 records'
+    """
+    return prior if np.ndim(prior) == 0 else f"one for each of {np.size(prior)} records"
+
+
+def check_attacks(
+    attacks: Mapping[str, Attack[Any]],
+    members: BoolArray,
+    *,
+    named: bool = True,
+    regression: bool = False,
+    public: bool = False,
+    trace: bool = False,
+) -> tuple[dict[str, Attack[Any]], dict[str, str]]:
+    """The attacks that can use a pool, before its models are trained, and why the others cannot.
+
+    If the user named the attacks, one that cannot is refused; all of them are reported at once.
+
+    Args:
+        attacks: by name.
+        members: [K, N] which records will train which shadow model.
+        named: whether the user named them; those of the default list are left out instead, unless none is left.
+        regression: whether models predict real numbers.
+        public: whether some records are known to be outside.
+        trace: whether losses were recorded while the target was trained.
+
+    Example:
+        >>> from glasshouse.attacks.registry import chosen_attacks
+        >>> check_attacks(chosen_attacks(["base", "lira"]), np.array([[True, True], [True, False]]))
+        Traceback (most recent call last):
+        glasshouse.InputError: attacks: lira: shadow_members: record '0' has 0 out-models and this attack ...
+    """
+    if all(attack.knows_truth for attack in attacks.values()):
+        raise InputError(
+            "attacks: all of them know who trained the target, or its training, as a limit; name one that does not."
+        )
+    reasons: dict[str, Sequence[str]] = {}
+    for name, attack in attacks.items():
+        try:
+            attack.check(members)
+            if regression and attack.needs_classes:
+                raise InputError(f"it cannot attack a regression: {attack.needs_classes}. Leave it out.")
+            raise_faults([_NO_PUBLIC] if attack.needs_public and not public else [])
+            raise_faults([_NO_TRACE] if attack.needs_trace and not trace else [])
+        except InputError as error:
+            reasons[name] = error.faults
+    if named or len(reasons) == len(attacks):
+        raise_faults([f"attacks: {name}: {fault}" for name, faults in reasons.items() for fault in faults])
+    kept = {name: attack for name, attack in attacks.items() if name not in reasons}
+    return kept, {name: " ".join(faults) for name, faults in reasons.items()}
+
+
+def default_attacks(attacks: Any, usual: Sequence[str], models: int) -> Any:
+    """The attacks of an audit: those that were named, or the usual ones, or with one or no shadow model the cheap ones.
+
+    Example:
+        >>> default_attacks(usual := ("base", "lira"), usual, 8), default_attacks(usual, usual, 0)[0]
+        (('base', 'lira'), 'loss')
+    """
+    if attacks is not usual or models not in (0, 1):
+        return attacks
+    return REFERENCE_ATTACKS if models else CHEAP_ATTACKS
+
+
+def audit_view(
+    view: View,
+    attacks: Mapping[str, Attack[Any]],
+    *,
+    members: BoolArray | None,
+    labels: np.ndarray | None,
+    fprs: tuple[float, ...],
+    context: Context,
+    claim: PrivacyClaim | None = None,
+    policy: Policy = "mean",
+    progress: bool | None = None,
+    left_out: Mapping[str, str] | None = None,
+    surroundings: Surroundings | None = None,
+    known: Known | None = None,
+    prior: float | ArrayLike = 0.5,
+    groups: Mapping[str, np.ndarray] | None = None,
+    estimated: bool = True,
+    sampled: Sampled | None = None,
+    compute: Compute | None = None,
+) -> AuditResult:
+    """From a view to a result: every attack, what all of them show about ε, and warnings if members look swapped.
+
+    If one attack fails, the others still run: the shadow models are already trained.
+
+    Args:
+        view: evidence of records, or a scene.
+        attacks: by name.
+        members: [N] which audited records trained the target; None where not known.
+        labels: [N] of the audited records, as their owner writes them.
+        fprs: wanted false-positive rates.
+        context: what was audited, and how.
+        claim: a stated (ε, δ) to judge.
+        policy: ``"mean"`` or the careful ``"max"`` of the simulated targets' thresholds.
+        progress: whether to show bars.
+        left_out: attacks that were left out beforehand, each with the reason.
+        surroundings: of the records, where they are nodes of a graph.
+        known: what is known about the records without the target; by default their labels.
+        prior: λ, the share of members that is expected: one number, or one per record of the population.
+        groups: the user's columns of the audited records, [N] each, by name.
+        estimated: whether to estimate what eight shadow models would find; not from labels alone, since the relation
+            was learned from probabilities.
+        sampled: how the audited records were drawn from all; None if they are all, or were not drawn.
+        compute: where long steps of the attacks run.
+    """
+    evidence = view.evidence
+    unlike = unlike_target(
+        evidence, prior=prior if np.ndim(prior) == 0 else view.audited(prior), advice=_advice(context)
+    )
+    outcomes: dict[str, AttackOutcome] = {}
+    trials = Trials(view, progress=progress)
+    failed: dict[str, str] = {}
+    with spreading_over(compute):
+        for name, attack in attacks.items():
+            try:
+                outcomes[name] = run_attack(
+                    attack,
+                    view,
+                    fprs=fprs,
+                    members=members,
+                    policy=policy,
+                    progress=progress,
+                    trials=trials,
+                    prior=prior,
+                    unlike=bool(unlike),
+                )
+            except InputError as error:
+                failed[name] = " ".join(error.faults)
+            except Exception as error:  # whatever it is, the figures of the other attacks must not be lost
+                if lacks_memory(error):
+                    failed[name] = f"there is not enough memory for it ({error}). Raise the limit, as by --memory 8GiB."
+                else:
+                    _LOG.exception("The attack %s failed.", name)
+                    failed[name] = f"it failed: {type(error).__name__}: {error}"
+    if not outcomes:
+        raise InputError(*[f"attacks: {name}: {reason}" for name, reason in failed.items()])
+    if sampled is not None and members is not None:
+        outcomes = {name: _with_whole(outcome, members, sampled, fprs) for name, outcome in outcomes.items()}
+    found = privacy = drawn = foreseen = None
+    if members is not None:
+        drawn, context = _drawn(known or Known(labels=labels), evidence, members, context)
+        swapped = swapped_members(evidence.target_loss, members, context.train_accuracy, context.test_accuracy)
+        # swapped members do not fit the target either
+        doubts = same_models(evidence) or swapped or doubtful_members(evidence, members)
+        blind = (drawn.warning(),) if drawn is not None and drawn.found else ()
+        context = dataclasses.replace(context, warnings=(*blind, *doubts, *context.warnings))
+        random = not doubts and (drawn is None or not drawn.found)
+        foreseen = foresee(evidence, members) if random and estimated else None
+        found = headline(outcomes, members, fprs=fprs, seed=context.seed or 0)
+        attackers = {name: outcome for name, outcome in outcomes.items() if not outcome.attack.knows_truth}
+        privacy = judge_claim(
+            claim,
+            {name: outcome.scores for name, outcome in attackers.items()},
+            members=members,
+            practice={name: one.simulated.shares_right for name, one in attackers.items() if one.simulated},
+            unit="record" if surroundings is None else "node",
+            leak=found.test.leak,
+            withheld="" if drawn is None else drawn.withheld,
+        )
+    if evidence.models < FEW_MODELS:
+        why = () if members is None or foreseen is not None else (_NO_ESTIMATE,)
+        said = (foreseen.sentence(),) if foreseen is not None else why
+        context = dataclasses.replace(context, notes=(_cheap_note(evidence.models), *said, *context.notes))
+    return AuditResult(
+        evidence=evidence,
+        outcomes=outcomes,
+        members=members,
+        labels=labels,
+        fprs=fprs,
+        headline=found,
+        privacy=privacy,
+        context=context,
+        surroundings=surroundings,
+        groups=dict(groups or {}),
+        left_out={**(left_out or {}), **failed},
+        drawn=drawn,
+        unlike=unlike,
+        foreseen=foreseen,
+    )
+
+
+def _with_whole(outcome: AttackOutcome, members: BoolArray, sampled: Sampled, fprs: Sequence[float]) -> AttackOutcome:
+    """An outcome with what its scores of a sample say about all records."""
+    return dataclasses.replace(outcome, whole=estimate_whole(outcome.scores, members, sampled, fprs=fprs))
+
+
+def _cheap_note(models: int) -> str:
+    """What an audit with one or no shadow model does not say."""
+    had = "One reference model was" if models else "No shadow models were"
+    return (
+        f"{had} trained: the figures are a lower bound, and attacks with more shadow models may find far more. There "
+        f"are no simulated targets, and so no thresholds, decisions or probabilities."
+    )
+
+
+def _advice(context: Context) -> str:
+    """Another possible reason why the target is unlike its shadow models."""
+    if context.settings.get("setting") != "inductive":
+        return ""
+    return 'Or it was trained on the whole graph with a mask of members: then pass setting="transductive".'
+
+
+def _drawn(known: Known, evidence: Evidence, members: BoolArray, context: Context) -> tuple[Drawn | None, Context]:
+    """Whether members were drawn at random, and the context with a note if features are of a kind that fails here."""
+    try:
+        return how_drawn(known, evidence, members, seed=context.seed or 0), context
+    except Exception as error:  # the shadow models are trained and the attacks have run: nothing of it must be lost
+        if lacks_memory(error):
+            why = "there is not enough memory for it; raise the limit, as by --memory 8GiB"
+        else:
+            _LOG.exception("The test whether members were drawn at random failed.")
+            why = f"{type(error).__name__}: {error}"
+        note = f"Whether members were drawn at random could not be tested ({why}); ε assumes that they were."
+        return None, dataclasses.replace(context, notes=(*context.notes, note))
+
+
+def checked_rates(fprs: Sequence[float] | None, members: BoolArray) -> tuple[float, ...]:
+    """The false-positive rates to evaluate at; those that cannot be measured are refused before the long work."""
+    if members.all() or not members.any():
+        raise InputError("members: rates need both members and non-members among the records.")
+    return resolvable(fprs, int((~members).sum()))
+
+
+def library_versions(*more: str) -> dict[str, str]:
+    """Versions of Python, of the libraries behind every figure, and of the packages in ``more``."""
+    packages = ("glasshouse", "numpy", "scipy", "scikit-learn", "torch", *more)
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:  # run from a source tree that is not installed
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,134 @@
+"""Several targets in one audit: what holds for a way to train, and not only for one model."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from glasshouse.auditing.call import audit
+from glasshouse.auditing.result import AuditResult
+from glasshouse.core.errors import InputError
+from glasshouse.core.progress import note_work
+from glasshouse.core.randomness import seed_for
+from glasshouse.core.table import Table
+from glasshouse.data import Population, as_population, random_subsets
+from glasshouse.evaluation import AcrossTargets, across_targets
+from glasshouse.evaluation.privacy import as_claim
+from glasshouse.io.files import write_file
+from glasshouse.io.folders import new_folder
+from glasshouse.training.sklearn import as_trainer
+from glasshouse.training.trainer import Trainer
+
+
+@dataclass(frozen=True, eq=False)
+class SeveralTargets:
+    """The outcome of an audit of several targets.
+
+    Args:
+        results: one for each target.
+        confidence: of the intervals over targets.
+    """
+
+    results: tuple[AuditResult, ...]
+    confidence: float = 0.95
+
+    def figures(self) -> dict[str, dict[str, AcrossTargets]]:
+        """By attack: AUC, balanced accuracy and TPRs over the targets that the attack has an outcome for."""
+        names = dict.fromkeys(name for result in self.results for name in result.outcomes)
+        found = {}
+        for name in names:
+            outcomes = [result.outcomes[name] for result in self.results if name in result.outcomes]
+            metrics = [outcome.metrics for outcome in outcomes if outcome.metrics is not None]
+            found[name] = dict(across_targets(metrics, confidence=self.confidence))
+        return found
+
+    def table(self) -> Table:
+        """One row per attack: mean over targets, and the ends of its interval, of AUC and of TPR at each FPR."""
+        rows = []
+        for name, figures in self.figures().items():
+            row: dict[str, object] = {"attack": name, "targets": figures["auc"].targets}
+            for key, figure in figures.items():
+                row |= {key: figure.mean, f"{key}_low": figure.interval.low, f"{key}_high": figure.interval.high}
+            rows.append(row)
+        return Table({name: np.array([row[name] for row in rows]) for name in rows[0]})
+
+    def save(self, folder: Path | str) -> Path:
+        """Write ``table.csv``, and the run of each target in a folder of its own, ``target-1`` and so on."""
+        with new_folder(folder) as place:
+            write_file(place / "table.csv", self.table().to_csv())
+            for number, result in enumerate(self.results, start=1):
+                result.save(place / f"target-{number}")
+        return Path(folder)
+
+
+def audit_targets(
+    data: Any,
+    *,
+    trainer: Trainer | Any,
+    targets: int = 5,
+    confidence: float = 0.95,
+    fraction: float = 0.5,
+    pool: Path | str | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> SeveralTargets:
+    """Train several targets on random members, audit each, and give means with intervals over targets.
+
+    The interval of one audit covers which records were drawn for one given model. Another model, trained in the same
+    way on other members, differs by more. The shadow models are trained once, and attack every target.
+
+    Args:
+        data: a `Population` for `glasshouse.audit`, or a graph for `glasshouse.graph.audit`.
+        trainer: ``(data, members, seed) -> model``, or an estimator, for targets and shadow models.
+        targets: how many; two or more.
+        confidence: of the intervals over targets (Student's t).
+        fraction: share of the records that trains a target, and a shadow model.
+        pool: the shadow pool's folder; by default a temporary one. On a graph, a trainer of your own therefore needs a
+            method ``restore``.
+        seed: of every random choice.
+        options: of `glasshouse.audit` or `glasshouse.graph.audit`, but not ``model`` and ``members``.
+
+    Example:
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from glasshouse import SklearnTrainer
+        >>> rng = np.random.default_rng(0)
+        >>> population = Population(rng.normal(size=(200, 3)), rng.integers(2, size=200))
+        >>> trainer = SklearnTrainer(estimator=DecisionTreeClassifier())
+        >>> found = audit_targets(population, trainer=trainer, targets=3, attacks=["base"], shadows=4)
+        >>> row = next(found.table().rows())
+        >>> row["targets"], row["auc_low"] < row["auc"] < row["auc_high"]
+        (3, True)
+    """
+    if targets < 2:
+        raise InputError(f"targets: {targets} given; an interval over targets needs two or more.")
+    if given := sorted({"model", "members"} & options.keys()):
+        raise InputError(f"{given[0]}: every target is trained here on its own random members; leave it out.")
+    if "claim" in options:  # before the first target is trained
+        options["claim"] = as_claim(options["claim"])
+    trainer = as_trainer(trainer)
+    run = _audit_of(data)
+    masks = random_subsets(len(as_population(data)), models=targets, fraction=fraction, seed=seed)
+    results = []
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory()) if pool is None else pool
+        for number, members in enumerate(masks):
+            note_work(f"Target {number + 1} of {targets} was being trained.")
+            model = trainer(data, members, seed_for(seed, "target", number))
+            common = {"trainer": trainer, "fraction": fraction, "pool": folder, "seed": seed}
+            results.append(run(data, model=model, members=members, **common, **options))
+    return SeveralTargets(tuple(results), confidence)
+
+
+def _audit_of(data: Any) -> Callable[..., AuditResult]:
+    """The audit for this kind of data; without the extra ``graph``, that of records, which says what it takes."""
+    if isinstance(data, Population) or importlib.util.find_spec("torch_geometric") is None:
+        return audit
+    graph: Any = importlib.import_module("glasshouse.graph")  # an optional extra, and a later room
+    return cast("Callable[..., AuditResult]", graph.audit)

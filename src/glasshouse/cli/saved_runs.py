@@ -1,0 +1,234 @@
+"""``glasshouse report``: the page of an earlier run, rendered again.
+
+``glasshouse compare``: runs side by side.
+
+``glasshouse verify``: whether the folder of a run or a pool is complete and unchanged.
+
+``glasshouse lookup``: from an id to its hash, and back.
+
+``glasshouse appendix``: the evidence file of a run, for whoever must answer a regulator.
+
+``glasshouse check``: judge a run by a policy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glasshouse.cli.app import app
+from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file, say
+from glasshouse.config import read_policy
+from glasshouse.core.errors import InputError, shortened
+from glasshouse.io.files import check_name, digest, resolved, write_file
+from glasshouse.io.folders import check_page, found_run
+from glasshouse.io.guarded import file_size, guarded, read_content
+from glasshouse.pool.folder import pool_faults
+from glasshouse.report import Summary, read_run, read_run_with_records, render_comparison, render_html
+from glasshouse.report import compare as compare_runs
+from glasshouse.report.appendix import evidence_file, render_appendix, render_appendix_markdown
+from glasshouse.report.policy import judge, junit_xml, policy_of
+from glasshouse.report.redaction import read_or_make_key, redacted_summary
+from glasshouse.report.run_folder import list_page, run_faults, written_at
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
+    out: Annotated[Path | None, typer.Option(help="The page; report.html in the run's folder by default.")] = None,
+    policy: PolicyFile = None,
+    author: Author = None,
+    redact: Redact = False,
+    key: KeyFile = None,
+    shared: Shared = False,
+    memory: Memory = None,
+) -> None:
+    """Render the report of an earlier run again.
+
+    With --redact, ids on the page become keyed hashes. The other files of the run keep them: pass on the page alone, or
+    audit with --redact.
+    """
+    page = out or run / "report.html"
+    summary = checked(
+        lambda: read_run(run),
+        lambda: check_page(page),
+        lambda: None if policy is None else read_policy(policy),
+        lambda: key_file(redact=redact, key=key, out=run),
+    )
+    place = None if summary.context.redacted else key_file(redact=redact, key=key, out=run)
+    limits = policy_of(run) if policy is None else read_policy(policy)
+    if author is not None:
+        summary = dataclasses.replace(summary, context=dataclasses.replace(summary.context, author=author))
+    if place is not None:
+        summary = _redacted(summary, run, place)
+    with guarded(run, what="a run that can be drawn"):
+        text = render_html(summary, policy=limits)
+    written = write_file(page, text)
+    list_page(written)
+    say(f"Report: {written.resolve()}")
+    if place is not None:
+        say(f"Key to the hashed ids: {place.resolve()}")
+        say("Only this page is redacted; the other files of the run still hold the ids.")
+
+
+def _redacted(summary: Summary, run: Path, place: Path) -> Summary:
+    ids = read_run_with_records(run).records()["id"].tolist()
+    return redacted_summary(summary, read_or_make_key(place), ids)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of two or more runs; the first is the baseline.")],
+    out: Annotated[Path, typer.Option(help="The page.")] = Path("compare.html"),
+    attack: Annotated[
+        str | None, typer.Option("--attack", "-a", help="The attack to compare; else by simulated targets.")
+    ] = None,
+    shared: Shared = False,
+    memory: Memory = None,
+) -> None:
+    """Put runs side by side: what a defence buys, what it costs, and whether that is more than chance."""
+    found = checked(
+        lambda: {name: read_run_with_records(run) for name, run in _named(runs).items()}, lambda: check_page(out)
+    )
+    with guarded("runs", what="runs that can be compared"):
+        comparison = compare_runs(found, attack=attack)
+        text = render_comparison(comparison)
+    place = write_file(out, text)
+    say(comparison.verdict, *comparison.notes)
+    say(f"Report: {place.resolve()}")
+
+
+def _named(runs: list[Path]) -> dict[str, Path]:
+    """Runs by the names of their folders; by their full paths if two names are equal."""
+    short = {resolved(run).name: run for run in runs}
+    named = short if len(short) == len(runs) else {str(run): run for run in runs}
+    if len(named) < len(runs):
+        raise InputError("runs: one of them is given twice; give each run once.")
+    return named
+
+
+_DAMAGED = 3  # as for a limit that is exceeded: 1 and 2 are those of crashes and of wrong input
+
+
+@app.command()
+def verify(
+    place: Annotated[Path, typer.Argument(help="Folder of a run or of a pool.")],
+    memory: Memory = None,
+) -> None:
+    """Check every file of a run or a pool against its checksum: exit code 0 if all is well, 3 if something is not.
+
+    A checksum shows damage and careless edits; who can write to the folder can also renew the checksums.
+    """
+    check_name(place)
+    if (place / "pool.json").is_file():
+        count, faults = pool_faults(place)
+        well = f"{count} models are complete and unchanged."
+    elif (found_run(place) / "run.json").is_file():
+        faults, well = run_faults(place), "every file is there and unchanged, and no other."
+    else:
+        raise InputError(f"{place}: is not the folder of a run (run.json) or of a pool (pool.json).")
+    say(*faults)
+    if faults:
+        say(f"{place}: {len(faults)} problem{'s' if len(faults) > 1 else ''}.")
+        raise typer.Exit(_DAMAGED)
+    say(f"{place}: {well}")
+
+
+_TIMES = 10  # a short id takes about as many bytes in Python as ten letters of its file
+_LONGEST = 1000  # letters; an audit refuses ids of more than 256
+
+
+@app.command()
+def lookup(
+    key: Annotated[Path, typer.Argument(help="The key of the redacted run, such as runs/audit.key.")],
+    names: Annotated[list[str] | None, typer.Argument(help="Ids, or hashes if --ids is given.")] = None,
+    ids: Annotated[Path | None, typer.Option(help="A text file with every id that may be meant, one per line.")] = None,
+) -> None:
+    """Print the hash that stands for each id in a redacted run; with --ids, also the id behind each hash.
+
+    A hash cannot be turned back by itself: all ids of the file are hashed and compared.
+    """
+    file_size(key, missing="there is no such key.")
+    redactor, wanted = read_or_make_key(key), names or []
+    known = {} if ids is None else _ids_of(ids)
+    with guarded("lookup", what="a list of ids"):
+        "".join(wanted).encode()  # a name on the command line may be any bytes
+    behind = {redactor.hash(name): name for name in known}
+    if not wanted and not known:
+        raise InputError("lookup: give ids, or --ids with a file of them.")
+    for name in wanted or known:
+        if name in behind:
+            say(f"{name}  {behind[name]}")
+        elif ids is None or name in known:
+            say(f"{redactor.hash(name)}  {name}")
+        else:
+            say(f"{name}  is not an id of {ids}, nor the hash of one with this key")
+
+
+def _ids_of(path: Path) -> dict[str, None]:
+    """The lines of a text file, in order."""
+    content = read_content(path, times=_TIMES)
+    with guarded(path, what="a text file of ids"):
+        found = dict.fromkeys(content.decode("utf-8-sig").splitlines())
+    longest = max(found, key=len, default="")
+    if len(longest) > _LONGEST:
+        raise InputError(f"{path}: {shortened(longest)} is too long for an id; write one id per line.")
+    return found
+
+
+@app.command()
+def appendix(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the two files; the run's own by default.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="A policy file: its findings become a part.")] = None,
+    shared: Shared = False,
+    memory: Memory = None,
+) -> None:
+    """Write the evidence file: what was measured, declared and assumed, beside what regulators and standards ask."""
+    pages = [(out or run) / name for name in ("appendix.md", "appendix.html")]
+    summary = checked(lambda: read_run(run), *[lambda page=page: check_page(page) for page in pages])
+    written = written_at(run)
+    findings = () if policy is None else judge(summary, read_policy(policy), written=written).findings
+    with guarded(run, what="a run that can be described"):
+        checksum = digest(found_run(run) / "metrics.json")
+        found = evidence_file(summary, written=written, checksum=checksum, findings=findings)
+        texts = render_appendix_markdown(found), render_appendix(found)
+    for page, text in zip(pages, texts, strict=True):
+        say(f"Evidence file: {write_file(page, text).resolve()}")
+        list_page(page)
+    say(f"{len(found.supply)} points are still to be supplied by you; they come first in the file.")
+
+
+_CHECKED = {
+    "passed": "every limit of the policy is kept.",
+    "failed": "a limit of the policy is not kept.",
+    "unknown": "the run cannot tell whether the policy is kept; this does not pass.",
+}
+
+
+@app.command()
+def check(
+    run: Annotated[Path, typer.Argument(help="Folder of a run, as audit or score wrote it.")],
+    policy: Annotated[Path, typer.Option(help="The limits: a YAML file.")],
+    junit: Annotated[Path | None, typer.Option(help="Write the findings as JUnit XML, for a build server.")] = None,
+    shared: Shared = False,
+    memory: Memory = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a run by a policy: exit code 0 if no limit is exceeded, 3 if one is, 4 if the run is inconclusive."""
+    limits = checked(lambda: read_policy(policy), lambda: None if junit is None else check_page(junit))
+    summary = read_run(run)
+    with guarded(run, what="a run that can be judged"):
+        verdict = judge(summary, limits, written=written_at(run))
+    if junit is not None:
+        write_file(junit, junit_xml(verdict, name=str(run)))
+    if as_json:
+        findings = [dataclasses.asdict(one) for one in verdict.findings]
+        typer.echo(json.dumps({"status": verdict.status, "findings": findings}))
+    else:
+        say(*(one.line for one in verdict.findings), f"{run}: {_CHECKED[verdict.status]}")
+    raise typer.Exit(verdict.exit_code)

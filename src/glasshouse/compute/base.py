@@ -1,0 +1,89 @@
+"""The contract of every place where work runs, and the simplest of them: this process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+TRIES = 5
+_SHARE = "LOKY_MAX_CPU_COUNT"  # the cores that a worker may use; joblib knows this name, so its threads keep to it too
+_SHARERS = "GLASSHOUSE_GPU_SHARERS"  # how many processes use this one's GPU
+
+
+class Compute(Protocol):
+    """Runs ``function(*shared, task)`` for every task and gives (position, result) as tasks end, in any order."""
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results with the positions of their tasks."""
+        ...
+
+    def opened(self) -> AbstractContextManager[Compute]:
+        """The same place, whose workers stay for all runs of the block, with the models and graphs that they got."""
+        ...
+
+
+@dataclass(frozen=True)
+class ThisProcess:
+    """One task after another, in this process.
+
+    Example:
+        >>> list(ThisProcess().run(lambda base, task: base + task, (10,), [1, 2]))
+        [(0, 11), (1, 12)]
+    """
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results in order."""
+        for position, task in enumerate(tasks):
+            yield position, function(*shared, task)
+
+    def opened(self) -> AbstractContextManager[Compute]:
+        """Itself: there are no workers."""
+        return nullcontext(self)
+
+
+def available_cores() -> int:
+    """The cores that this process may use; a worker has its share of them.
+
+    Example:
+        >>> available_cores() >= 1
+        True
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = os.environ.get(_SHARE, "")
+    return min(cores, max(1, int(share))) if share.isdecimal() else cores
+
+
+def gpu_share() -> float:
+    """The share of its GPU's memory that this process may use; less than 1 if other workers use the same GPU.
+
+    Example:
+        >>> gpu_share()
+        1.0
+    """
+    sharers = os.environ.get(_SHARERS, "")
+    return 1.0 / max(1, int(sharers)) if sharers.isdecimal() else 1.0
+
+
+def share_gpu(processes: int) -> None:
+    """From now on this process uses its GPU with others, as one of so many."""
+    os.environ[_SHARERS] = str(round(max(1, processes) / gpu_share()))
+
+
+def with_threads(threads: int, work: Callable[[], Result]) -> Result:
+    """What a worker does: it uses no more threads than its share, so that workers do not compete for cores."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    os.environ[_SHARE] = str(threads)
+    torch.set_num_threads(threads)
+    with threadpool_limits(threads):
+        return work()

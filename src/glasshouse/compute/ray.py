@@ -1,0 +1,229 @@
+"""Whether a Ray cluster answers at an address, asked in seconds: Ray itself tries for a quarter of an hour.
+
+An existing Ray cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from glasshouse.compute.base import TRIES, Compute, with_threads
+from glasshouse.compute.serialise import Parcels, open_parcel, receive_from
+from glasshouse.core.errors import InputError, first_line, needs_extra
+
+_SECONDS = 10.0
+_PORTS = {True: 10001, False: 6379}  # Ray's own defaults: of ray://, and of the cluster itself
+# Every server of Ray speaks gRPC, which is HTTP/2: greeted like this, it must send its settings first.
+_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_SETTINGS = 4
+
+
+def check_answers(address: str, *, seconds: float = _SECONDS) -> None:
+    """Refuse an address at which nothing answers, or something that is not Ray.
+
+    Args:
+        address: ``host``, ``host:port`` or ``ray://host:port``.
+        seconds: how long to wait.
+
+    Example:
+        >>> check_answers("127.0.0.1:1")
+        Traceback (most recent call last):
+        glasshouse.InputError: cluster: no Ray cluster answers at '127.0.0.1:1' (Connection refused). Start ...
+    """
+    host, port = _parsed(address)
+    ends = time.monotonic() + seconds
+    try:
+        with socket.create_connection((host, port), timeout=seconds) as line:
+            if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+                return  # it answers only to those that have its keys
+            line.sendall(_GREETING)
+            header = b""
+            while len(header) < 9:
+                line.settimeout(max(ends - time.monotonic(), 0.01))
+                more = line.recv(9 - len(header))
+                if not more:
+                    raise ConnectionError("something else than Ray closed the connection")
+                header += more
+    except (OSError, UnicodeError) as error:  # UnicodeError: a host that cannot be a name
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise _refusal(address, reason) from error
+    if header[3] != _SETTINGS:
+        raise _refusal(address, "something else than Ray answers")
+
+
+def _parsed(address: str) -> tuple[str, int]:
+    client = address.startswith("ray://")
+    host, colon, port = address.removeprefix("ray://").split("?")[0].rpartition(":")
+    if not colon:
+        host, port = port, str(_PORTS[client])
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InputError(f"cluster: {address!r} is not an address. Use auto, host:port or ray://host:port.")
+    return host.strip("[]"), int(port)
+
+
+def _refusal(address: str, reason: str) -> InputError:
+    return InputError(
+        f"cluster: no Ray cluster answers at {address!r} ({reason}). Start it, give another address, or leave "
+        f"--cluster out."
+    )
+
+
+_WITH_GPU = 15.0  # seconds
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RayCluster:
+    """An existing Ray cluster; data goes to its object store once, and tasks of a lost node run elsewhere.
+
+    The connection is closed when the work ends, and work that nobody waits for any more is stopped.
+
+    Args:
+        address: ``"auto"`` for the cluster of this machine, ``"host:port"``, or ``"ray://host:port"``.
+        cpus: cores per task.
+        gpus: GPUs per task, which no other task gets meanwhile; 0.5 lets two tasks share one. None by default.
+
+    Example:
+        >>> RayCluster(address="ray://head:10001", gpus=0.5).gpus
+        0.5
+    """
+
+    address: str = "auto"
+    cpus: float = 1
+    gpus: float = 0
+
+    def __post_init__(self) -> None:
+        if self.cpus < 0 or self.gpus < 0:
+            raise InputError(f"cpus, gpus: {self.cpus}, {self.gpus}; a task cannot reserve less than none.")
+        if self.gpus > 1 and self.gpus != int(self.gpus):
+            raise InputError(f"gpus: {self.gpus}; a task reserves a part of one GPU, or whole ones. Use 0.5, 1 or 2.")
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results in the order in which tasks end."""
+        if not tasks:
+            return
+        with self._connected() as ray:
+            yield from _Connected(self, ray, apart=False).run(function, shared, tasks)
+
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
+        """The same, connected until the end of the block: workers and their models stay."""
+        with self._connected() as ray:
+            yield _Connected(self, ray)
+
+    def check(self) -> None:
+        """Refuse an address at which no cluster answers, within seconds: call it before the long work."""
+        address = self._found(_imported())
+        check_answers(address)
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        """Ray, connected to the cluster; a connection of the user's own is used, and stays."""
+        ray = _imported()
+        if ray.is_initialized():
+            yield ray
+            return
+        address = self._found(ray)
+        check_answers(address)
+        try:
+            _join(ray, address)
+        except ImportError as error:  # of grpc, which ray:// needs
+            raise InputError(
+                f"cluster: {address!r} needs Ray's client ({first_line(error)}). Run: pip install 'glasshouse[cluster]'"
+            ) from error
+        except (OSError, ValueError, RuntimeError) as error:
+            raise InputError(f"cluster: no Ray cluster at {address!r}: {first_line(error)}.") from error
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
+
+    def _found(self, ray: Any) -> str:
+        """The address itself; for ``auto``, that of the cluster of this machine."""
+        address = os.environ.get("RAY_ADDRESS") or self.address if self.address == "auto" else self.address
+        if address != "auto":
+            return address
+        try:
+            return str(ray._private.services.canonicalize_bootstrap_address_or_die("auto"))
+        except ConnectionError as error:
+            reason = first_line(error).split(". ")[0]  # the rest is about options that are not ours
+            raise InputError(f"cluster: there is no cluster to find by 'auto' ({reason}). Give its address.") from error
+
+
+def _join(ray: Any, address: str) -> None:
+    """Connect to a cluster; once more if it broke off, as Ray does when it looks at its new server too early."""
+    options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        ray.init(**options)
+    except ConnectionAbortedError:
+        ray.init(**options)
+
+
+class _Connected:
+    """A cluster to which this process is connected, and the parcels that lie in its object store."""
+
+    def __init__(self, cluster: RayCluster, ray: Any, *, apart: bool = True) -> None:
+        self.cluster, self.ray = cluster, ray
+        self._held: dict[str, Any] = {}  # references to parcels; without one, the store drops the parcel
+        self._name = f"{os.getpid()} {id(self)} {os.urandom(4).hex()}"
+        # Ray starts a process for each task with a GPU, which keeps no memory there: such tasks should be long
+        self.bundle = _WITH_GPU if cluster.gpus else None
+        self.parcels = Parcels(self._put, self._held.__delitem__, gpus=cluster.gpus > 0, apart=apart)
+
+    @contextmanager
+    def opened(self) -> Iterator[Compute]:
+        yield self
+
+    def run(
+        self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
+    ) -> Iterator[tuple[int, Result]]:
+        """Results in the order in which tasks end."""
+        ray, cluster = self.ray, self.cluster
+        key = self.parcels.pack((function, shared))
+        options = {"num_cpus": cluster.cpus, "num_gpus": cluster.gpus, "max_retries": TRIES}
+        work = ray.remote(**options)(_on_ray)
+        held = [dict(self._held)]  # in a list: workers ask for those that they do not have yet
+        waiting = {work.remote(self._name, held, key, cluster.cpus, task): at for at, task in enumerate(tasks)}
+        try:
+            while waiting:
+                done, _ = ray.wait(list(waiting), num_returns=1)
+                for reference in done:
+                    position = waiting.pop(reference)
+                    yield position, ray.get(reference)
+        finally:
+            for reference in waiting:
+                ray.cancel(reference, force=True)
+            self.parcels.forget(key)
+
+    def _put(self, key: str, content: bytes) -> None:
+        self._held[key] = self.ray.put(content)
+
+
+def _imported() -> Any:
+    with needs_extra("A cluster", package="ray", extra="cluster"):
+        import ray
+    return ray
+
+
+_FROM = [""]  # the connection whose parcels this worker has
+
+
+def _on_ray(sender: str, held: list[dict[str, Any]], key: str, cpus: float, task: Any) -> Any:
+    """What a worker of the cluster does."""
+    import ray
+
+    receive_from(lambda wanted: bytes(ray.get(held[0][wanted])), anew=_FROM[0] != sender)
+    _FROM[0] = sender
+    function, shared = open_parcel(key)
+    return with_threads(max(1, int(cpus)), lambda: function(*shared, task))

@@ -1,0 +1,176 @@
+"""Checked YAML: unknown keys and wrong types are faults, and all faults are reported at once.
+
+What an audit file asks for, judged by the limit on memory before anything is made.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import pydantic
+
+from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.registry import did_you_mean
+from glasshouse.data import Population
+from glasshouse.io.documents import read_settings
+from glasshouse.io.guarded import guarded
+from glasshouse.io.limits import check_memory
+
+_SHOWN = 50  # faults of one file
+
+Share = Annotated[float, pydantic.Field(gt=0, lt=1)]
+
+
+class Strict(pydantic.BaseModel):
+    """Base of every section: no unknown keys, no silent conversion, nothing changed after reading, no ``.inf``."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+Section = TypeVar("Section", bound=Strict)
+
+
+def read_yaml(path: Path, section: type[Section]) -> Section:
+    """A YAML file as a checked section; an `InputError` names the file and every fault in it."""
+    content = read_settings(path)
+    with guarded(path, what="a file of settings"):
+        try:
+            return section.model_validate(content)
+        except pydantic.ValidationError as error:
+            raise InputError(*[f"{path}: {fault}" for fault in faults_of(error, section)]) from error
+
+
+def faults_of(error: pydantic.ValidationError, section: type[Strict]) -> list[str]:
+    """One line per fault: where it is, what is wrong, what would be right."""
+    found = error.errors()
+    more = len(found) - _SHOWN
+    return [*(_fault(one, section) for one in found[:_SHOWN]), *([f"and {more} more faults."] if more > 0 else [])]
+
+
+def _fault(one: Any, section: type[Strict]) -> str:
+    # the location also holds the tag of a tagged section, which is not a key of the file
+    location = [part for part in one["loc"] if not (isinstance(part, str) and part in _tags(section))]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{_cut(part)}" for part in location).lstrip(".")
+    match one["type"]:
+        case "extra_forbidden":
+            elsewhere = str(location[-1]) in _keys(section)
+            hint = " Another section has it." if elsewhere else did_you_mean(str(location[-1]), _keys(section))
+            return f"{place}: is not a key here.{hint}"
+        case "missing":
+            return f"{place}: is missing."
+        case "value_error":
+            return f"{place}: {one['ctx']['error']}" if place else str(one["ctx"]["error"])
+        case "union_tag_invalid":
+            return f"{place}: {shortened(one['ctx']['tag'])} is not known. Known: {one['ctx']['expected_tags']}."
+        case "union_tag_not_found":
+            return f"{place}: needs {one['ctx']['discriminator']}, which decides what the other keys mean."
+        case "model_attributes_type" | "model_type":
+            return f"{place}: needs keys of its own, such as {place}: {{…: …}}, but is {shortened(one['input'])}."
+        case "string_type" if isinstance(one["input"], bool | int | float):
+            return f"{place}: YAML reads {shortened(one['input'])} as a number or as yes and no; write it in quotes."
+        case _:
+            return f"{place}: {one['msg']}, but is {shortened(one['input'])}."
+
+
+def _cut(part: object) -> str:
+    return shortened(str(part), quoted=False)
+
+
+@functools.cache
+def _tags(section: type[Strict]) -> set[str]:
+    """The values that decide which of several sections is meant, such as the kinds of trainers."""
+    schema = section.model_json_schema()
+    fields = [
+        field for part in (schema, *schema.get("$defs", {}).values()) for field in part.get("properties", {}).values()
+    ]
+    choices = [choice for field in fields for choice in (field, *field.get("anyOf", []))]
+    return {tag for choice in choices for tag in choice.get("discriminator", {}).get("mapping", {})}
+
+
+@functools.cache
+def _keys(section: type[Strict]) -> set[str]:
+    schema = section.model_json_schema()
+    nested = [definition.get("properties", {}) for definition in schema.get("$defs", {}).values()]
+    return {key for properties in [schema.get("properties", {}), *nested] for key in properties}
+
+
+MOST_EPOCHS = 10**6  # of a network; more is a slip of the hand, or malice
+
+_COPIES = 4 * 4  # bytes of a weight in float32, with its gradient and two moments of Adam
+_TREE = 2**11  # bytes of the smallest tree with what scikit-learn keeps about it
+_ROUNDS = {  # how the libraries call the number of trees, or of estimators of any kind
+    *("n_estimators", "iterations", "num_boost_round", "num_trees", "num_tree", "num_iterations", "num_iteration"),
+    *("num_round", "num_rounds", "nrounds", "n_iter"),
+}
+# how the libraries call the number of threads
+THREADS = frozenset({"n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "n_threads", "thread_count"})
+_MOST_THREADS = 1024  # with 100 000, LightGBM and CatBoost end the process
+_PER_RECORD = 9  # bytes of a shadow model about a record: the loss, and whether it was a member
+
+
+def check_network(widths: Sequence[int], *, place: str) -> None:
+    """Refuse layers whose weights alone take more than the limit while they are trained.
+
+    Args:
+        widths: of the input, of each layer, and of the output.
+        place: the key of the file.
+
+    Example:
+        >>> check_network([64, 512, 10], place="trainer.hidden")
+        >>> check_network([64, 10**11, 10], place="trainer.hidden")
+        Traceback (most recent call last):
+        glasshouse.InputError: trainer.hidden: training such a network takes 107.6 TiB, and the limit is ...
+    """
+    weights = sum(first * second for first, second in itertools.pairwise(widths))
+    check_memory(weights * _COPIES, place=place, what="training such a network takes")
+
+
+def check_estimator(parameters: Mapping[str, Any], population: Population, *, rounds: str = "n_estimators") -> None:
+    """Refuse parameters of an estimator that make it larger than the limit, before it is trained.
+
+    Args:
+        parameters: as the file gives them.
+        population: that it is trained on.
+        rounds: a further name for the number of trees.
+
+    Example:
+        >>> population = Population([[0.0], [1.0]], [0, 1])
+        >>> check_estimator({"n_estimators": 500}, population)
+        >>> check_estimator({"n_estimators": 10**9}, population)
+        Traceback (most recent call last):
+        glasshouse.InputError: trainer.parameters: n_estimators: 1000000000 trees take at least 1.8 TiB, and ...
+    """
+    place = "trainer.parameters"
+    for name in sorted({rounds, *_ROUNDS} & parameters.keys()):
+        count = _whole(parameters[name]) * max(1, _whole(parameters.get("num_parallel_tree")))
+        check_memory(count * _TREE, place=f"{place}: {name}", what=f"{count} trees take at least")
+    for name in sorted(THREADS & parameters.keys()):
+        if _whole(parameters[name]) > _MOST_THREADS:
+            raise InputError(f"{place}: {name}: more than {_MOST_THREADS} threads; use as many as there are cores.")
+    layers = parameters.get("hidden_layer_sizes")
+    if layers is not None:
+        width = math.prod(getattr(population.x, "shape", (0, 1))[1:])  # texts have no shape
+        classes = 1 if population.regression else len(population.classes)
+        inside = [_whole(one) for one in (layers if isinstance(layers, list) else [layers])]
+        check_network([width, *inside, classes], place=f"{place}: hidden_layer_sizes")
+
+
+def _whole(value: Any) -> int:
+    """A number as a whole one; 0 for what is not a number, which the estimator itself refuses."""
+    return int(value) if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
+def check_shadows(shadows: int, records: int) -> None:
+    """Refuse more shadow models than what is known about them has room for.
+
+    Example:
+        >>> check_shadows(10**8, 2000)
+        Traceback (most recent call last):
+        glasshouse.InputError: shadows: 100000000 models and 2000 records take 1.6 TiB, and the limit is ...
+    """
+    check_memory(shadows * records * _PER_RECORD, place="shadows", what=f"{shadows} models and {records} records take")

@@ -1,0 +1,144 @@
+"""Errors for the user: input that cannot be used, in one clear line per fault."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+_LONGEST = 2000  # characters of one fault
+_MOST = 100  # faults
+
+
+class InputError(ValueError):
+    """Input that cannot be used: each fault is one line that names the place and says what to do.
+
+    Example:
+        >>> error = InputError("audit.yaml: shadows: 7 is odd. Use 6 or 8.")
+        >>> print(error)
+        audit.yaml: shadows: 7 is odd. Use 6 or 8.
+    """
+
+    def __init__(self, *faults: str) -> None:
+        more = len(faults) - _MOST
+        shown = [shortened(fault, most=_LONGEST, quoted=False) for fault in faults[:_MOST]]
+        self.faults = (*shown, *([f"… and {more} more faults."] if more > 0 else []))
+        super().__init__("\n".join(self.faults))
+
+
+InputError.__module__ = "glasshouse"  # where users import it from, and what a traceback shows
+
+
+class LeftOutError(InputError):
+    """Parts of a long run that could not be run; all others were, and their results are kept.
+
+    Example:
+        >>> print(LeftOutError("pubmed (roc): data/planetoid: no such folder."))
+        pubmed (roc): data/planetoid: no such folder.
+    """
+
+
+class MissingExtraError(InputError):
+    """A feature was requested whose optional dependency is not installed.
+
+    Example:
+        >>> print(MissingExtraError("DP-SGD", package="opacus", extra="dp"))
+        DP-SGD needs opacus, which is not installed. Run: pip install 'glasshouse[dp]'
+    """
+
+    def __init__(self, feature: str, *, package: str, extra: str) -> None:
+        super().__init__(f"{feature} needs {package}, which is not installed. Run: pip install 'glasshouse[{extra}]'")
+
+
+@contextmanager
+def needs_extra(feature: str, *, package: str, extra: str) -> Iterator[None]:
+    """Around the import of an optional dependency: where it is not installed, the error names the extra.
+
+    Example:
+        >>> with needs_extra("Weather", package="barometer", extra="weather"):
+        ...     import barometer
+        Traceback (most recent call last):
+        glasshouse.core.errors.MissingExtraError: Weather needs barometer, which is not installed. Run: ...
+    """
+    try:
+        yield
+    except ImportError:
+        raise MissingExtraError(feature, package=package, extra=extra) from None
+
+
+@contextmanager
+def naming(model: str) -> Iterator[None]:
+    """Around a question to one of several models: a refusal that begins with "model:" says which of them it is about.
+
+    Example:
+        >>> with naming("shadow model 3"):
+        ...     raise InputError("model: it answered with text.")
+        Traceback (most recent call last):
+        glasshouse.InputError: shadow model 3: it answered with text.
+    """
+    try:
+        yield
+    except InputError as error:
+        if not any(fault.startswith("model:") for fault in error.faults):
+            raise
+        named = [model + fault.removeprefix("model") if fault.startswith("model:") else fault for fault in error.faults]
+        raise InputError(*named) from error
+
+
+def raise_faults(faults: Sequence[str]) -> None:
+    """Raise one `InputError` with every fault; return if there is none.
+
+    Example:
+        >>> raise_faults([])
+    """
+    if faults:
+        raise InputError(*faults)
+
+
+def first_line(error: BaseException) -> str:
+    """Somebody else's error in one line, for the refusal of what the user brought.
+
+    Example:
+        >>> first_line(ValueError("no"))
+        'ValueError: no'
+    """
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {shortened((lines or [''])[0], most=200, quoted=False)}"
+
+
+def shortened(value: Any, *, most: int = 80, quoted: bool = True) -> str:
+    """A value from outside as an error quotes it: what is long is cut in the middle, and never written out first.
+
+    Args:
+        value: of any type.
+        most: characters, about.
+        quoted: whether text is shown as Python writes it, in quotes.
+
+    Example:
+        >>> shortened("ann"), shortened("x" * 100_000, most=20)
+        ("'ann'", "'xxxxxxx…xxxxxxx' (100000 characters)")
+        >>> shortened(10**6000), shortened([0] * 1000)
+        ('a whole number of 19932 bits', '[0, 0, 0, 0, 0, 0, ...]')
+    """
+    if not isinstance(value, str):
+        return shortened(_REPR.repr(value), most=most, quoted=False)
+    half = max(1, (most - 6) // 2)
+    cut = len(value) > most
+    text = f"{value[:half]}…{value[-half:]}" if cut else value
+    return (repr(text) if quoted else text) + (f" ({len(value)} characters)" if cut else "")
+
+
+class _Repr(reprlib.Repr):
+    """Python's own form of a value, without the inside of large ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxstring, self.maxother = 3, 80, 200
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python refuses to write very long ones
+        return repr(x) if x.bit_length() < 1000 else f"a whole number of {x.bit_length()} bits"
+
+
+_REPR = _Repr()

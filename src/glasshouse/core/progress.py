@@ -1,0 +1,257 @@
+"""Progress of long steps, on standard error: items done, rate and time left; and which steps have begun.
+
+On a terminal each step has a bar. Elsewhere, as in a pipe, a file or a notebook, there is a plain line now and then:
+the first after ten seconds of work, then one every half minute, and none for what is quick.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Literal, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+Item = TypeVar("Item")
+
+# Whether inner steps (a sampler's chains) show their progress; never while an outer step that counts is shown.
+_INNER: ContextVar[bool | None] = ContextVar("_INNER", default=False)
+
+_FIRST, _NEXT = 10.0, 30.0  # seconds of work before the first plain line, and between two
+_BEAT = 5.0  # seconds between two looks at the clock, while a step counts nothing
+
+
+class _Rate(ProgressColumn):
+    """Items per minute since the start."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        minutes = (task.elapsed or 0.0) / 60
+        rate = task.completed / minutes if minutes > 0 else 0.0
+        return Text(f"{rate:.1f} {self.unit}/min")
+
+
+@contextmanager
+def showing(progress: bool | None, *, label: str = "") -> Iterator[None]:
+    """Let steps inside the block show their progress: True, False, or None for bars on a terminal and lines elsewhere.
+
+    Args:
+        progress: how.
+        label: what is done in the block, for a plain line if no step in it counts anything.
+
+    Example:
+        >>> with showing(False):
+        ...     pass
+    """
+    before = _INNER.get()
+    _INNER.set(progress)
+    try:
+        with _lines(label) if label and _how(progress) == "lines" else nullcontext():
+            yield
+    finally:
+        _INNER.set(before)
+
+
+@contextmanager
+def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """The progress of an inner step, if `showing` allows it; gives a function that counts items as done.
+
+    Args:
+        total: how many items there will be.
+        label: name of the step.
+        unit: plural name of an item.
+
+    Example:
+        >>> with open_bar(total=3, label="Letters", unit="letters") as done:
+        ...     done(3)
+    """
+    with _progress(_INNER.get(), total=total, label=label, unit=unit) as done:
+        yield done
+
+
+def track(items: Iterable[Item], *, total: int, label: str, unit: str, show: bool | None = None) -> Iterator[Item]:
+    """Pass items through while the progress is shown.
+
+    Args:
+        items: what to pass through; an item counts as done when the next one is requested.
+        total: how many there will be.
+        label: name of the step.
+        unit: plural name of an item.
+        show: True for a bar, False for nothing; None for a bar on a terminal, and elsewhere a plain line now and then.
+
+    Example:
+        >>> list(track("abc", total=3, label="Letters", unit="letters", show=False))
+        ['a', 'b', 'c']
+    """
+    with _progress(show, total=total, label=label, unit=unit) as done:
+        for item in items:
+            yield item
+            done(1)
+
+
+def _how(show: bool | None) -> Literal["bar", "lines", "nothing"]:
+    """How progress is shown now."""
+    if show is None:
+        return "bar" if sys.stderr.isatty() else "lines"
+    return "bar" if show else "nothing"
+
+
+@contextmanager
+def _progress(show: bool | None, *, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """A step that counts its items, shown as the place allows."""
+    how = _how(show)
+    if how == "nothing":
+        yield lambda _: None
+    elif how == "bar":
+        with _shown(total=total, label=label, unit=unit) as done:
+            yield done
+    else:
+        with showing(False), _lines(label, total=total, unit=unit) as done:
+            yield done
+
+
+class _Silence:
+    """How long this process has worked without a word: steps add their time to it, and a line ends it."""
+
+    def __init__(self) -> None:
+        self.clock: Callable[[], float] = time.monotonic
+        self.seconds, self.allowed = 0.0, _FIRST
+        self.steps: list[_Step] = []  # that are open; the last one speaks
+        self.lock = threading.RLock()
+
+
+_SILENCE = _Silence()
+
+
+class _Step:
+    """A step that is not on a terminal."""
+
+    def __init__(self, label: str, *, total: int = 0, unit: str = "") -> None:
+        self.label, self.total, self.unit = label, total, unit
+        self.done, self.spoke = 0, False
+        self.began = self.seen = _SILENCE.clock()
+
+    def count(self, items: int) -> None:
+        """Some more items are done."""
+        self.done += items
+        self.look()
+
+    def look(self) -> None:
+        """Say a line, if there was none for long enough."""
+        with _SILENCE.lock:
+            now = _SILENCE.clock()
+            if _SILENCE.steps[-1:] == [self]:
+                _SILENCE.seconds += now - self.seen
+            self.seen = now
+            if _SILENCE.seconds >= _SILENCE.allowed and _SILENCE.steps[-1:] == [self]:
+                self.say(self.state(now - self.began))
+
+    def say(self, text: str) -> None:
+        """One line on standard error."""
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+        self.spoke = True
+        _SILENCE.seconds, _SILENCE.allowed = 0.0, _NEXT
+
+    def state(self, seconds: float) -> str:
+        """How far it is."""
+        if not self.total:
+            return f"{self.label}: {_spell(seconds)} so far"
+        counted = f"{self.label}: {self.done} of {self.total} {self.unit} after {_spell(seconds)}"
+        if not 0 < self.done < self.total:
+            return counted
+        return f"{counted}, about {_spell(seconds / self.done * (self.total - self.done))} left"
+
+    def beat(self, stop: threading.Event) -> None:
+        """Look at the clock until the step ends: an item may take long."""
+        while not stop.wait(_BEAT):
+            self.look()
+
+
+@contextmanager
+def _lines(label: str, *, total: int = 0, unit: str = "") -> Iterator[Callable[[int], None]]:
+    """A step that says a plain line now and then, and, if it was long and has said one, when it ends."""
+    step, stop = _Step(label, total=total, unit=unit), threading.Event()
+    with _SILENCE.lock:
+        for outer in _SILENCE.steps[-1:]:
+            outer.look()
+        _SILENCE.steps.append(step)
+    watch = threading.Thread(target=step.beat, args=(stop,), daemon=True)
+    watch.start()
+    try:
+        yield step.count
+        seconds = _SILENCE.clock() - step.began
+        if step.spoke and seconds >= _FIRST:
+            counted = f"{total} {unit}" if total else "done"
+            step.say(f"{label}: {counted} in {_spell(seconds)}")
+    finally:
+        stop.set()
+        with _SILENCE.lock:
+            step.look()
+            _SILENCE.steps.remove(step)
+            for outer in _SILENCE.steps[-1:]:
+                outer.seen = _SILENCE.clock()
+
+
+def _spell(seconds: float) -> str:
+    """A time for people.
+
+    Example:
+        >>> _spell(41.2), _spell(200.0)
+        ('41 s', '3 min')
+    """
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+@contextmanager
+def _shown(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
+    """An open bar, and a line when it closes; no other bar opens inside it."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        _Rate(unit),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    started = time.monotonic()
+    with showing(False), Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task(label, total=total)
+        yield lambda count: bars.advance(task, count)
+    console.print(f"[dim]{label}: {total} {unit} in {time.monotonic() - started:.1f} s[/dim]")
+
+
+_BEGUN: dict[str, None] = {}  # in the order in which the steps began
+
+
+def note_work(step: str, *, instead_of: str = "") -> None:
+    """Remember that a long step of this process has begun, to report it if a fault is found later.
+
+    Args:
+        step: a sentence for the user, such as "An attack had been run."
+        instead_of: an earlier sentence that is no longer true.
+    """
+    _BEGUN.pop(instead_of, None)
+    _BEGUN[step] = None
+
+
+def work_so_far() -> tuple[str, ...]:
+    """The long steps that this process has begun; empty if nothing was run.
+
+    Example:
+        >>> note_work("An example was run.")
+        >>> work_so_far()[-1]
+        'An example was run.'
+        >>> _ = _BEGUN.popitem()
+    """
+    return tuple(_BEGUN)

@@ -1,0 +1,132 @@
+"""Threads for the arithmetic of large arrays: numpy works outside Python's lock, so nothing is copied.
+
+How many threads the numerical libraries use, changed for a moment.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+Found = TypeVar("Found")
+_MANY = 1 << 16  # records; with fewer, threads take longer to start than the work
+_VALUES = 1 << 15  # numbers of one block: a quarter of a megabyte, so that a block and what is made of it stay in cache
+_FEWEST = 256  # records of a block; with fewer, calls take longer than the work
+
+
+def side_by_side(function: Callable[[Any], Found], items: Iterable[Any], *, records: int) -> list[Found]:
+    """``function`` of each item, in the order of the items; on all cores if an item is about many records.
+
+    Example:
+        >>> side_by_side(abs, [-1, 2], records=10)
+        [1, 2]
+    """
+    if records < _MANY:
+        return [function(item) for item in items]
+    return in_threads(function, items)
+
+
+_WORKING = threading.local()  # has an attribute in threads that work already
+
+
+def in_threads(function: Callable[[Any], Found], items: Iterable[Any], *, jobs: int = -1) -> list[Found]:
+    """``function`` of each item, in the order of the items, by so many threads; -1: by as many as there are cores.
+
+    The calling thread is one of them, so that the work is done even where no other can be started for lack of memory.
+    Work within the work stays in its thread. Items are taken one by one, when a thread is free for the next.
+
+    Example:
+        >>> in_threads(abs, iter([-1, 2, -3]), jobs=2)
+        [1, 2, 3]
+    """
+    threads = joblib.cpu_count() if jobs == -1 else jobs
+    if threads == 1 or getattr(_WORKING, "now", False):
+        return [function(item) for item in items]
+    left, lock, found, faults = enumerate(items), threading.Lock(), dict[int, Found](), list[BaseException]()
+
+    def work() -> None:
+        _WORKING.now = True
+        try:
+            while not faults:
+                with lock:
+                    at, item = next(left, (-1, None))
+                if at < 0:
+                    return
+                found[at] = function(item)
+        except BaseException as error:
+            faults.append(error)
+        finally:
+            _WORKING.now = False
+
+    helpers = [threading.Thread(target=work, daemon=True) for _ in range(threads - 1)]
+    started = []
+    for helper in helpers:
+        try:
+            helper.start()
+        except RuntimeError:  # no memory for its stack
+            break
+        started.append(helper)
+    work()
+    if faults and not isinstance(faults[0], Exception):
+        raise faults[0]  # the user stops it: nobody waits for what the others are doing
+    for helper in started:
+        helper.join()
+    if faults:
+        raise faults[0]
+    return [found[at] for at in range(len(found))]
+
+
+def over_records(function: Callable[[slice], object], records: int, *, models: int) -> None:
+    """Call ``function`` with blocks of records, which together are all of them; on all cores if there are many.
+
+    A function writes its part of a result that was made before. Blocks do not depend on the number of cores.
+
+    Args:
+        function: handles a block of records of arrays [K, N].
+        records: N.
+        models: K.
+
+    Example:
+        >>> import numpy as np
+        >>> values, total = np.ones((3, 700)), np.empty(700)
+        >>> def add(some: slice) -> None:
+        ...     total[some] = values[:, some].sum(axis=0)
+        >>> over_records(add, 700, models=3)
+        >>> total.sum()
+        np.float64(2100.0)
+    """
+
+    def handle(part: slice) -> None:
+        for some in cached_blocks(part.stop, models=models, start=part.start):
+            function(some)
+
+    parts = [slice(start, min(start + _MANY, records)) for start in range(0, records, _MANY)]
+    side_by_side(handle, parts, records=records)
+
+
+def cached_blocks(records: int, *, models: int, start: int = 0) -> Iterator[slice]:
+    """Blocks of records whose values for so many models fit into the cache.
+
+    Example:
+        >>> [(some.start, some.stop) for some in cached_blocks(1000, models=64)]
+        [(0, 512), (512, 1000)]
+    """
+    size = max(_FEWEST, _VALUES // max(models, 1))
+    for first in range(start, records, size):
+        yield slice(first, min(first + size, records))
+
+
+@functools.cache
+def thread_counts() -> ThreadpoolController:
+    """The libraries whose threads are counted, found once: looking for them takes longer than judging a few rows.
+
+    Example:
+        >>> with thread_counts().limit(limits=1):
+        ...     pass
+    """
+    return ThreadpoolController()

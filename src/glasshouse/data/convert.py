@@ -1,0 +1,282 @@
+"""Datasets of torch and of Hugging Face, read into arrays.
+
+From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+from torch.utils.data import Dataset as TorchDataset
+
+from glasshouse.core.errors import InputError
+from glasshouse.data.features import check_order, stacked
+from glasshouse.data.labels import comes_from, is_frame
+from glasshouse.data.records import recognised
+
+_LOOK = 4  # items that are read twice: they must be the same
+
+
+def from_torch(dataset: Dataset[Any], y: Any) -> tuple[Any, Any]:
+    """All items of a dataset: features, and labels if items are pairs (x, y); a dict of columns if items are dicts.
+
+    Example:
+        >>> x, y = from_torch(TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 0])), None)
+        >>> x.shape, y.tolist()
+        (torch.Size([3, 2]), [0, 1, 0])
+    """
+    if isinstance(dataset, TensorDataset) and len(dataset.tensors) == 2 and y is None:
+        return dataset.tensors[0], dataset.tensors[1]
+    if not hasattr(dataset, "__len__"):
+        raise InputError(f"population: {type(dataset).__name__} has no length; define __len__ and __getitem__.")
+    count = len(dataset)
+    if not count:
+        raise InputError(f"population: {type(dataset).__name__} has no records.")
+    items = [dataset[number] for number in range(count)]
+    for number in range(min(count, _LOOK)):
+        if not _equal(items[number], dataset[number]):
+            raise InputError(
+                f"population: item {number} of {type(dataset).__name__} is another one each time it is read, as with a "
+                f"random augmentation. Give the dataset without it; TorchTrainer(augmentation=…) takes one."
+            )
+    if all(isinstance(item, Mapping) for item in items):
+        return {name: stacked([item[name] for item in items], place=f"population: {name}") for name in items[0]}, y
+    if y is not None:
+        raise InputError(
+            "population: items of a dataset are pairs (x, y), which hold their labels; leave the labels out: "
+            "Population(dataset)."
+        )
+    for number, item in enumerate(items):
+        if not isinstance(item, tuple | list) or len(item) != 2:
+            shown = f"{len(item)} parts" if isinstance(item, tuple | list) else type(item).__name__
+            raise InputError(
+                f"population: item {number} of {type(dataset).__name__} is not a pair (x, y) but {shown}; give x as a "
+                f"dict if a model has several inputs."
+            )
+    features, labels = ([item[part] for item in items] for part in (0, 1))
+    if isinstance(features[0], Mapping):
+        names = list(features[0])
+        found = {name: stacked([one[name] for one in features], place=f"population: {name}") for name in names}
+        return found, _labels(labels)
+    return stacked(features, place="population"), _labels(labels)
+
+
+def from_hugging_face(dataset: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Columns of a Hugging Face dataset as arrays, in their own precision; texts are objects."""
+    table = dataset.select_columns(list(names)).with_format("arrow")[:]
+    return {name: _arrow(table[name], dataset, name) for name in names}
+
+
+def known_classes(dataset: Any, y: Any) -> Any:
+    """All classes of a label column, if the dataset knows them; None if not."""
+    feature = dataset.features.get(y) if isinstance(y, str) else None
+    count = getattr(feature, "num_classes", None)
+    return None if count is None else np.arange(count)
+
+
+def _arrow(column: Any, dataset: Any, name: str) -> Any:
+    import pyarrow
+
+    whole = column.combine_chunks()
+    if pyarrow.types.is_list(whole.type) or pyarrow.types.is_large_list(whole.type):
+        if pyarrow.types.is_primitive(whole.type.value_type):
+            return _lists(whole, name)
+    elif not pyarrow.types.is_nested(whole.type) and not isinstance(whole.type, pyarrow.BaseExtensionType):
+        return whole.to_numpy(zero_copy_only=False)
+    found = dataset.select_columns([name]).with_format("numpy")[:][name]  # images and arrays of more dimensions
+    return stacked(list(found) if found.dtype.kind == "O" else found, place=f"population: {name}")
+
+
+def _lists(column: Any, name: str) -> Any:
+    """[N, length] of a column of lists of numbers."""
+    lengths = column.value_lengths().to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(lengths != lengths[0])  # a missing list has the length NaN
+    if len(wrong):
+        raise InputError(
+            f"population: {name}: record {wrong[0]} has length {lengths[wrong[0]]:.0f}, but record 0 has "
+            f"{lengths[0]:.0f}; pad them to one length, such as tokenizer(texts, padding='max_length')."
+        )
+    return column.flatten().to_numpy(zero_copy_only=False).reshape(len(column), -1)
+
+
+def _labels(labels: list[Any]) -> Any:
+    if all(isinstance(one, Tensor) for one in labels):
+        return torch.stack([one.reshape(()) if one.numel() == 1 else one for one in labels])
+    return [one.item() if isinstance(one, Tensor) and one.numel() == 1 else one for one in labels]
+
+
+def _equal(first: Any, second: Any) -> bool:
+    """Whether an item that was read twice is the same."""
+    if isinstance(first, Mapping):
+        return all(_equal(first[name], second[name]) for name in first)
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(_equal, first, second))
+    if isinstance(first, Tensor):
+        return torch.equal(torch.nan_to_num(first), torch.nan_to_num(second))
+    if isinstance(first, np.ndarray) and first.dtype != object:
+        return bool(first.tobytes() == second.tobytes())
+    return bool(first == second) if isinstance(first, str | int) else True
+
+
+class Opened(NamedTuple):
+    """Features, labels, ids and classes, each in a form that a population checks and keeps."""
+
+    x: Any
+    y: Any
+    ids: Any
+    classes: Any
+
+
+def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = ()) -> Opened:
+    """Features, labels and ids from any kind of data; a name stands for the column that has it.
+
+    Example:
+        >>> opened({"age": [30, 40], "income": ["low", "high"]}, "income").x
+        {'age': array([30, 40])}
+    """
+    _refuse_what_is_not_records(x)
+    if (records := recognised(x)) is not None:
+        return Opened(records, records.labels() if y is None else y, ids, classes)
+    if isinstance(x, TorchDataset) and not comes_from(x, "datasets"):
+        x, y = from_torch(x, y)
+    if comes_from(x, "datasets"):
+        classes = known_classes(x, y) if classes is None else classes
+        names = _Names(x.column_names, x)
+        y, ids, kept = _split(names, y, ids, leave_out, lambda name: from_hugging_face(x, [name])[name])
+        columns = from_hugging_face(x, kept)
+        return Opened(_table_or_arrays(columns), y, ids, classes)
+    if is_frame(x):
+        names = _Names(list(x.columns), x)
+        _refuse_repeated(x, y, ids)
+        y, ids, kept = _split(names, y, ids, leave_out, lambda name: x[name])
+        return Opened(x[kept] if len(kept) < len(x.columns) else x, y, ids, classes)
+    if isinstance(x, Mapping):
+        y, ids, kept = _split(_Names(list(x), x), y, ids, leave_out, x.__getitem__)
+        arrays = {name: stacked(x[name], place=f"population: {name}") for name in kept}
+        for name, values in arrays.items():
+            first = arrays[kept[0]].shape[0]
+            if values.shape[0] != first:
+                raise InputError(
+                    f"population: {name} has {values.shape[0]} records, but {kept[0]} has {first}; give one row per "
+                    f"record."
+                )
+        return Opened(arrays, y, ids, classes)
+    for what, given in (("labels", y), ("ids", ids), ("leave_out", next(iter(leave_out), None))):
+        if isinstance(given, str):
+            raise InputError(
+                f"population: {what}: {given!r} is the name of a column, but {type(x).__name__} has no named columns; "
+                f"give a data frame, or the values."
+            )
+    if y is None:
+        raise InputError("population: labels are missing; give them too: Population(x, y).")
+    return Opened(stacked(x, place="population"), y, ids, classes)
+
+
+class _Names(NamedTuple):
+    """The names of columns, and the data that has them."""
+
+    names: list[str]
+    data: Any
+
+    def check(self, given: Sequence[Any], what: str) -> None:
+        known = set(self.names)
+        for name in given:
+            if not isinstance(name, Hashable) or name not in known:
+                few = [str(one) for one in self.names[:2000] if len(str(one)) <= 100]
+                near = difflib.get_close_matches(str(name)[:100], few, n=1)
+                meant = f" Did you mean {near[0]!r}?" if near else ""
+                shown = ", ".join(str(one) for one in self.names[:20]) + (", …" if len(self.names) > 20 else "")
+                raise InputError(f"population: {what}: there is no column {name!r}.{meant} Columns: {shown}.")
+
+
+def _split(
+    names: _Names, y: Any, ids: Any, leave_out: Sequence[str], column: Callable[[Any], Any]
+) -> tuple[Any, Any, list[Any]]:
+    """Labels, ids, and the names of the columns that are features."""
+    kind = type(names.data).__name__
+    if isinstance(leave_out, str):
+        raise InputError(f"population: leave_out: give a list of names, such as leave_out=[{leave_out!r}].")
+    if y is None:
+        guess = next((name for name in ("label", "labels", "y", "target") if name in names.names), names.names[-1])
+        raise InputError(
+            f"population: labels are missing; {kind} has columns, so name the one that holds them, such as "
+            f"Population(data, {guess!r})."
+        )
+    taken: list[Any] = list(leave_out)
+    for what, given in (("labels", y), ("ids", ids)):
+        if isinstance(given, str | int):
+            names.check([given], what)
+            taken.append(given)
+    names.check(leave_out, "leave_out")
+    others = set(taken)
+    kept = [name for name in names.names if name not in others]
+    if not kept:
+        raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
+    labels, own = (column(given) if isinstance(given, str | int) else given for given in (y, ids))
+    return labels, own, kept
+
+
+def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
+    """Refuse a frame with two columns of one name, with the labels among the features, or labels in another order."""
+    names = list(frame.columns)
+    if len(set(names)) < len(names):
+        counts = Counter(names)
+        name = next(name for name in names if counts[name] > 1)
+        raise InputError(f"population: two columns of the data frame are named {name!r}; give each its own name.")
+    for what, given in (("labels", y), ("ids", ids)):
+        name = getattr(given, "name", None)
+        if isinstance(name, str) and name in names and _same_values(given, frame[name]):
+            shown = f"Population(frame, {name!r})" if what == "labels" else f"ids={name!r}"
+            raise InputError(
+                f"population: {what}: the column {name!r} is among the features too, so models would learn from it. "
+                f"Give its name, {shown}: it is then taken out of the features."
+            )
+        check_order(given, frame, place=f"population: {what}")
+
+
+def _same_values(first: Any, second: Any) -> bool:
+    return bool(np.array_equal(np.asarray(first, dtype=object), np.asarray(second, dtype=object)))
+
+
+def _refuse_what_is_not_records(x: Any) -> None:
+    """One line for what looks like data and is not: loaders, several splits, lazy frames."""
+    name = type(x).__name__
+    if isinstance(x, DataLoader):
+        raise InputError("population: a DataLoader is not data; give its dataset, Population(loader.dataset).")
+    if name in ("DatasetDict", "IterableDatasetDict") and comes_from(x, "datasets"):
+        first, *more = [repr(key) for key in x]
+        second = more[0] if more else first
+        raise InputError(
+            f"population: a {name} holds several splits; give one, such as data[{first}], or two: "
+            f"Population.from_parts(Population(data[{first}], …), Population(data[{second}], …))."
+        )
+    if name == "IterableDataset" or isinstance(x, IterableDataset):
+        raise InputError("population: an IterableDataset has no rows by number; give a dataset with a length.")
+    if comes_from(x, "datasets") and x.format["type"] == "custom":
+        raise InputError(
+            "population: the dataset has a transform that runs when an item is read, and only its columns are read "
+            "here. Apply the transform first, with dataset.map(…)."
+        )
+    if name == "LazyFrame":
+        raise InputError("population: a LazyFrame is not read yet; give frame.collect().")
+
+
+def _table_or_arrays(columns: dict[str, Any]) -> Any:
+    """Columns of a dataset as what they are: one column of text, a table of single values, or arrays by name."""
+    single = all(values.ndim == 1 for values in columns.values())
+    if len(columns) == 1 and single:
+        only = next(iter(columns.values()))
+        if only.dtype == object:
+            return only
+    if not single:
+        return columns
+    import pandas  # datasets itself needs it
+
+    return pandas.DataFrame(columns)

@@ -1,0 +1,283 @@
+"""Features of any kind: how many records they hold, some of their rows, two of them joined, and their plain arrays.
+
+One array from records that come one by one, or as lists: numbers, tensors or texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glasshouse.core.errors import InputError
+from glasshouse.data.labels import is_frame, is_missing
+from glasshouse.data.records import Records, recognised
+
+
+def count_records(x: Any) -> int:
+    """N, the number of records in features of any kind.
+
+    Example:
+        >>> count_records({"input_ids": np.zeros((3, 8)), "attention_mask": np.ones((3, 8))})
+        3
+    """
+    return int((next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0])
+
+
+def select(x: Any, rows: NDArray[Any]) -> Any:
+    """Rows of anything a population may hold, by mask or by index; a dict of arrays gives a dict.
+
+    Example:
+        >>> select(np.array([10, 20, 30]), np.array([True, False, True]))
+        array([10, 30])
+    """
+    if isinstance(x, Mapping):
+        return {name: select(values, rows) for name, values in x.items()}
+    if hasattr(x, "iloc"):
+        return x.iloc[rows]
+    if is_frame(x):  # polars takes a mask for a choice of columns
+        return x[np.flatnonzero(rows) if rows.dtype == np.bool_ else rows]
+    return x[rows]
+
+
+def joined(first: Any, second: Any) -> Any:
+    """The records of both, [N + M, ...], in the form of the first.
+
+    Example:
+        >>> joined(np.zeros((1, 2)), np.ones((2, 2))).shape
+        (3, 2)
+    """
+    if isinstance(first, Records) or isinstance(second, Records):
+        if type(first) is not type(second):
+            raise _unlike(first, second)
+        return recognised([*first, *second])
+    if isinstance(first, Mapping) or is_frame(first):
+        second = _same_columns(first, second)
+    elif isinstance(second, Mapping) or is_frame(second):
+        raise _unlike(first, second)
+    if isinstance(first, Mapping):
+        return {name: joined(first[name], second[name]) for name in first}
+    if is_frame(first):
+        return _joined_pandas(first, second) if hasattr(first, "iloc") else _joined_polars(first, second)
+    if hasattr(first, "tocsr") != hasattr(second, "tocsr") or isinstance(first, Tensor) != isinstance(second, Tensor):
+        raise _unlike(first, second)
+    if first.shape[1:] != second.shape[1:]:
+        raise InputError(
+            f"from_parts: one record has the shape {tuple(first.shape[1:])} in train and {tuple(second.shape[1:])} in "
+            f"holdout; prepare both in the same way."
+        )
+    if hasattr(first, "tocsr"):
+        import scipy.sparse
+
+        return scipy.sparse.vstack([first, second], format="csr")
+    if isinstance(first, Tensor):
+        return torch.cat([first, second.to(first.device)])
+    texts = [one.dtype.kind in "OU" for one in (first, second)]
+    if texts[0] != texts[1]:
+        raise InputError("from_parts: one part holds text and the other numbers; prepare both in the same way.")
+    both = (first, second) if not texts[0] else (first.astype(object), second.astype(object))
+    return np.concatenate(both)
+
+
+def check_order(given: Any, x: Any, *, place: str) -> None:
+    """Refuse a column of pandas whose index has the rows of the data frame in another order, or only some of them.
+
+    An index that shares no row with the frame's, such as one that was numbered anew, says nothing about the order.
+
+    Example:
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"age": [30, 40]})
+        >>> check_order(frame["age"][::-1], frame, place="members")
+        Traceback (most recent call last):
+        glasshouse.InputError: members: their index has the rows of the data frame in another order. Use ...
+    """
+    if type(given).__name__ != "Series" or not hasattr(x, "iloc") or not hasattr(given, "iloc"):
+        return
+    if given.index.equals(x.index) or (own := set(given.index)).isdisjoint(x.index):
+        return
+    if own == set(x.index):
+        raise InputError(
+            f"{place}: their index has the rows of the data frame in another order. Use .loc[frame.index] to put them "
+            f"in the frame's order, or .to_numpy() if they are in it already."
+        )
+    if len(given) == len(x):  # of another length it is refused later, whatever its index
+        raise InputError(
+            f"{place}: their index has only {len(own & set(x.index))} of the {len(x)} rows of the data frame, so they "
+            f"seem to belong to other rows. Take them from the same table, or use .to_numpy() if they are in its order."
+        )
+
+
+def plain_parts(x: Any) -> list[Any]:
+    """Features as plain arrays with one row per record, the same whichever library held them; for hashes.
+
+    A table of numbers is one array. Of other tables, the numbers are one array and every other column is one more.
+    """
+    if isinstance(x, Mapping):
+        names = sorted(x)
+        return [part for name in names for part in (np.full(count_records(x), name), *plain_parts(x[name]))]
+    if not is_frame(x):
+        return [x]
+    numbers = [name for name in x.columns if _numeric(x[name])]
+    parts = [table_of_numbers(x, numbers)] if numbers else []
+    known = set(numbers)
+    return parts + [_texts(x[name]) for name in x.columns if name not in known]
+
+
+def table_of_numbers(frame: Any, names: Any) -> NDArray[Any]:
+    """Columns of a data frame as one array [N, F]: truth values are 1 and 0, and an empty cell is NaN.
+
+    Example:
+        >>> import pandas
+        >>> table_of_numbers(pandas.DataFrame({"age": [30, 40], "member": [True, False]}), ["age", "member"])
+        array([[30,  1],
+               [40,  0]])
+    """
+    columns = [_numbers(frame[name]) for name in names]
+    kind = np.result_type(*{column.dtype for column in columns})
+    table = np.empty((len(columns[0]), len(columns)), dtype=kind)
+    for place, column in enumerate(columns):
+        table[:, place] = column
+    return table
+
+
+def _numbers(column: Any) -> NDArray[Any]:
+    values = np.asarray(column.to_numpy())
+    if values.dtype != object:
+        return values
+    if any(isinstance(value, str) for value in values):  # float("1") would read it
+        raise TypeError("text is not a number")
+    # of a type that numpy does not have, as decimals or truth values with empty cells
+    return np.array([np.nan if is_missing(value) else float(value) for value in values])
+
+
+def _numeric(column: Any) -> bool:
+    """Whether a column of a data frame holds numbers or truth values, in pandas or polars."""
+    kind = column.dtype
+    if hasattr(kind, "is_numeric"):  # polars
+        return bool(kind.is_numeric()) or str(kind) == "Boolean"
+    return getattr(kind, "kind", "O") in "iufb"
+
+
+def _texts(column: Any) -> NDArray[Any]:
+    """A column [N] as text objects; an empty cell is an empty text in every library."""
+    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=np.bool_)
+    texts = np.array([str(value) for value in column.to_list()], dtype=object)
+    texts[missing] = ""
+    return texts
+
+
+def _same_columns(first: Any, second: Any) -> Any:
+    """The second with the columns of the first in the same order; what does not fit is refused."""
+    if type(first) is not type(second):
+        raise _unlike(first, second)
+    # in the order of the columns, without a look at all of them for each
+    names, others = (dict.fromkeys(one if isinstance(one, Mapping) else one.columns) for one in (first, second))
+    for name in names:
+        if name not in others:
+            raise InputError(f"from_parts: holdout has no column {name!r}, which train has.")
+    for name in others:
+        if name not in names:
+            raise InputError(f"from_parts: train has no column {name!r}, which holdout has.")
+    return second if isinstance(second, Mapping) else second[list(names)]
+
+
+def _joined_pandas(first: Any, second: Any) -> Any:
+    import pandas
+
+    found = pandas.concat([first, second], ignore_index=True)
+    for name in first.columns:  # categories that differ would become plain text
+        kinds = [one[name].dtype for one in (first, second)]
+        if all(isinstance(kind, pandas.CategoricalDtype) for kind in kinds) and kinds[0] != kinds[1]:
+            both = pandas.api.types.union_categoricals([first[name], second[name]], ignore_order=True)
+            found[name] = both
+    return found
+
+
+def _joined_polars(first: Any, second: Any) -> Any:
+    import polars
+
+    return polars.concat([first, second], how="vertical_relaxed")
+
+
+def _unlike(first: Any, second: Any) -> InputError:
+    return InputError(
+        f"from_parts: the features of train are of type {type(first).__name__} and those of holdout of type "
+        f"{type(second).__name__}; give both in the same form."
+    )
+
+
+def stacked(values: Any, *, place: str) -> Any:
+    """An array or a tensor with one row per record, [N, ...]; texts become objects, of which each has its own length.
+
+    Example:
+        >>> stacked([[1, 2], [3, 4]], place="population").shape, stacked(["a", "bcd"], place="population")
+        ((2, 2), array(['a', 'bcd'], dtype=object))
+        >>> stacked([[1, 2], [3]], place="population: input_ids")
+        Traceback (most recent call last):
+        glasshouse.InputError: population: input_ids: record 1 has length 1, but record 0 has 2; pad them to ...
+    """
+    if isinstance(values, list | tuple):
+        values = _of_list(values, place)
+    elif type(values).__name__ == "Series":  # one column of a data frame
+        column = values.to_numpy()
+        values = column if column.dtype != object else _of_list(column.tolist(), place)
+    if hasattr(values, "tocsr") and not hasattr(values, "indptr"):
+        values = values.tocsr()  # a kind without rows by number
+    if not hasattr(values, "shape") or not hasattr(values, "__getitem__") or isinstance(values, str):
+        raise InputError(
+            f"{place}: {type(values).__name__} does not hold records. Give an array, a tensor, a list of texts, a data "
+            f"frame, a dict of arrays or a dataset; a file is read first, as with pandas.read_csv."
+        )
+    if getattr(getattr(values, "dtype", None), "kind", "f") in "VMmcS":
+        raise InputError(f"{place}: records are of type {values.dtype}; give numbers or texts.")
+    if not len(values.shape) or not values.shape[0]:
+        raise InputError(f"{place}: there are no records.")
+    return values
+
+
+def _of_list(values: Sequence[Any], place: str) -> Any:
+    first = values[0] if len(values) else None
+    if isinstance(first, str):
+        wrong = next((number for number, one in enumerate(values) if not isinstance(one, str)), None)
+        if wrong is not None:
+            raise InputError(
+                f"{place}: record {wrong} is {values[wrong]!r}, but record 0 is a text; give a text for every record."
+            )
+        return _objects(values)
+    if isinstance(first, Mapping):
+        raise InputError(f"{place}: a list of dicts; give one dict of arrays, or a table: pandas.DataFrame(records).")
+    if type(first).__module__.startswith("PIL."):
+        raise InputError(
+            f"{place}: records are images of PIL; give numbers, for a torchvision dataset with "
+            f"transform=torchvision.transforms.ToTensor()."
+        )
+    _refuse_other_lengths(values, place)
+    if isinstance(first, Tensor):
+        return torch.stack(list(values))
+    if isinstance(first, list | tuple) and any(isinstance(one, str) for one in first):
+        return np.array(values, dtype=object)
+    return np.asarray(values)
+
+
+def _objects(values: Sequence[Any]) -> Any:
+    """[N] objects: a fixed-width array would give every text the room of the longest one."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _refuse_other_lengths(values: Sequence[Any], place: str) -> None:
+    """Refuse records of different shapes, as token numbers without padding."""
+    shapes = [getattr(one, "shape", None) or (len(one) if isinstance(one, list | tuple) else ()) for one in values]
+    for number, shape in enumerate(shapes):
+        if shape != shapes[0]:
+            what = "length" if isinstance(shape, int) else "shape"
+            shown = [tuple(one) if not isinstance(one, int) else one for one in (shape, shapes[0])]
+            raise InputError(
+                f"{place}: record {number} has {what} {shown[0]}, but record 0 has {shown[1]}; pad them to one length, "
+                f"such as tokenizer(texts, padding=True), or leave such records out."
+            )

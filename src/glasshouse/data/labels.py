@@ -1,0 +1,291 @@
+"""Real-valued targets of a regression, checked; and numbers that look like targets where classes are expected.
+
+Which library a user's object comes from, without importing that library.
+
+Labels of any kind as an array; a missing one is refused.
+
+Record ids, checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from glasshouse.core.arrays import BoolArray, FloatArray, TextArray
+from glasshouse.core.errors import InputError
+
+_FEW = 20  # different numbers that may well be classes, whatever they are
+_RECORDS_EACH = 3  # on average, of a class that a model can learn
+
+
+def as_targets(given: NDArray[Any], classes: ArrayLike | None = None) -> FloatArray:
+    """Targets of a regression as float64, [N]: finite numbers that are not all equal.
+
+    Args:
+        given: [N].
+        classes: what the user gave as classes; a regression has none.
+
+    Example:
+        >>> as_targets(np.array([1, 3]))
+        array([1., 3.])
+        >>> as_targets(np.array(["a", "b"]))
+        Traceback (most recent call last):
+        glasshouse.InputError: population: a regression predicts real numbers, but the targets are of type <U1; \
+leave out regression=True for classes.
+    """
+    if classes is not None:
+        raise InputError("population: a regression has no classes; leave out classes, or regression=True.")
+    if given.dtype.kind not in "iuf":
+        raise InputError(
+            f"population: a regression predicts real numbers, but the targets are of type {given.dtype}; leave out "
+            f"regression=True for classes."
+        )
+    targets = given.astype(np.float64)
+    if len(np.unique(targets)) < 2:
+        raise InputError("population: all records have the same target; a regression needs two or more.")
+    return targets
+
+
+def check_classes(given: NDArray[Any], *, say: str = "Population(x, y, regression=True)") -> None:
+    """Refuse numbers that look like the targets of a regression, and would become hundreds of classes.
+
+    They do if there are more than 20 different ones, and some are not whole or most occur hardly more than once.
+
+    Args:
+        given: [N] labels of any kind; names are never refused.
+        say: how the user says that it is a regression.
+
+    Example:
+        >>> check_classes(np.linspace(0.0, 1.0, 100))
+        Traceback (most recent call last):
+        glasshouse.InputError: population: the labels are 100 different numbers, such as 0 and 0.010101, \
+which look like the targets of a regression. Say Population(x, y, regression=True); if each is a class, \
+regression=False.
+        >>> check_classes(np.repeat(np.arange(50), 10))
+    """
+    if given.dtype.kind not in "iuf":
+        return
+    values = np.unique(given)
+    whole = given.dtype.kind in "iu" or bool((values == np.floor(values)).all())
+    if len(values) <= _FEW or (whole and len(given) >= _RECORDS_EACH * len(values)):
+        return
+    first, second = (f"{value:.6g}" for value in values[:2].tolist())
+    raise InputError(
+        f"population: the labels are {len(values)} different numbers, such as {first} and {second}, which look like "
+        f"the targets of a regression. Say {say}; if each is a class, regression=False."
+    )
+
+
+def comes_from(value: Any, library: str) -> bool:
+    """Whether an object's class, or one that it inherits from, belongs to a library.
+
+    Example:
+        >>> import numpy as np
+        >>> comes_from(np.zeros(2), "numpy"), comes_from([0, 0], "numpy")
+        (True, False)
+    """
+    return any(base.__module__.partition(".")[0] == library for base in type(value).__mro__)
+
+
+def is_frame(value: Any) -> bool:
+    """Whether an object is a data frame of pandas or polars.
+
+    Example:
+        >>> import pandas
+        >>> is_frame(pandas.DataFrame({"age": [30]})), is_frame([[30]])
+        (True, False)
+    """
+    return type(value).__name__ == "DataFrame" and (comes_from(value, "pandas") or comes_from(value, "polars"))
+
+
+def is_missing(value: Any) -> bool:
+    """Whether one cell of a table is empty: None, NaN, and what pandas writes for them.
+
+    Example:
+        >>> is_missing(None), is_missing(float("nan")), is_missing(0)
+        (True, True, False)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value  # numpy's float64 is a float too
+
+
+_EMPTY = ("", "nan", "<NA>", "NaT")  # what numpy and pandas make of an empty cell when they write it as text
+_LONGEST = 256  # characters of an id or a label: numpy keeps every text as long as the longest one
+
+
+def as_labels(given: Any) -> NDArray[Any]:
+    """Labels as an array of one type, [N]: a list, an array, a tensor, or a column of pandas or polars.
+
+    Example:
+        >>> as_labels(["yes", "no"])
+        array(['yes', 'no'], dtype='<U3')
+        >>> as_labels(["yes", None])
+        Traceback (most recent call last):
+        glasshouse.InputError: population: the label of record 1 is missing (None). Leave such records out, or...
+    """
+    values = listed(given)
+    if values.ndim != 1:
+        return values
+    if values.dtype == object:
+        missing = np.fromiter((is_missing(value) for value in values), dtype=np.bool_, count=len(values))
+        _refuse(missing, values)
+        values = _one_type(values)
+    if values.dtype.kind == "f":
+        _refuse(np.isnan(values), values)
+    if values.dtype.kind == "U":
+        _refuse(np.isin(np.char.strip(values), _EMPTY), values)
+    return values
+
+
+def listed(given: Any) -> NDArray[Any]:
+    """A list, an array, a tensor or a column as an array; mixed values stay objects, and no text is cut or widened.
+
+    Example:
+        >>> listed(["a", None])
+        array(['a', None], dtype=object)
+    """
+    if isinstance(given, list | tuple | set | frozenset):
+        given = list(given)
+        try:
+            values = np.array(given, dtype=object)
+        except ValueError:  # arrays of different shapes
+            values = np.empty(len(given), dtype=object)
+            values[:] = given
+        if values.ndim == 1 and len(values) and not any(isinstance(one, str) or is_missing(one) for one in given):
+            return np.asarray(given)  # numbers, whatever mixture
+        return values if values.ndim == 1 else np.asarray(given)
+    if hasattr(given, "detach"):
+        given = given.detach().cpu()
+    return np.asarray(given.to_numpy() if hasattr(given, "to_numpy") else given)
+
+
+def one_column(given: NDArray[Any]) -> str:
+    """What to write for labels of two dimensions: of one-hot rows the column of the one, of several targets one.
+
+    Example:
+        >>> one_column(np.eye(2)), one_column(np.zeros((2, 1)))
+        ('y.argmax(axis=1)', 'y.ravel()')
+        >>> one_column(np.ones((2, 3)))
+        'y[:, 0], and audit several targets one by one'
+    """
+    if given.ndim < 2 or given.size == len(given):
+        return "y.ravel()"
+    if given.dtype.kind in "biuf" and np.isin(given, (0, 1)).all() and (given.sum(axis=1) == 1).all():
+        return "y.argmax(axis=1)"
+    return "y[:, 0], and audit several targets one by one"
+
+
+def short_texts(values: Sequence[str], *, place: str, what: str) -> NDArray[np.str_]:
+    """Texts as an array, [N]; one that is far too long for a name is refused, since all would take as much memory.
+
+    Example:
+        >>> short_texts(["ann", "x" * 1000], place="population", what="id")
+        Traceback (most recent call last):
+        glasshouse.InputError: population: the id of record 1 has 1000 characters, ...
+    """
+    lengths = [len(value) for value in values]
+    if lengths and max(lengths) > _LONGEST:
+        first = int(np.argmax(np.asarray(lengths) > _LONGEST))
+        raise InputError(
+            f"{place}: the {what} of record {first} has {lengths[first]} characters, and {_LONGEST} is the most. Is "
+            f"this the right column?"
+        )
+    return np.array(values, dtype=np.str_)
+
+
+def _one_type(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects [N] as text or numbers if all of them are; other objects stay what they are."""
+    kinds = set(map(type, values.tolist()))
+    if all(issubclass(kind, str) for kind in kinds):
+        return short_texts(values.tolist(), place="population", what="label")
+    if any(issubclass(kind, str) for kind in kinds):
+        text = next(place for place, value in enumerate(values) if isinstance(value, str))
+        other = next(place for place, value in enumerate(values) if not isinstance(value, str))
+        raise InputError(
+            f"population: labels are of several types (record {text} has {values[text]!r}, record {other} has "
+            f"{values[other]!r}); write all of them as text, or all as numbers."
+        )
+    if all(issubclass(kind, bool | int | float | np.bool_ | np.number) for kind in kinds):
+        return np.asarray(values.tolist())
+    try:
+        sorted(values.tolist())
+    except TypeError:
+        name = type(values[0]).__name__
+        raise InputError(
+            f"population: labels of type {name} cannot be put in an order, which classes need; write them as text."
+        ) from None
+    return values
+
+
+def _refuse(missing: NDArray[np.bool_], values: NDArray[Any]) -> None:
+    rows = np.flatnonzero(missing)
+    if len(rows):
+        more = f" and of {len(rows) - 1} more" if len(rows) > 1 else ""
+        value = values[rows[0]]
+        shown = value.item() if isinstance(value, np.generic) else value
+        raise InputError(
+            f"population: the label of record {rows[0]}{more} is missing ({shown!r}). Leave such records out, or give "
+            f"them a label."
+        )
+
+
+def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) -> TextArray:
+    """Record ids as strings, [N]: unique and not empty; positions if none are given.
+
+    Example:
+        >>> as_ids(None, 3, place="evidence").tolist()
+        ['0', '1', '2']
+    """
+    if ids is None:
+        return np.arange(count).astype(str)
+    names = listed(ids)
+    if names.shape != (count,):
+        raise InputError(
+            f"{place}: ids have shape {names.shape}, but there are {count} records; give one id per record."
+        )
+    given = names.tolist()
+    missing = np.array([is_missing(name) for name in given], dtype=bool)
+    if names.dtype.kind not in "iub":
+        names = short_texts([str(name) for name in given], place=place, what="id")
+    names = names.astype(str)
+    missing |= np.char.strip(names) == ""
+    if missing.any():
+        raise InputError(f"{place}: record {first_of(missing)} has no id; every record needs one.")
+    unique, counts = np.unique(names, return_counts=True)
+    if len(unique) != count:
+        raise InputError(f"{place}: id {str(unique[counts > 1][0])!r} is repeated; every record needs its own id.")
+    return names
+
+
+def first_of(mask: BoolArray) -> int:
+    """The position of the first true entry.
+
+    Example:
+        >>> first_of(np.array([False, True, True]))
+        1
+    """
+    return int(np.flatnonzero(mask)[0])
+
+
+def joined_ids(train: TextArray, holdout: TextArray) -> TextArray:
+    """Ids of two parts in one array; if both are only numbered, with the name of their part in front.
+
+    Example:
+        >>> joined_ids(np.array(["0", "1"]), np.array(["0"])).tolist()
+        ['train-0', 'train-1', 'holdout-0']
+    """
+    if all(np.array_equal(part, np.arange(len(part)).astype(str)) for part in (train, holdout)):
+        return np.concatenate([np.char.add("train-", train), np.char.add("holdout-", holdout)])
+    both = np.intersect1d(train, holdout)
+    if len(both):
+        more = f" and {len(both) - 1} more ids are" if len(both) > 1 else " is"
+        raise InputError(
+            f"from_parts: the id {str(both[0])!r}{more} in train and in holdout; a record is in one of them. Leave it "
+            f"out of holdout."
+        )
+    return np.concatenate([train, holdout])

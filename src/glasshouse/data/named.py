@@ -1,0 +1,398 @@
+"""What a data set is, and where its files are expected.
+
+Handwritten digits: the embedded data set, which needs no download.
+
+Census income: a table with numbers and categories, from files that the user has placed.
+
+The two kinds of files with CIFAR's images: the official bytes, and sheets of 100 x 100 images.
+
+CIFAR-10 and CIFAR-100: 50 000 training images of 32 x 32 pixels, from files that the user has placed.
+
+Data sets by name: the embedded one that needs no download, and others from files that the user has placed.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_digits
+
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError, needs_extra
+from glasshouse.core.numerics import check_finite
+from glasshouse.core.randomness import generator
+from glasshouse.core.registry import Registry
+from glasshouse.data import Population
+from glasshouse.io.arrays import read_npz
+from glasshouse.io.guarded import guarded, read_content
+from glasshouse.io.limits import check_memory
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dataset:
+    """A population with its name and a description.
+
+    Args:
+        name: by which it is loaded.
+        about: a sentence for readers of figures; it says what in the data is made up.
+        population: the records.
+        wrong_labels: [N] which labels were made wrong on purpose; None if there are none.
+        groups: columns [N] that divide the records, by name.
+        notes: what a reader of the report should know about how the features were made.
+        remade: columns whose values are not features as they stand, but were encoded; a model of the user's own cannot
+            know how.
+    """
+
+    name: str
+    about: str
+    population: Population
+    wrong_labels: BoolArray | None = None
+    groups: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    remade: tuple[str, ...] = ()
+
+
+def data_root() -> Path:
+    """The folder of data files: ``GLASSHOUSE_DATA``, or ``data`` in the working folder."""
+    return Path(os.environ.get("GLASSHOUSE_DATA", "data"))
+
+
+def digits(*, mislabelled: float = 0.1, seed: int = 0) -> Dataset:
+    """1 797 handwritten digits of 8 x 8 pixels, part of scikit-learn, some with a wrong label on purpose.
+
+    Clean digits leak little. A wrong label can only be memorised, so a share of them shows what a leak looks like.
+
+    Args:
+        mislabelled: share of records whose label is changed to another at random.
+        seed: of the choice.
+
+    Example:
+        >>> data = digits()
+        >>> len(data.population), int(data.wrong_labels.sum())
+        (1797, 180)
+    """
+    if not 0 <= mislabelled < 1:
+        raise InputError(f"mislabelled: {mislabelled} is not a share below 1.")
+    bunch = load_digits()
+    labels = bunch.target.astype(np.int64)
+    random = generator(seed, "wrong labels")
+    wrong = np.zeros(len(labels), dtype=np.bool_)
+    wrong[random.permutation(len(labels))[: round(mislabelled * len(labels))]] = True
+    labels[wrong] = (labels[wrong] + random.integers(1, 10, size=int(wrong.sum()))) % 10
+    about = "scikit-learn's digits (8 x 8 pixels, 10 classes)."
+    if wrong.any():
+        about += (
+            f" {int(wrong.sum())} of {len(labels)} labels were made wrong on purpose: clean digits leak little, and a "
+            f"wrong label can only be memorised."
+        )
+    population = Population(bunch.data / 16, labels, ids=[f"digit-{i:04d}" for i in range(len(labels))])
+    return Dataset(name="digits", about=about, population=population, wrong_labels=wrong)
+
+
+_TIMES = 12  # how much larger the cells are than the file
+
+
+def adult(*, records: int | None = None, seed: int = 0) -> Dataset:
+    """Census income (UCI Adult): ``adult/adult.data`` and ``adult/adult.test`` under `data_root`.
+
+    Numbers are standardised and categories are one-hot, so that one population works for every kind of model.
+
+    Args:
+        records: how many to draw; all 48 842 by default.
+        seed: of the draw.
+    """
+    folder = data_root() / "adult"
+    rows: list[list[str]] = []
+    for name in ("adult.data", "adult.test"):
+        path = folder / name
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such file. Place UCI's {name} there, or set GLASSHOUSE_DATA.")
+        with guarded(path, what=f"UCI's {name}"):
+            lines = read_content(path, times=_TIMES).decode().splitlines()
+            rows += [row for row in csv.reader(lines, skipinitialspace=True) if len(row) == 15]
+    if not rows:
+        raise InputError(f"{folder}: holds no records. Place UCI's files there again.")
+    if records is not None:
+        chosen = generator(seed, "adult").permutation(len(rows))[:records]
+        rows = [rows[index] for index in np.sort(chosen).tolist()]
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    features = np.concatenate([_encoded(column) for column in columns[:14]], axis=1)
+    advice = "Place UCI's files again."
+    check_finite(features, np.arange(len(features)).astype(str), place=str(folder), advice=advice)
+    labels = np.char.rstrip(columns[14], ".")
+    about = f"UCI Adult (census income), {len(labels)} records."
+    return Dataset(name="adult", about=about, population=Population(features, labels))
+
+
+def _encoded(column: np.ndarray) -> FloatArray:
+    """A column of text as numbers: standardised [N, 1], or one-hot [N, values]."""
+    try:
+        values = column.astype(np.float64)
+    except ValueError:
+        found = np.unique(column)
+        check_memory(9 * len(column) * len(found), place="adult", what="a column with a feature for each text takes")
+        return np.asarray(column[:, None] == found[None, :], dtype=np.float64)
+    return np.asarray((values - values.mean()) / (values.std() or 1.0))[:, None]
+
+
+Bytes = NDArray[np.uint8]
+_SIDE = 32
+_PIXELS = 3 * _SIDE * _SIDE
+_ACROSS = 100  # images in a row, and in a column, of a sheet
+
+
+@dataclass(frozen=True)
+class ImageFiles(ABC):
+    """Files that hold the images one after another, the same number in each.
+
+    Args:
+        paths: in the order of the images; files of images that are not needed may be missing.
+    """
+
+    paths: tuple[Path, ...]
+
+    @abstractmethod
+    def read(self, part: int, count: int) -> tuple[Bytes, Bytes]:
+        """Images [count, 3, 32, 32] and labels [count] of one file."""
+
+    @abstractmethod
+    def labels_at(self, part: int) -> str:
+        """Where a file's labels are, for errors."""
+
+    def place(self, part: int) -> Path:
+        """A file's path; an error if it does not exist."""
+        path = self.paths[part]
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such file. Place it beside {self.paths[0].name}, or use fewer.")
+        return path
+
+
+@dataclass(frozen=True)
+class _BinaryFiles(ImageFiles):
+    label_bytes: int
+
+    def read(self, part: int, count: int) -> tuple[Bytes, Bytes]:
+        path = self.place(part)
+        expected = count * (self.label_bytes + _PIXELS)
+        if path.stat().st_size != expected:
+            raise InputError(
+                f"{path}: has {path.stat().st_size} bytes instead of {expected} ({count} records of {self.label_bytes} "
+                f"label and {_PIXELS} pixel bytes). It is incomplete or another file: place it again."
+            )
+        rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(count, -1)
+        return rows[:, self.label_bytes :].reshape(count, 3, _SIDE, _SIDE), np.array(rows[:, self.label_bytes - 1])
+
+    def labels_at(self, part: int) -> str:
+        return str(self.paths[part])
+
+
+@dataclass(frozen=True)
+class _SheetFiles(ImageFiles):
+    @property
+    def labels_path(self) -> Path:
+        return self.paths[0].with_name("labels.npz")
+
+    def read(self, part: int, count: int) -> tuple[Bytes, Bytes]:
+        path = self.place(part)
+        sheet = _pixels(path, _ACROSS * _SIDE)
+        # rows of images, rows of pixels, columns of images, columns of pixels, colours
+        tiles = sheet.reshape(_ACROSS, _SIDE, _ACROSS, _SIDE, 3).transpose(0, 2, 4, 1, 3)
+        return tiles.reshape(-1, 3, _SIDE, _SIDE), self._labels(count)[part * count : (part + 1) * count]
+
+    def labels_at(self, part: int) -> str:
+        return f"{self.labels_path}: train"
+
+    def _labels(self, count: int) -> Bytes:
+        labels = read_npz(self.labels_path, only=["train"]).get("train")
+        if labels is None:
+            raise InputError(f"{self.labels_path}: train: is missing. It holds the images' classes: place it again.")
+        expected = (count * len(self.paths),)
+        if labels.shape != expected or labels.dtype != np.uint8:
+            raise InputError(
+                f"{self.labels_path}: train: {labels.dtype} of shape {labels.shape} instead of uint8 of shape "
+                f"{expected}, one class per image. Place it again."
+            )
+        return labels
+
+
+def binary_files(folder: Path, names: Sequence[str], *, label_bytes: int) -> ImageFiles | None:
+    """The official binary version: records of label bytes and 3 072 pixels, colour by colour; None if not there.
+
+    Args:
+        folder: where they are, or one folder down, as the archive unpacks.
+        names: of the files.
+        label_bytes: before the pixels; the last of them is the class.
+    """
+    for first in sorted([*folder.glob(names[0]), *folder.glob(f"*/{names[0]}")]):
+        return _BinaryFiles(tuple(first.with_name(name) for name in names), label_bytes)
+    return None
+
+
+def sheet_files(folder: Path, *, parts: int) -> ImageFiles | None:
+    """WebP sheets ``train_1.webp``, … with ``labels.npz``; None if they are not there."""
+    paths = tuple(folder / f"train_{part}.webp" for part in range(1, parts + 1))
+    return _SheetFiles(paths) if any(path.is_file() for path in paths) else None
+
+
+def _pixels(path: Path, side: int) -> Bytes:
+    """[side, side, 3]; an image of another size is refused by its header, before it is unpacked."""
+    with needs_extra("Reading image sheets", package="Pillow", extra="images"):
+        from PIL import Image, UnidentifiedImageError, features
+    if not features.check("webp"):
+        raise InputError(f"{path}: this Pillow cannot read WebP. Install one that can, or place the binary version.")
+    try:
+        with Image.open(path) as image:
+            if image.size != (side, side):
+                raise InputError(
+                    f"{path}: has {image.width} x {image.height} pixels instead of {side} x {side} ({_ACROSS} x "
+                    f"{_ACROSS} images of {_SIDE} x {_SIDE}). Place the sheet again."
+                )
+            return np.asarray(image.convert("RGB"))
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path}: is not an image that can be read ({error}). Place the sheet again.") from error
+
+
+_IMAGES = 50_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """One of the two data sets: its name, its official files, and the mean and deviation of its colours."""
+
+    name: str
+    title: str
+    archive: str
+    md5: str  # of the archive, as cs.toronto.edu/~kriz/cifar.html prints it
+    classes: int
+    binary: tuple[str, ...]
+    label_bytes: int
+    mean: tuple[float, float, float]
+    deviation: tuple[float, float, float]
+
+
+_CIFAR_10 = _Kind(
+    name="cifar10",
+    title="CIFAR-10",
+    archive="cifar-10-binary.tar.gz",
+    md5="c32a1d4ab5d03f1284b67883e8d87530",
+    classes=10,
+    binary=tuple(f"data_batch_{part}.bin" for part in range(1, 6)),
+    label_bytes=1,
+    mean=(0.4914, 0.4822, 0.4465),
+    deviation=(0.2470, 0.2435, 0.2616),
+)
+_CIFAR_100 = _Kind(
+    name="cifar100",
+    title="CIFAR-100",
+    archive="cifar-100-binary.tar.gz",
+    md5="03b5dce01913d631647c71ecec9e9cb8",
+    classes=100,
+    binary=("train.bin",),
+    label_bytes=2,  # the coarse class, which is not used, then the fine one
+    mean=(0.5071, 0.4865, 0.4409),
+    deviation=(0.2673, 0.2564, 0.2762),
+)
+
+
+def cifar10(*, records: int | None = None, first: int = _IMAGES, seed: int = 0) -> Dataset:
+    """CIFAR-10's training images, float32 [N, 3, 32, 32], under ``cifar10`` of `data_root`.
+
+    Two kinds of files are read: the official binary version, ``data_batch_1.bin`` to ``data_batch_5.bin``; or lossless
+    WebP sheets of 100 x 100 images, ``train_1.webp`` to ``train_5.webp``, with ``labels.npz`` (needs Pillow).
+    The test images are not used: members and others are both drawn from the training images.
+
+    Args:
+        records: how many to draw; all by default.
+        first: draw only from this many first images; files that hold none of them may be missing.
+        seed: of the draw.
+    """
+    return _cifar(_CIFAR_10, records=records, first=first, seed=seed)
+
+
+def cifar100(*, records: int | None = None, first: int = _IMAGES, seed: int = 0) -> Dataset:
+    """CIFAR-100's training images with their fine classes, as `cifar10`; its official binary file is ``train.bin``.
+
+    Args:
+        records: how many to draw; all by default.
+        first: draw only from this many first images.
+        seed: of the draw.
+    """
+    return _cifar(_CIFAR_100, records=records, first=first, seed=seed)
+
+
+def _cifar(kind: _Kind, *, records: int | None, first: int, seed: int) -> Dataset:
+    if not 2 <= first <= _IMAGES:
+        raise InputError(f"first: {first} is not between 2 and {_IMAGES}, the number of training images.")
+    if records is not None and not 2 <= records <= first:
+        raise InputError(f"records: {records} is not between 2 and {first}, the number of images to draw from.")
+    chosen = np.sort(generator(seed, kind.name).permutation(first)[:records])
+    x, y = _read(kind, chosen)
+    ids = np.char.add(f"{kind.name}-", np.char.zfill(chosen.astype(str), 5))
+    about = f"{kind.title}'s training images, {len(chosen)} of {_IMAGES} (32 x 32 pixels, {kind.classes} classes)."
+    return Dataset(name=kind.name, about=about, population=Population(x, y, ids=ids, classes=np.arange(kind.classes)))
+
+
+def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]:
+    """Chosen images as float32 [N, 3, 32, 32] and labels [N]; only one file is in memory at a time."""
+    files = _files(kind)
+    x = np.empty((len(chosen), 3, 32, 32), dtype=np.float32)
+    y = np.empty(len(chosen), dtype=np.int64)
+    each = _IMAGES // len(files.paths)
+    for part in np.unique(chosen // each).tolist():
+        here = chosen // each == part
+        pixels, labels = files.read(part, each)
+        if labels.max() >= kind.classes:
+            image = part * each + int(labels.argmax())
+            raise InputError(
+                f"{files.labels_at(part)}: label {labels.max()} of image {image} is not one of {kind.title}'s classes, "
+                f"0 to {kind.classes - 1}. Place the file again."
+            )
+        x[here], y[here] = pixels[chosen[here] % each], labels[chosen[here] % each]
+    # fixed numbers, not computed from the draw: an image is the same input in every draw
+    x /= 255
+    x -= np.array(kind.mean, dtype=np.float32)[:, None, None]
+    x /= np.array(kind.deviation, dtype=np.float32)[:, None, None]
+    return x, y
+
+
+def _files(kind: _Kind) -> ImageFiles:
+    """The files that are there, of either kind; the official kind first."""
+    folder = data_root() / kind.name
+    found = binary_files(folder, kind.binary, label_bytes=kind.label_bytes) or sheet_files(folder, parts=5)
+    if found is None:
+        raise InputError(
+            f"{folder}: there is neither {kind.binary[0]} nor train_1.webp. Place the files of {kind.title}'s binary "
+            f"version there ({kind.archive} from cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), "
+            f"or set GLASSHOUSE_DATA."
+        )
+    return found
+
+
+_DATASETS: Registry[Callable[..., Dataset]] = Registry("a data set")
+_DATASETS.add("digits", digits)
+_DATASETS.add("adult", adult)
+_DATASETS.add("cifar10", cifar10)
+_DATASETS.add("cifar100", cifar100)
+
+
+def dataset_names() -> list[str]:
+    """Names that `load_dataset` knows."""
+    return _DATASETS.names()
+
+
+def load_dataset(name: str, **options: object) -> Dataset:
+    """A data set by name.
+
+    Example:
+        >>> load_dataset("digits", mislabelled=0.0).name
+        'digits'
+    """
+    return _DATASETS.find(name)(**options)

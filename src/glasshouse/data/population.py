@@ -1,0 +1,342 @@
+"""The population: records with stable ids and labels.
+
+What is not a population is refused, with the line that makes one of it.
+
+What a shadow pool needs from any data: a population of records, or the nodes of a graph.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch.utils.data import Dataset
+
+from glasshouse.core.arrays import BoolArray, TextArray
+from glasshouse.core.digests import digest_arrays, row_digests
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import not_finite
+from glasshouse.data.convert import opened
+from glasshouse.data.features import count_records, joined, plain_parts
+from glasshouse.data.labels import (
+    as_ids,
+    as_labels,
+    as_targets,
+    check_classes,
+    comes_from,
+    first_of,
+    is_frame,
+    joined_ids,
+    one_column,
+)
+from glasshouse.data.records import Records, recognised
+
+
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class Population:
+    """Records that a model may have been trained on.
+
+    Args:
+        x: [N, ...] a model's inputs: a numpy array, a torch tensor, a scipy sparse matrix, a list of texts, a data
+            frame of pandas or polars, a dict of arrays such as ``input_ids`` and ``attention_mask``, a torch dataset of
+            pairs (x, y), a Hugging Face dataset, or a list of graphs (`torch_geometric.data.Data`). They stay in their
+            form; datasets are read into arrays.
+        y: [N] labels of any kind; stored as columns 0..C-1 of the sorted `classes`. Where columns have names, the name
+            of one. Left out only for a torch dataset or for graphs, which hold their own.
+        ids: [N] stable, unique names of the records, or the name of a column; their positions by default.
+        classes: [C] every label that a model knows, if `y` does not hold them all.
+        leave_out: names of columns that are not features, such as the members or a date.
+        regression: True if `y` holds real numbers that a model predicts; they stay as they are, and there are no
+            classes. By default labels are classes, and numbers that do not look like classes are refused; False says
+            that they are classes nevertheless.
+
+    Example:
+        >>> population = Population([[0.0], [1.0], [2.0]], ["no", "yes", "no"], ids=["ann", "bob", "eve"])
+        >>> population.y, population.classes
+        (array([0, 1, 0]), array(['no', 'yes'], dtype='<U3'))
+        >>> len(population)
+        3
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"name": ["ann", "bob"], "age": [30, 40], "income": ["low", "high"]})
+        >>> Population(frame, "income", ids="name").x
+           age
+        0   30
+        1   40
+        >>> Population([[0.0], [1.0]], [0.25, 1.5], regression=True).y
+        array([0.25, 1.5 ])
+    """
+
+    x: Any
+    y: NDArray[Any]
+    ids: TextArray
+    classes: NDArray[Any]
+    regression: bool
+
+    def __init__(
+        self,
+        x: Any,
+        y: ArrayLike | str | None = None,
+        *,
+        ids: Sequence[Any] | NDArray[Any] | str | None = None,
+        classes: ArrayLike | None = None,
+        leave_out: Sequence[str] = (),
+        regression: bool | None = None,
+    ) -> None:
+        x, y, ids, classes = opened(x, y, ids=ids, classes=classes, leave_out=leave_out)
+        given = as_labels(y)
+        if given.ndim != 1:
+            raise InputError(
+                f"population: labels have shape {given.shape}; give one label per record, [N], such as "
+                f"{one_column(given)}."
+            )
+        if not count_records(x):
+            raise InputError("population: there are no records.")
+        if count_records(x) != len(given):
+            raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
+        if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
+            raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
+        object.__setattr__(self, "regression", bool(regression))
+        if regression:
+            object.__setattr__(self, "y", as_targets(given, classes))
+            object.__setattr__(self, "classes", np.empty(0))
+            return
+        if regression is None and classes is None:
+            check_classes(given)
+        known = np.unique(given if classes is None else np.asarray(classes))
+        if len(known) < 2:
+            raise InputError(
+                f"population: all records have the label {known.tolist()}; a classifier needs two or more."
+            )
+        outside = ~np.isin(given, known)
+        if outside.any():
+            raise InputError(
+                f"population: record {first_of(outside)} has the label {given[outside].tolist()[0]!r}, which is not "
+                f"among the classes {known.tolist()}."
+            )
+        object.__setattr__(self, "classes", known)
+        object.__setattr__(self, "y", np.searchsorted(known, given).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __repr__(self) -> str:
+        kind = "real-valued targets" if self.regression else f"{len(self.classes)} classes"
+        return f"Population({len(self)} records, {kind})"
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """[N] labels as their owner writes them; the targets themselves for a regression.
+
+        Example:
+            >>> Population([[0.0], [1.0]], ["no", "yes"]).labels
+            array(['no', 'yes'], dtype='<U3')
+        """
+        return self.y if self.regression else self.classes[self.y]
+
+    def fingerprint(self) -> str:
+        """A short hash of features, labels and ids, by which a report identifies its data.
+
+        Example:
+            >>> len(Population([[0.0], [1.0]], [0, 1]).fingerprint())
+            16
+        """
+        if isinstance(self.x, Records):
+            return digest_arrays([self.digests(), self.y, self.ids])
+        if hasattr(self.x, "indptr"):
+            return digest_arrays([self.x.data, self.x.indices, self.x.indptr, self.y, self.ids])
+        return digest_arrays([self.y, self.ids], features=plain_parts(self.x))
+
+    @property
+    def features(self) -> Any:
+        """[N, ...] what is known about the records as rows: ``x``, or numbers about records that are not rows."""
+        return self.x.features() if isinstance(self.x, Records) else self.x
+
+    @property
+    def training_data(self) -> Population:
+        """What a trainer is called with: the population itself."""
+        return self
+
+    @property
+    def independent(self) -> bool:
+        """True: a model answers about each record by itself."""
+        return True
+
+    def digests(self) -> NDArray[np.bytes_]:
+        """[N] a short hash of each record's features and label: equal records have equal hashes.
+
+        Example:
+            >>> first, second, third = Population([[0.0], [1.0], [0.0]], [0, 1, 0]).digests()
+            >>> first == third, first == second
+            (True, False)
+        """
+        return row_digests(plain_parts(self.x), self.y)
+
+    @classmethod
+    def from_parts(cls, train: Population, holdout: Population) -> Parts:
+        """One population from the records that trained a model and those that did not, and which are which.
+
+        Ids stay what they are; where both parts are only numbered, they become ``train-0``, ``holdout-0`` and so on.
+        A record with the same features and label in both parts is found by the audit, which warns about it.
+
+        Args:
+            train: the records that trained the model; its members.
+            holdout: records that did not.
+
+        Example:
+            >>> train, holdout = Population([[0.0], [1.0]], [0, 1]), Population([[2.0], [3.0]], [1, 0])
+            >>> population, members = Population.from_parts(train, holdout)
+            >>> population.ids.tolist(), members.tolist()
+            (['train-0', 'train-1', 'holdout-0', 'holdout-1'], [True, True, False, False])
+        """
+        for place, part in (("train", train), ("holdout", holdout)):
+            if not isinstance(part, Population):
+                raise InputError(
+                    f"from_parts: {place}: {type(part).__name__} is not a Population; give two of them: "
+                    f"Population.from_parts(Population(train, …), Population(holdout, …))."
+                )
+        if train.regression != holdout.regression:
+            raise InputError("from_parts: one of train and holdout is a regression; say regression=True for both.")
+        labels = [part.labels for part in (train, holdout)]
+        if train.regression:
+            whole = cls(
+                joined(train.x, holdout.x),
+                np.concatenate(labels),
+                ids=joined_ids(train.ids, holdout.ids),
+                regression=True,
+            )
+            return Parts(whole, np.arange(len(whole)) < len(train))
+        kinds = [_kind(part.classes) for part in (train, holdout)]
+        if kinds[0] != kinds[1]:
+            raise InputError(
+                f"from_parts: the labels of train are {kinds[0]} ({labels[0][0]!r}) and those of holdout {kinds[1]} "
+                f"({labels[1][0]!r}); write them in the same way."
+            )
+        if not np.isin(labels[0], labels[1]).any():
+            raise InputError(
+                f"from_parts: train and holdout have no label in common ({labels[0][0]!s} and {labels[1][0]!s}); write "
+                f"them in the same way."
+            )
+        population = cls(
+            joined(train.x, holdout.x),
+            np.concatenate(labels),
+            ids=joined_ids(train.ids, holdout.ids),
+            classes=np.unique(np.concatenate([train.classes, holdout.classes])),
+        )
+        return Parts(population, np.arange(len(population)) < len(train))
+
+
+class Parts(NamedTuple):
+    """A population and the members of its target, as ``audit(population, members=members, …)`` takes them.
+
+    Args:
+        population: all records, those of the training first.
+        members: [N] which records trained the target.
+    """
+
+    population: Population
+    members: BoolArray
+
+
+def _kind(classes: NDArray[Any]) -> str:
+    return {"U": "text", "O": "objects", "b": "truth values"}.get(classes.dtype.kind, "numbers")
+
+
+def check_population(population: Any) -> None:
+    """Refuse what is not a population of records.
+
+    Example:
+        >>> check_population([[0.0], [1.0]])
+        Traceback (most recent call last):
+        glasshouse.InputError: population: list is not a Population; make one: Population(x, y). ...
+    """
+    if not isinstance(population, Population):
+        if (records := recognised(population)) is not None:
+            raise InputError(f"population: {records.advice}.")
+        raise InputError(
+            f"population: {type(population).__name__} is not a Population; {advice_for(population)} For a graph call "
+            f"glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
+        )
+
+
+def advice_for(given: Any) -> str:
+    """The line that makes a population of what was given in its place.
+
+    Example:
+        >>> advice_for("people.csv")
+        "read the file first: Population(pandas.read_csv('people.csv'), 'label')."
+    """
+    if recognised(given) is not None:
+        return "make one: Population(graphs), and pass a trainer for these records."
+    if isinstance(given, Parts):
+        return "it holds two things: audit(parts.population, members=parts.members, …)."
+    if isinstance(given, str | Path):
+        return f"read the file first: Population(pandas.read_csv({str(given)!r}), 'label')."
+    if comes_from(given, "datasets") and isinstance(given, Mapping):
+        first = next(iter(given), "train")
+        return f"it holds several splits; make one of each, such as Population(data[{first!r}], 'label')."
+    if is_frame(given) or comes_from(given, "datasets"):
+        names = list(given.columns if is_frame(given) else getattr(given, "column_names", []))
+        label = names[-1] if names else "label"
+        return f"make one: Population(data, {label!r}), with the name of the column that holds the labels."
+    if isinstance(given, Dataset):
+        return "make one: Population(dataset)."
+    if isinstance(given, Mapping):
+        return "make one: Population(arrays, y)."
+    return "make one: Population(x, y)."
+
+
+@runtime_checkable
+class AnyPopulation(Protocol):
+    """What a shadow pool needs from the data that models are trained on: a `Population`, or the nodes of a graph."""
+
+    def __len__(self) -> int:
+        """N, the number of records."""
+        ...
+
+    @property
+    def ids(self) -> TextArray:
+        """[N] stable names of the records."""
+        ...
+
+    @property
+    def training_data(self) -> Any:
+        """What a trainer is called with."""
+        ...
+
+    @property
+    def independent(self) -> bool:
+        """Whether a model's answer about a record depends on that record alone; answers can then replace a model."""
+        ...
+
+    def fingerprint(self) -> str:
+        """A short hash of the data, by which a pool and a report identify it."""
+        ...
+
+    def digests(self) -> NDArray[np.bytes_]:
+        """[N] a short hash of each record: equal records have equal hashes."""
+        ...
+
+
+@functools.singledispatch
+def as_population(data: Any) -> AnyPopulation:
+    """The data that a user trains models on, as a population; a package registers its own type of data here.
+
+    Example:
+        >>> from glasshouse import Population
+        >>> population = Population([[0.0], [1.0]], [0, 1])
+        >>> as_population(population) is population
+        True
+    """
+    if isinstance(data, AnyPopulation):
+        return data
+    raise InputError(
+        f"population: {type(data).__name__} is not a population; {advice_for(data)} For a graph, import "
+        f"glasshouse.graph first."
+    )

@@ -1,0 +1,145 @@
+"""Whether scores may be read as probabilities of membership: simulated targets, weighted to the prior, must agree."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+
+from glasshouse.attacks.shared.prior import prior_weights
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.threads import side_by_side
+from glasshouse.evaluation.thresholds import Scored
+
+LARGEST_EXCESS = 0.01  # of the calibration error over what chance gives
+_BINS = 10
+
+
+class Bins(NamedTuple):
+    """Records in ten bins of their posterior, of equal width; only those bins that hold a record.
+
+    Args:
+        said: mean posterior of each bin.
+        found: share of members in it.
+        mass: share of all records in it.
+    """
+
+    said: FloatArray
+    found: FloatArray
+    mass: FloatArray
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: the mean of |said - found| over records."""
+        return float(np.abs(self.said - self.found) @ self.mass)
+
+
+def place_of(posteriors: FloatArray) -> IntArray:
+    """The bin of each posterior, [N]."""
+    return np.clip((posteriors * _BINS).astype(np.int64), 0, _BINS - 1)
+
+
+def binned(posteriors: FloatArray, members: BoolArray, weights: FloatArray | None = None) -> Bins:
+    """Posteriors [N] and members [N] in bins, with weights [N]; all equal by default.
+
+    Example:
+        >>> binned(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool)).found
+        array([0. , 0.5])
+    """
+    each = np.ones(len(posteriors)) if weights is None else weights
+    place = place_of(posteriors)
+    total = np.bincount(place, weights=each, minlength=_BINS)
+    filled = total > 0
+    said = np.bincount(place, weights=each * posteriors, minlength=_BINS)[filled] / total[filled]
+    found = np.bincount(place, weights=each * members, minlength=_BINS)[filled] / total[filled]
+    return Bins(said, found, total[filled] / total.sum())
+
+
+def calibration_error(posteriors: FloatArray, members: BoolArray, weights: FloatArray | None = None) -> float:
+    """Expected calibration error of posteriors [N], with weights [N].
+
+    Example:
+        >>> calibration_error(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
+        0.25
+    """
+    return binned(posteriors, members, weights).error
+
+
+def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5, share: float | None = None) -> float:
+    r"""The calibration error that posteriors [N] have by chance, even if all of them are exactly right.
+
+    The error of a bin is the absolute value of a sum of many small independent terms with mean 0. It is taken as
+    normal, so that its mean is :math:`\sqrt{2 / \pi}` times its standard deviation; but not more than a bin with hardly
+    any members can have.
+
+    Args:
+        posteriors: for this prior.
+        prior: λ: one number, or one per record.
+        share: share of members of a simulated target, whose records are then weighted to the prior (`prior_weights`);
+            None for a target, which has the share that the prior says.
+
+    Example:
+        >>> round(calibration_floor(np.full(100, 0.5)), 3), round(calibration_floor(np.full(10_000, 0.5)), 3)
+        (0.04, 0.004)
+    """
+    expected = np.asarray(prior, dtype=np.float64)  # [] or [N]
+    if share is None:
+        here, inside, outside = posteriors, np.ones(()), np.ones(())
+    else:
+        inside, outside = expected / share, (1 - expected) / (1 - share)  # weights of members and of others
+        # how likely a record with this posterior is a member of a target with another share of members
+        alike = not expected.ndim and float(expected) == share
+        here = posteriors if alike else expit(logit(posteriors) + logit(share) - logit(expected))
+    above, below = inside * (1 - posteriors), outside * posteriors  # what a member and another record add
+    total = float((inside * here + outside * (1 - here)).sum())
+    place = place_of(posteriors)
+    variances = np.bincount(place, weights=here * above**2 + (1 - here) * below**2, minlength=_BINS)
+    rare = 2 * np.bincount(place, weights=here * above, minlength=_BINS)  # E|D| = 2 E[D+] <= this, for rare members
+    return float(np.minimum(np.sqrt(2 / np.pi * variances), rare).sum() / total)
+
+
+def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float | ArrayLike = 0.5) -> str:
+    """Why scores [N] that are meant as probabilities of membership cannot be believed; empty if they can.
+
+    Two things can be checked without the members of the target. On simulated targets, weighted to the prior, the
+    calibration error must be at most 0.01 above what chance gives. And the mean of the target's posteriors must be the
+    prior, with the same tolerance: the calibration error is never smaller than their distance.
+
+    Args:
+        scores: of the target.
+        scored: scores [N] and members [N] of simulated targets; None if there are none.
+        prior: λ, for which the scores are meant: one number, or one per record.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> chances = random.random((5, 2000))
+        >>> scored = [(one, random.random(2000) < one) for one in chances[1:]]
+        >>> posterior_doubt(chances[0], scored)
+        ''
+        >>> posterior_doubt(chances[0] ** 3, [(one**3, members) for one, members in scored]).split(" (")[0]
+        'simulated targets do not find them calibrated'
+    """
+    if not scored:
+        return "no simulated target can show whether they are calibrated"
+
+    def excess_of(pair: tuple[FloatArray, BoolArray]) -> float:
+        one, members = pair
+        error = calibration_error(one, members, prior_weights(members, prior))
+        return error - calibration_floor(one, prior=prior, share=float(members.mean()))
+
+    excess = side_by_side(excess_of, scored, records=len(scores))
+    above = float(np.mean(excess)) + float(np.std(excess, ddof=1)) / np.sqrt(len(excess))
+    if above > LARGEST_EXCESS:
+        return (
+            f"simulated targets do not find them calibrated (at the stated prior the calibration error is up to "
+            f"{above:.3f} above what chance gives; {LARGEST_EXCESS} is allowed)"
+        )
+    expected, found, floor = float(np.mean(np.asarray(prior))), float(scores.mean()), calibration_floor(scores)
+    if abs(found - expected) > LARGEST_EXCESS + floor:
+        return (
+            f"their mean on this target is {found:.3f}, and the stated prior is {expected:.3f}: another share of the "
+            f"records trained the target, or it was not trained as the shadow models were"
+        )
+    return ""

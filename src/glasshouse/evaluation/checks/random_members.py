@@ -1,0 +1,434 @@
+"""Quick learners whose out-of-fold scores are linear in the labels, so that hundreds of labellings cost one fit.
+
+What they learn from the columns alone (a basis, random cells) does not depend on the labels. The scores of a fold are
+therefore a fixed matrix times the labels of the other folds, and a permutation test refits all of its permutations in a
+few matrix products.
+
+The blind baseline: who is a member, predicted from what is known about the records without the target.
+
+Whether members are joined to members: in a random draw the edges of a graph do not depend on who is a member.
+
+Whether members look drawn at random, and what a reader must know if they do not.
+
+Whether members were drawn at random: if not, an attack's figures say little about the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from scipy.linalg import solve
+from scipy.sparse import csr_array
+from scipy.stats import norm, rankdata
+
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.randomness import generator
+from glasshouse.core.threads import thread_counts
+from glasshouse.evaluation.checks.auxiliary import Known, columns_of
+from glasshouse.evaluation.intervals import Interval, delong
+from glasshouse.evidence import Evidence
+
+Smoother = Callable[[FloatArray, FloatArray, IntArray, np.random.Generator], FloatArray]
+
+_WAVES = 256  # or a quarter of the records
+_FERNS = 64
+_SPLITS = 4  # of one fern: sixteen cells
+_WEIGHT = 5.0  # records of average membership that each cell starts with
+
+
+def ridge(columns: FloatArray, labels: FloatArray, folds: IntArray, random: np.random.Generator) -> FloatArray:
+    """[N, P] out-of-fold scores of ridge regression.
+
+    The penalty, 20 per column, is near the best one if the columns together explain a twentieth of the variance: a weak
+    dependence is what has to be found, a strong one is found anyway.
+
+    Args:
+        columns: [N, F], each with mean 0 and variance 1.
+        labels: [N, P] labellings, each with mean 0.
+        folds: [N] the fold of each record.
+        random: not used; ridge regression has no random choice.
+
+    Example:
+        >>> columns = np.array([[-1.0], [1.0], [-1.0], [1.0]])
+        >>> ridge(columns, columns, np.array([0, 0, 1, 1]), np.random.default_rng(0)).ravel().round(2)
+        array([-0.09,  0.09, -0.09,  0.09])
+    """
+    return _penalised(columns, labels, folds, penalty=20.0 * columns.shape[1])
+
+
+def waves(columns: FloatArray, labels: FloatArray, folds: IntArray, random: np.random.Generator) -> FloatArray:
+    """The same with random Fourier features: smooth functions of all columns together (Rahimi and Recht, 2007)."""
+    width = np.sqrt(columns.shape[1])  # so that two random records are about one length scale apart
+    count = min(_WAVES, 1 + len(columns) // 4)
+    directions = random.normal(size=(columns.shape[1], count)) / width
+    basis = np.cos(columns @ directions + random.uniform(0, 2 * np.pi, size=count)) * np.sqrt(2)
+    return _penalised(basis - basis.mean(axis=0), labels, folds, penalty=0.2 * len(columns))
+
+
+def cells(columns: FloatArray, labels: FloatArray, folds: IntArray, random: np.random.Generator) -> FloatArray:
+    """Mean label of the other folds' records in the same cell, over random ferns (Özuysal et al., 2010).
+
+    A fern is a tree with the same random split in a whole level. Jumps and interactions of a few columns are found, and
+    copies of one record always share their cells.
+    """
+    count, width = columns.shape
+    chosen = random.integers(width, size=(_FERNS, _SPLITS))
+    at = random.integers(count, size=(_FERNS, _SPLITS))
+    code = np.arange(_FERNS) * 2**_SPLITS + np.zeros((count, 1), dtype=np.int64)  # [N, ferns] number of the cell
+    for split in range(_SPLITS):
+        side = columns[:, chosen[:, split]] >= columns[at[:, split], chosen[:, split]]  # some record's value
+        code += side * 2**split
+    shape = (count, _FERNS * 2**_SPLITS)
+    inside = csr_array((np.ones(code.size), code.ravel(), np.arange(count + 1) * _FERNS), shape=shape)
+    parts = [inside[folds == fold] for fold in range(folds.max() + 1)]
+    sums = [part.T @ labels[folds == fold] for fold, part in enumerate(parts)]
+    counts = [part.sum(axis=0) for part in parts]
+    whole, records = sum(sums), sum(counts)
+    scores = np.empty_like(labels)
+    for fold, part in enumerate(parts):
+        means = (whole - sums[fold]) / (records - counts[fold] + _WEIGHT)[:, None]
+        scores[folds == fold] = part @ means
+    return scores
+
+
+def _penalised(basis: FloatArray, labels: FloatArray, folds: IntArray, *, penalty: float) -> FloatArray:
+    """[N, P] out-of-fold scores of ridge regression on a basis [N, D] with column means near 0."""
+    moments, sides = basis.T @ basis, basis.T @ labels
+    moments[np.diag_indices_from(moments)] += penalty
+    scores = np.empty_like(labels)
+    for fold in range(folds.max() + 1):
+        own = folds == fold
+        mine, theirs = basis[own], labels[own]
+        weights = solve(moments - mine.T @ mine, sides - mine.T @ theirs, assume_a="pos")
+        scores[own] = mine @ weights
+    return scores
+
+
+_FOLDS = 5
+_PERMUTATIONS = 199
+# Folds learn from each other: the product of two records' labels counts twice, once with either as the one to predict,
+# which doubles the variance where there is little to find. 95 % therefore takes an interval √2 times as wide as
+# DeLong's, which belongs to scores that were fixed before; benchmarks/blind.md shows how often it covers.
+_WIDER = float(2 * norm.cdf(np.sqrt(2) * norm.ppf(0.975)) - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blind:
+    """How well members are told from others without the target.
+
+    Args:
+        auc: of the mean score of the learners on all columns, out of fold; pairs of one fold are compared. It is 0.5
+            on average if members were drawn at random.
+        interval: 95 %, of the AUC.
+        p_value: how often random members are predicted so well, by permutation. Exact: at most α of the audits with
+            random members have a p-value of α or less.
+        records: how many records were used.
+    """
+
+    auc: float
+    interval: Interval
+    p_value: float
+    records: int
+
+
+def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray, *, seed: int) -> Blind:
+    """Predict members from the columns of other records, and test whether the prediction is better than chance.
+
+    Four learners are fitted out of fold: ridge regression on the answers of the shadow models (few columns, so a weak
+    dependence shows), and on all columns ridge regression, random Fourier features and random ferns. The test statistic
+    is the largest of their four statistics, each standardised over the permutations. Given the labels of the other
+    folds, random members of a fold are in random order, so the AUC within folds is 0.5 on average.
+
+    Args:
+        features: [N, F] columns about the records, each with mean 0 and variance 1; F may be 0.
+        answers: [N, A] the same about the shadow models' answers and the labels; A may be 0.
+        members: [N] members of the target.
+        seed: of folds, permutations and learners.
+
+    Example:
+        >>> columns, none = np.random.default_rng(0).normal(size=(200, 3)), np.empty((200, 0))
+        >>> blind_baseline(columns, none, columns[:, 0] > 0, seed=0).p_value
+        0.005
+        >>> blind_baseline(columns, none, np.arange(200) < 100, seed=0).p_value > 0.01
+        True
+    """
+    random = generator(seed, "blind baseline")
+    folds = random.permutation(np.arange(len(members)) % _FOLDS)
+    permuted = random.permuted(np.tile(members, (_PERMUTATIONS, 1)), axis=1)
+    labels = np.vstack([members[None], permuted]).T - members.mean()  # [N, 1 + permutations]
+    together = np.hstack([features, answers])
+    plan = chain(
+        [(ridge, answers)] if answers.shape[1] and features.shape[1] else [],
+        [(learner, together) for learner in (ridge, waves, cells)] if together.shape[1] else [],
+    )
+    mean, largest = np.zeros(len(members)), np.full(1 + _PERMUTATIONS, -np.inf)
+    for learner, columns in plan:
+        with thread_counts().limit(limits=1):  # matrices so small wait longer for a second thread than they take
+            scores = _standard(learner(columns, labels, folds, random), folds)
+        if columns is together:
+            mean += scores[:, 0]
+        statistic = np.einsum("np,np->p", scores, labels)
+        # standardised with the truth among the permutations, so that under random members all columns are alike
+        spread = statistic.std() or 1.0
+        largest = np.maximum(largest, (statistic - statistic.mean()) / spread)
+    ranks = _ranks(mean, folds)
+    return Blind(
+        auc=_within(ranks, members, folds),
+        interval=delong(ranks, members, confidence=_WIDER),
+        p_value=float(np.mean(largest >= largest[0] - 1e-9)),
+        records=len(members),
+    )
+
+
+def _standard(scores: FloatArray, folds: IntArray) -> FloatArray:
+    """[N, P] with mean 0 and variance 1 within each fold; constant scores become 0."""
+    for fold in range(_FOLDS):
+        own = scores[folds == fold]
+        own -= own.mean(axis=0)
+        spread = own.std(axis=0)
+        scores[folds == fold] = own / np.where(spread > 1e-12, spread, np.inf)
+    return scores
+
+
+def _ranks(scores: FloatArray, folds: IntArray) -> FloatArray:
+    """[N] share of its fold that a record is above, so that folds can be pooled."""
+    ranks = np.empty_like(scores)
+    for fold in range(_FOLDS):
+        own = folds == fold
+        ranks[own] = (rankdata(scores[own]) - 0.5) / own.sum()
+    return ranks
+
+
+def _within(ranks: FloatArray, members: BoolArray, folds: IntArray) -> float:
+    """AUC over the pairs of a member and another record that are in one fold."""
+    won = pairs = 0.0
+    for fold in range(_FOLDS):
+        inside, placed = members[folds == fold], rankdata(ranks[folds == fold])
+        count, others = int(inside.sum()), int((~inside).sum())
+        won += float(placed[inside].sum()) - count * (count + 1) / 2
+        pairs += count * others
+    return won / pairs if pairs else 0.5
+
+
+_EDGE_PERMUTATIONS = 999
+_MOST_EDGES = 50_000  # edges; a random choice of them is as exact, and so many show a difference of one point
+_BLOCK = 1 << 23  # ends of edges that are looked up at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined:
+    """How many edges join two members, and how many two others.
+
+    Args:
+        members: share of the edges between audited nodes that join two members.
+        expected_members: 95 % of random draws of as many members have a share in this interval.
+        others: share of the edges that join two others.
+        expected_others: the same for them.
+        p_value: how often a random draw is at least as far from the average draw; exact, by permutation.
+        edges: how many edges were used.
+    """
+
+    members: float
+    expected_members: Interval
+    others: float
+    expected_others: Interval
+    p_value: float
+    edges: int
+
+    def sentence(self) -> str:
+        """The shares in words, with those of a random draw."""
+        usual = _range(self.expected_members)
+        return (
+            f"{100 * self.members:.1f} % of the edges join two members (a random draw: {usual}) "
+            f"and {100 * self.others:.1f} % two others ({_range(self.expected_others)})"
+        )
+
+
+def joined_members(pairs: IntArray, members: BoolArray, *, seed: int) -> Joined | None:
+    """Test by permutation whether edges depend on who is a member; None if there is no edge.
+
+    The statistic is that of Chen and Friedman (2017): how far the two counts, edges of two members and edges of two
+    others, are from their means, in units of their covariance. It finds groups that are joined within themselves, and
+    members with unusually many edges. Means and covariance are those of permuted members on the same edges, so hubs and
+    skewed degrees are taken into account. Nodes without an edge are left out; under a random draw the others are still
+    in random order.
+
+    Args:
+        pairs: [2, E] joined nodes, as positions among the audited ones; direction and repetition do not matter.
+        members: [N] members of the target.
+        seed: of the permutations.
+
+    Example:
+        >>> ring = np.array([np.arange(40), (np.arange(40) + 1) % 40])
+        >>> found = joined_members(ring, np.arange(40) < 20, seed=0)
+        >>> found.members, found.p_value
+        (0.475, 0.001)
+    """
+    random = generator(seed, "joined members")
+    low, high = pairs.min(axis=0), pairs.max(axis=0)
+    keys = np.unique((low * len(members) + high)[low != high])
+    if len(keys) > _MOST_EDGES:
+        keys = random.choice(keys, size=_MOST_EDGES, replace=False)
+    if not len(keys):
+        return None
+    nodes, ends = np.unique(np.stack([keys // len(members), keys % len(members)]), return_inverse=True)
+    own = members[nodes]
+    counts = np.empty((1 + _EDGE_PERMUTATIONS, 2))
+    counts[0] = _edges_within(own[None], ends.reshape(2, -1))[0]
+    step = max(1, _BLOCK // len(keys))
+    for start in range(1, len(counts), step):
+        drawn = random.permuted(np.tile(own, (min(step, len(counts) - start), 1)), axis=1)
+        counts[start : start + step] = _edges_within(drawn, ends.reshape(2, -1))
+    far = _distances(counts)
+    expected = np.quantile(counts[1:] / len(keys), [0.025, 0.975], axis=0).T.tolist()
+    return Joined(
+        members=float(counts[0, 0] / len(keys)),
+        expected_members=Interval(*expected[0]),
+        others=float(counts[0, 1] / len(keys)),
+        expected_others=Interval(*expected[1]),
+        p_value=float(np.mean(far >= far[0] * (1 - 1e-9) - 1e-9)),
+        edges=len(keys),
+    )
+
+
+def _edges_within(drawn: BoolArray, ends: IntArray) -> FloatArray:
+    """[P, 2] edges of two members and edges of two others, for members [P, N] and edges [2, E]."""
+    a, b = drawn[:, ends[0]], drawn[:, ends[1]]
+    both, any_of = (a & b).sum(axis=1), (a | b).sum(axis=1)
+    return np.stack([both, ends.shape[1] - any_of], axis=1).astype(np.float64)
+
+
+def _distances(counts: FloatArray) -> FloatArray:
+    """[P] squared Mahalanobis distances from the mean; if all degrees are equal, the two counts are one."""
+    centred = counts - counts.mean(axis=0)
+    precision = np.linalg.pinv(centred.T @ centred / len(counts), rcond=1e-9, hermitian=True)
+    return np.asarray(np.einsum("pi,ij,pj->p", centred, precision, centred))
+
+
+def _range(interval: Interval) -> str:
+    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
+
+
+_LEVEL = 0.01  # of false alarms, all tests together
+_MOST_RECORDS = 10_000  # records of the blind baseline
+_FEWEST = 10  # members, and others
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """How well members can be told from others without the target.
+
+    Args:
+        blind: from features, labels and the shadow models' answers.
+        joined: from the edges between them; None for records, or without edges.
+
+    Example:
+        >>> from glasshouse.evaluation.intervals import Interval
+        >>> told = Blind(auc=0.71, interval=Interval(0.68, 0.74), p_value=0.005, records=1000)
+        >>> Drawn(blind=told).found, Drawn(blind=told).withheld
+        (True, 'members differ from others in kind')
+    """
+
+    blind: Blind
+    joined: Joined | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether members were not drawn at random; at most 1 % of random draws are called so."""
+        return self._told or self._clustered
+
+    @property
+    def withheld(self) -> str:
+        """Why no ε can be given; empty if nothing was found."""
+        if not self.found:
+            return ""
+        return "members differ from others in kind" if self._told else "members were not drawn at random from the graph"
+
+    def warning(self) -> str:
+        """What comes first in a report; empty if nothing was found."""
+        if not self.found:
+            return ""
+        found = []
+        if self._told:
+            low, high = self.blind.interval
+            found.append(
+                f"Members can be told from others without the model: features, labels and shadow models alone give AUC "
+                f"{self.blind.auc:.2f} ({low:.2f} to {high:.2f}; p = {self.blind.p_value:.2g} if they were drawn at "
+                f"random)."
+            )
+        if self._clustered and self.joined is not None:
+            found.append(f"Members were not drawn at random from the graph: {self.joined.sentence()}.")
+        return " ".join(
+            [
+                *found,
+                "So the figures below say little about the model, and ε is withheld. Draw the members at random, or "
+                "audit records of the same kind.",
+            ]
+        )
+
+    def sentence(self) -> str:
+        """What was measured, in one line; shown whether or not something was found."""
+        low, high = self.blind.interval
+        line = (
+            f"Without the model, members are told from others with AUC {self.blind.auc:.2f} ({low:.2f} to {high:.2f}; "
+            f"p = {self.blind.p_value:.2g} if they were drawn at random)."
+        )
+        if self.joined is not None:
+            line += f" {self.joined.sentence()}; p = {self.joined.p_value:.2g}."
+        return line
+
+    @property
+    def _level(self) -> float:
+        return _LEVEL if self.joined is None else _LEVEL / 2
+
+    @property
+    def _told(self) -> bool:
+        return self.blind.p_value <= self._level + 1e-9
+
+    @property
+    def _clustered(self) -> bool:
+        return self.joined is not None and self.joined.p_value <= self._level + 1e-9
+
+
+def how_drawn(known: Known, evidence: Evidence, members: BoolArray, *, seed: int) -> Drawn | None:
+    """Test whether members were drawn at random; None if there are too few members or others to say.
+
+    Args:
+        known: about the records, without the target.
+        evidence: of it the shadow models' answers are used, never the target's.
+        members: [N] members of the target.
+        seed: of every random choice.
+
+    Example:
+        >>> random = np.random.default_rng(0)
+        >>> losses = {"target_loss": np.ones(200), "shadow_loss": np.ones((2, 200))}
+        >>> evidence = Evidence(**losses, shadow_members=np.zeros((2, 200)))
+        >>> bright = random.normal(size=(200, 4))
+        >>> how_drawn(Known(x=bright), evidence, bright[:, 0] > 0, seed=0).found
+        True
+        >>> how_drawn(Known(x=bright), evidence, np.arange(200) < 100, seed=0).found
+        False
+    """
+    if min(int(members.sum()), int((~members).sum())) < _FEWEST:
+        return None
+    random = generator(seed, "how drawn")
+    rows = _some(members, known.readable(_MOST_RECORDS), random)
+    features, answers = columns_of(known, evidence, rows, random)
+    blind = blind_baseline(features, answers, members[rows], seed=seed)
+    pairs = known.pairs_of_audited()
+    return Drawn(blind=blind, joined=joined_members(pairs, members, seed=seed) if pairs.shape[1] else None)
+
+
+def _some(members: BoolArray, most: int, random: np.random.Generator) -> IntArray:
+    """Records to use, in their order: all, or a random choice with as many members as others where possible.
+
+    Under a random draw, labels of a choice that depends only on the labels' counts are still in random order.
+    """
+    sides = [random.permutation(np.flatnonzero(members == kind)) for kind in (True, False)]
+    few = min(sides, key=len)
+    kept = min(len(few), most // 2)
+    rest = most - kept
+    return np.sort(np.concatenate([side[:kept] if side is few else side[:rest] for side in sides]))

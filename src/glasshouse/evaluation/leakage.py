@@ -1,0 +1,408 @@
+"""Whether there is any leak at all: one exact p-value over all attacks and all figures.
+
+The one attack whose figures stand for an audit, chosen so that its figures are not lucky.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+from scipy.stats import norm, rankdata
+
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
+from glasshouse.core.threads import side_by_side
+from glasshouse.evaluation.metrics import Metrics, evaluate, headline_rate
+from glasshouse.evaluation.roc import allowed_wrong, auc, checked
+from glasshouse.evaluation.run import AttackOutcome
+from glasshouse.evaluation.thresholds import rate_with_ties
+
+Figure = tuple[str, str]  # an attack, and "auc" or "tpr@0.01"
+
+LEVEL = 0.05  # of false alarms among audits of models that leak nothing
+FIRST_SHARE = 0.9  # of LEVEL, for the figure that simulated targets rank first (benchmarks/leak_power.md)
+_WORK = 40_000_000  # records times permutations
+_FEWEST, _MOST = 199, 1999  # permutations
+_BLOCK = 4_000_000  # labels held at once
+_SHUFFLED = 1 << 16  # records
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeakTest:
+    """How surprising the best figure of all attacks is if scores say nothing about membership.
+
+    Args:
+        p_value: the chance of a best figure at least as surprising as the one that was found.
+        permutations: how often the members were permuted; the smallest possible p-value is 1 / (permutations + 1).
+        attack: whose figure is the most surprising.
+        figure: which one: ``"auc"`` or ``"tpr@0.01"``.
+        tested: how many figures the p-value is corrected for.
+        adjusted: the smallest p-value of each attack's own figures, by its name, corrected for all figures.
+        first: the attack and figure that got most of the error, since simulated targets rank it first; None if all
+            figures got the same.
+    """
+
+    p_value: float
+    permutations: int
+    attack: str
+    figure: str
+    tested: int
+    adjusted: Mapping[str, float]
+    first: Figure | None = None
+
+    @property
+    def leak(self) -> bool:
+        """Whether a leak is shown; without one, 5 % of all audits say so."""
+        return self.p_value <= LEVEL
+
+
+def leak_test(
+    scores: Mapping[str, FloatArray],
+    members: BoolArray,
+    *,
+    fprs: Sequence[float] = (),
+    first: Figure | None = None,
+    permutations: int | None = None,
+    seed: int = 0,
+) -> LeakTest:
+    """Permute the members, with the scores fixed, and compare the best figure over attacks and rates.
+
+    If members were drawn at random and no score depends on who is a member, all ways to draw as many members are
+    equally likely. Each figure of each attack becomes a p-value of its own: the AUC by the normal distribution of a
+    rank sum, members above the (k + 1)-th non-member by their negative hypergeometric distribution. The test statistic
+    is the smallest of them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test
+    is exact, however the attacks depend on each other, with ties, and with any number of permutations.
+
+    With ``first``, each p-value is divided by its figure's share of the error (`error_share`) before the smallest is
+    taken. The test stays exact: the shares do not depend on who is a member of the target, so they are the same for
+    every permutation. Without a leak, the true arrangement is then one of equally likely ones of a fixed statistic, and
+    at most 5 % of them are among the 5 % most surprising.
+
+    Args:
+        scores: [N] of each attack, by name.
+        members: [N] which records trained the target.
+        fprs: false-positive rates to look at, besides the AUC.
+        first: the attack and figure that most of the error is spent on; it must be chosen without the target's members,
+            such as by `expected_log_p`. By default all figures share it equally.
+        permutations: how many; by default 1 999, and fewer where there are very many records.
+        seed: of the permutations.
+
+    Example:
+        >>> members = np.arange(200) < 100
+        >>> leak_test({"perfect": members * 1.0}, members).p_value
+        0.0005
+        >>> leak_test({"noise": np.random.default_rng(0).normal(size=200)}, members).leak
+        False
+    """
+    if not scores:
+        raise InputError("scores: no attack was given.")
+    given = {name: checked(values, members)[0] for name, values in scores.items()}
+    mask = np.asarray(members, dtype=np.bool_)
+    count = permutations or int(np.clip(_WORK // len(mask), _FEWEST, _MOST))
+    names = [(name, figure) for name in given for figure in ("auc", *(f"tpr@{fpr:g}" for fpr in fprs))]
+    attacks = [_Attack.of(values) for values in given.values()]
+    allowed = [allowed_wrong(fpr, int((~mask).sum())) for fpr in fprs]
+    size = max(1, min(count, _BLOCK // len(mask)))
+    blocks = _arrangements(mask, [min(size, count - start) for start in range(0, count, size)], seed)
+    found = [_figures(attacks, mask[None, :], allowed)]
+    found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
+    figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
+    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(_shares(names, first))
+    best = np.sort(surprise.min(axis=1))
+    own = {one: surprise[0, [name == one for name, _ in names]].min() for one in given}  # most surprising of an attack
+    p_values = {one: float(np.searchsorted(best, value, side="right")) / len(best) for one, value in own.items()}
+    attack, figure = names[int(np.argmin(surprise[0]))]
+    return LeakTest(
+        p_value=p_values[attack],
+        permutations=count,
+        attack=attack,
+        figure=figure,
+        tested=len(names),
+        adjusted=p_values,
+        first=first,
+    )
+
+
+def error_share(figures: int, *, first: bool | None = None) -> float:
+    """The share of the error that one of so many figures gets: the first one, another one, or each if none is first.
+
+    Example:
+        >>> error_share(10), error_share(10, first=True), round(error_share(10, first=False), 4)
+        (0.1, 0.9, 0.0111)
+    """
+    if first is None or figures == 1:
+        return 1 / figures
+    return FIRST_SHARE if first else (1 - FIRST_SHARE) / (figures - 1)
+
+
+def _shares(names: Sequence[Figure], first: Figure | None) -> FloatArray:
+    if first is not None and first not in names:
+        raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
+    return np.array([error_share(len(names), first=None if first is None else name == first) for name in names])
+
+
+def expected_log_p(
+    expected: Mapping[str, Sequence[float]], members: int, non_members: int, fprs: Sequence[float] = ()
+) -> dict[Figure, float]:
+    """How surprising each figure would be on a target of this size if it were as simulated targets have it on average.
+
+    The log of its own p-value in `leak_test`, which makes an AUC and a true-positive rate comparable: the smallest is
+    the figure by which a leak of this kind is seen best. The mean over simulated targets is taken before the p-value,
+    so that a weak leak is ranked by its signal and not by the noise of single targets.
+
+    Args:
+        expected: by attack, the mean AUC and the mean TPR at each rate on simulated targets.
+        members: how many members the target has.
+        non_members: how many others are audited.
+        fprs: the rates.
+
+    Example:
+        >>> found = expected_log_p({"base": (0.52, 0.012), "lira": (0.51, 0.03)}, 2000, 2000, [0.01])
+        >>> min(found, key=found.get)
+        ('lira', 'tpr@0.01')
+    """
+    allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
+    tables = [_log_found(wrong, members, non_members) for wrong in allowed]
+    spread = np.sqrt((members + non_members + 1) / (12 * members * non_members))
+    found: dict[Figure, float] = {}
+    for name, (area, *rates) in expected.items():
+        found[name, "auc"] = float(norm.logsf((area - 0.5) / spread))
+        for fpr, rate, table in zip(fprs, rates, tables, strict=True):
+            found[name, f"tpr@{fpr:g}"] = float(np.interp(rate * members, np.arange(members + 1), table))
+    return found
+
+
+def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterator[Callable[[], BoolArray]]:
+    """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, each drawn when it is called.
+
+    Shuffling a million flags takes far longer than all that is done with them. So with very many records each flag is
+    drawn by itself, and then as many flags as are too many, chosen at random, are turned. No record is treated unlike
+    another, so all arrangements are equally likely. Fewer records keep the shuffles that they always had.
+    """
+    if len(members) < _SHUFFLED:
+        random = generator(seed, "leak test")
+        for size in sizes:
+            yield partial(_as_drawn, random.permuted(np.broadcast_to(members, (size, len(members))), axis=1))
+        return
+    for number, size in enumerate(sizes):
+        yield partial(_drawn_flags, members, size, generator(seed, "leak test", number))
+
+
+def _as_drawn(flags: BoolArray) -> BoolArray:
+    return flags
+
+
+def _drawn_flags(members: BoolArray, size: int, random: np.random.Generator) -> BoolArray:
+    """[B, N] random flags, of which each row has as many set as there are members [N]."""
+    records, inside = len(members), int(members.sum())
+    drawn = np.frombuffer(random.bytes(size * records), dtype=np.uint8).reshape(size, records)
+    flags: BoolArray = np.asarray(drawn < np.clip(round(256 * inside / records), 1, 255))
+    for row in flags:
+        surplus = int(np.count_nonzero(row)) - inside
+        while surplus:
+            # those of the larger kind that are met first: each of them is as likely as any other to be among these
+            met = random.integers(records, size=4 * abs(surplus) + 16)
+            met = met[row[met] == (surplus > 0)]
+            _, first = np.unique(met, return_index=True)
+            turned = met[np.sort(first)][: abs(surplus)]
+            row[turned] = surplus < 0
+            surplus -= len(turned) * (1 if surplus > 0 else -1)
+    return flags
+
+
+@dataclass(frozen=True, eq=False)
+class _Attack:
+    """Scores in the form that permutations need: [N] ranks, [N] order from the highest, [N] last of each tie."""
+
+    ranks: FloatArray
+    order: NDArray[np.intp]
+    last_of_tie: BoolArray
+
+    @classmethod
+    def of(cls, scores: FloatArray) -> _Attack:
+        order = np.argsort(-scores, kind="stable")
+        ranked = scores[order]
+        return cls(rankdata(scores), order, np.append(np.diff(ranked) != 0, True))
+
+
+def _figures(attacks: Sequence[_Attack], members: BoolArray, allowed: Sequence[int]) -> FloatArray:
+    """Figures of every attack for arrangements of members [B, N]: the rank sum, and members found; [B, figures]."""
+    sums = members.astype(np.float64) @ np.stack([attack.ranks for attack in attacks], axis=1)  # [B, attacks]
+    columns = []
+    for place, attack in enumerate(attacks):
+        columns += [sums[:, place], *(_found(attack, members, wrong) for wrong in allowed)]
+    return np.stack(columns, axis=1).astype(np.float64)
+
+
+def _log_chances(figures: FloatArray, members: BoolArray, kinds: Sequence[int | None]) -> FloatArray:
+    """Log of the chance of at least each figure [B, figures]; each is a rank sum (None) or found at so many wrong."""
+    inside, records = int(members.sum()), len(members)
+    tables = {wrong: _log_found(wrong, inside, records - inside) for wrong in kinds if wrong is not None}
+    columns = []
+    for values, wrong in zip(figures.T, kinds, strict=True):
+        if wrong is None:
+            centre = inside * (records + 1) / 2
+            spread = np.sqrt(inside * (records - inside) * (records + 1) / 12)
+            columns.append(norm.logsf((values - centre) / spread))
+        else:
+            columns.append(tables[wrong][values.astype(np.intp)])
+    return np.stack(columns, axis=1)
+
+
+def _log_found(wrong: int, inside: int, outside: int) -> FloatArray:
+    """Log of the chance of at least m members before the (wrong + 1)-th non-member, for m = 0 … inside."""
+    counts = np.arange(inside + 1)
+    chances = (
+        _log_choose(counts + wrong, wrong)
+        + _log_choose(inside - counts + outside - wrong - 1, outside - wrong - 1)
+        - _log_choose(inside + outside, outside)
+    )
+    return np.logaddexp.accumulate(chances[::-1])[::-1]
+
+
+def _log_choose(many: NDArray[np.int64] | int, few: int) -> FloatArray:
+    return np.asarray(gammaln(np.add(many, 1)) - gammaln(few + 1) - gammaln(np.subtract(many, few) + 1))
+
+
+def _found(attack: _Attack, members: BoolArray, wrong: int) -> FloatArray:
+    """Members above the lowest threshold that accuses at most so many non-members, for each arrangement [B]."""
+    records = members.shape[1]
+    share = float((~members[0]).mean())
+    # the top of the list that holds more non-members than allowed in nearly every arrangement
+    top = min(records, int((wrong + 1 + 6 * np.sqrt(wrong + 1)) / share) + 10)
+    while True:
+        inside = members[:, attack.order[:top]]
+        accused = np.cumsum(~inside, axis=1, dtype=np.int32)
+        if top == records or (accused[:, -1] > wrong).all():
+            break
+        top = min(records, 2 * top)
+    usable = attack.last_of_tie[:top] & (accused <= wrong)  # a threshold lies between two scores, not inside a tie
+    right = np.cumsum(inside, axis=1, dtype=np.int32)
+    return np.asarray(np.where(usable, right, 0).max(axis=1), dtype=np.float64)
+
+
+Way = Literal["simulated", "half", "only", "shown"]
+_CONFIDENCE = 0.95  # of the intervals
+_FEWEST_IN_HALF = 10  # members and others in each half; with fewer a choice by halves is a guess
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Headline:
+    """The attack that a verdict is about, its figures, and whether there is any leak.
+
+    Args:
+        attack: its name.
+        way: how it was chosen: on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the
+            ``"only"`` one (or the first, if there are too few records to choose by), or because the leak is
+            ``"shown"`` by it and not by the attack that was chosen in one of these ways.
+        tried: among how many.
+        metrics: its figures on records that the choice did not look at: all of them, or the other half. An attack that
+            was chosen because the leak is shown by it is measured on the records that chose it, so its estimates tend
+            to be too high; its intervals hold for all attacks at once, and so for the chosen one.
+        fpr: the rate to report first; None if no wanted rate can be measured.
+        test: whether any attack shows a leak at all.
+    """
+
+    attack: str
+    way: Way
+    tried: int
+    metrics: Metrics
+    fpr: float | None
+    test: LeakTest
+
+
+def headline(
+    outcomes: Mapping[str, AttackOutcome], members: BoolArray, *, fprs: Sequence[float] = (), seed: int = 0
+) -> Headline:
+    """Choose the strongest attack without luck, and measure it.
+
+    If all attacks were tried on simulated targets, the strongest there is taken: the choice does not use the target.
+    Strongest is the one with the largest TPR at the rate to report first, if simulated targets find more than chance
+    there. Where that rate is too noisy to rank by, it is the one whose AUC or TPR would be the most surprising on a
+    target of this size (`expected_log_p`); most of the leak test's error is spent on that figure. Otherwise the
+    strongest on a random half of the records is taken, and measured on the other half.
+
+    A leak that is shown must be shown by the attack that the verdict is about: if none of its own figures shows it, by
+    p-values that are corrected for all figures, the attack that shows it best takes its place.
+
+    Args:
+        outcomes: of the attacks, by name; those that are given the members of the target do not take part.
+        members: [N] which records trained the target.
+        fprs: wanted false-positive rates.
+        seed: of the halves and of the leak test.
+
+    Example:
+        >>> from glasshouse.attacks import LossThreshold
+        >>> members = np.arange(40) < 20
+        >>> scores = np.where(members, 1.0, 0.0) + np.arange(40) % 2
+        >>> outcome = AttackOutcome(LossThreshold(), scores, (), evaluate(scores, members, fprs=[0.5]), 0.0)
+        >>> found = headline({"loss": outcome}, members, fprs=[0.5])
+        >>> found.attack, found.way, found.test.leak
+        ('loss', 'only', True)
+    """
+    attackers = {name: one for name, one in outcomes.items() if not one.attack.knows_truth} or dict(outcomes)
+    inside, outside = int(members.sum()), int((~members).sum())
+    rate = headline_rate(fprs, outside)
+    known = {name: (one.simulated.auc, *one.simulated.strengths) for name, one in attackers.items() if one.simulated}
+    surprise = expected_log_p(known, inside, outside, fprs) if len(known) == len(attackers) else {}
+    first = min(surprise, key=lambda figure: surprise[figure]) if surprise else None
+    test = leak_test({name: one.scores for name, one in attackers.items()}, members, fprs=fprs, first=first, seed=seed)
+    name, way, measured = _chosen(attackers, members, surprise=surprise, rate=rate, seed=seed)
+    confidence = None
+    if test.leak and test.adjusted[name] > LEVEL:
+        name, way, measured = test.attack, "shown", np.ones(len(members), dtype=np.bool_)
+        confidence = 1 - (1 - _CONFIDENCE) / len(attackers)  # of each interval, so that all attacks' hold together
+    scores, metrics = attackers[name].scores, attackers[name].metrics
+    left = int((~members[measured]).sum())
+    kept = [fpr for fpr in fprs if allowed_wrong(fpr, left) >= 1]
+    if metrics is None or confidence is not None or not measured.all() or kept != list(fprs):
+        metrics = evaluate(scores[measured], members[measured], fprs=kept, confidence=confidence or _CONFIDENCE)
+    return Headline(
+        attack=name, way=way, tried=len(attackers), metrics=metrics, fpr=headline_rate(kept, left), test=test
+    )
+
+
+def _chosen(
+    attackers: Mapping[str, AttackOutcome],
+    members: BoolArray,
+    *,
+    surprise: Mapping[Figure, float],
+    rate: float | None,
+    seed: int,
+) -> tuple[str, Way, BoolArray]:
+    """The attack, how it was chosen, and the records [N] that the choice did not look at."""
+    everyone = np.ones(len(members), dtype=np.bool_)
+    if len(attackers) == 1:
+        return next(iter(attackers)), "only", everyone
+    if surprise:
+        at_rate = {one: surprise[one, f"tpr@{rate:g}"] for one in attackers} if rate is not None else {}
+        if at_rate and min(at_rate.values()) <= np.log(LEVEL):  # more than chance: the rate can be ranked by
+            areas = {one: surprise[one, "auc"] for one in attackers}
+            return min(attackers, key=lambda one: (at_rate[one], areas[one])), "simulated", everyone
+        return min(surprise, key=lambda figure: surprise[figure])[0], "simulated", everyone
+    half = _half(members, seed)
+    if min(int(half[members].sum()), int(half[~members].sum())) < _FEWEST_IN_HALF:
+        return next(iter(attackers)), "only", everyone
+    scored = {name: one.scores[half] for name, one in attackers.items()}
+    strengths = {
+        name: (0.0 if rate is None else rate_with_ties(scores, members[half], rate)[0], auc(scores, members[half]))
+        for name, scores in scored.items()
+    }
+    return max(strengths, key=lambda name: strengths[name]), "half", ~half
+
+
+def _half(members: BoolArray, seed: int) -> BoolArray:
+    """A random half of the members and of the others, [N]."""
+    random = generator(seed, "halves")
+    half = np.zeros(len(members), dtype=np.bool_)
+    for side in (members, ~members):
+        places = random.permutation(np.flatnonzero(side))
+        half[places[: len(places) // 2]] = True
+    return half

@@ -1,0 +1,218 @@
+"""What smaller pools say: whether a record is still called a member, and whether more shadow models would help.
+
+Whether more shadow models would help: an attack on simulated targets with all references and with half of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glasshouse.attacks.attack import Attack
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.evaluation.roc import auc
+from glasshouse.evaluation.thresholds import Scored, Threshold, rate_with_ties
+from glasshouse.evidence import Evidence
+from glasshouse.evidence.simulation import reference_rows
+
+_PANELS = 8  # sub-pools for one target; at most half of what its thresholds cost
+_TARGETS = 8  # simulated targets that are scored again with fewer references
+
+
+def is_cheap(attack: Attack[Any]) -> bool:
+    """Whether an attack can be run on many sub-pools: it looks at losses alone, and learns nothing but a few numbers.
+
+    Example:
+        >>> from glasshouse.attacks import create
+        >>> is_cheap(create("base")), is_cheap(create("stacked"))
+        (True, False)
+    """
+    return attack.kind == "records" and not (attack.learns_much or attack.needs_logits)
+
+
+def steadiness(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> FloatArray | None:
+    """[N] the share of sub-pools in which each record is still called a member; None for attacks that are not cheap.
+
+    A sub-pool is the pool without one shadow model and its complement: what simulated targets are judged by, so the
+    threshold fits it exactly.
+
+    Args:
+        attack: tuned for the whole pool; it is not tuned again.
+        evidence: what it looks at.
+        threshold: from simulated targets.
+
+    Example:
+        >>> from glasshouse.attacks import create
+        >>> from glasshouse.evaluation.intervals import Interval
+        >>> evidence = Evidence(
+        ...     target_loss=[0.1, 0.6], shadow_loss=[[0.5, 1.0], [0.7, 1.2], [0.9, 0.2], [0.6, 0.3]],
+        ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
+        ... )
+        >>> steadiness(create("base"), evidence, Threshold(0.1, 0.5, "mean", 0.1, Interval(0.0, 0.2), 4))
+        array([1. , 0.5])
+    """
+    if not is_cheap(attack):
+        return None
+    called, count = np.zeros(evidence.records), 0
+    for scores in attack.scores_among(evidence, _panels(evidence.shadow_members)):
+        if scores is not None:
+            called += threshold.decide(scores)
+            count += 1
+    return called / count if count else None
+
+
+def with_fewer_references(attack: Attack[Any], evidence: Evidence) -> Scored | None:
+    """Simulated targets scored with half of their references, to be compared with the same targets scored with all.
+
+    The first `_TARGETS` targets are scored again. None for attacks that are not cheap, for pools without complementary
+    pairs, and where so few references are refused.
+    """
+    pairs = _pairs(evidence.shadow_members) if is_cheap(attack) else None
+    if pairs is None or len(pairs) < 3:
+        return None
+    scored, losses = [], evidence.losses_alone()
+    partner = {one: number for number, pair in enumerate(pairs) for one in pair}
+    for k in range(min(evidence.models, _TARGETS)):
+        others = [pair for number, pair in enumerate(pairs) if number != partner[k]]
+        rows = np.array(sorted(row for pair in others[: fewer_references(evidence.models) // 2] for row in pair))
+        try:
+            scores = attack.score(losses.among(rows[:, None], model=k))
+            scored.append((scores, evidence.shadow_members[k]))
+        except InputError:
+            return None
+    return scored
+
+
+def fewer_references(models: int) -> int:
+    """How many references are half of those of a simulated target, in pairs.
+
+    Example:
+        >>> fewer_references(8), fewer_references(16)
+        (4, 8)
+    """
+    return 2 * -(-(models - 2) // 4)
+
+
+def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
+    """The pool without one pair in turn; without pairs, the references of simulated targets: [R, 1] or [R, N] each."""
+    pairs = _pairs(members)
+    if pairs is None:
+        return [reference_rows(members, k) for k in range(min(len(members), _PANELS))]
+    return [np.delete(np.arange(len(members)), pair)[:, None] for pair in pairs[:_PANELS]]
+
+
+def _pairs(members: BoolArray) -> list[tuple[int, int]] | None:
+    """Complementary pairs of shadow models; None if some model has no complement."""
+    waiting: dict[bytes, int] = {}
+    found = []
+    for k, row in enumerate(members):
+        complement = waiting.pop(np.packbits(~row).tobytes(), None)
+        if complement is None:
+            waiting[np.packbits(row).tobytes()] = k
+        else:
+            found.append((complement, k))
+    return sorted(found) if not waiting and 2 * len(found) == len(members) else None
+
+
+_MOST = 100_000  # records; more give no better answer, and each target is scored again
+
+
+@dataclass(frozen=True, kw_only=True)
+class FewerReferences:
+    """The mean strength of an attack on the same simulated targets, with all references and with half of them.
+
+    Args:
+        references: how many shadow models judge a simulated target.
+        fewer: half of them, in pairs.
+        targets: how many simulated targets were compared.
+        fpr: the false-positive rate of the figures; None if they are AUCs, because no rate was wanted.
+        strength: mean TPR at that rate with all references.
+        fewer_strength: the same with half of them.
+        error: standard error of the mean difference, over targets.
+    """
+
+    references: int
+    fewer: int
+    targets: int
+    fpr: float | None
+    strength: float
+    fewer_strength: float
+    error: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether the larger half of the pool helped clearly: then a still larger pool may help too."""
+        return self.strength - self.fewer_strength > 2 * self.error and self.strength > 1.02 * self.fewer_strength
+
+    def sentence(self) -> str:
+        """What it means for a reader.
+
+        Example:
+            >>> found = dict(references=6, fewer=4, targets=8, fpr=0.01, error=0.002)
+            >>> FewerReferences(**found, strength=0.11, fewer_strength=0.08).sentence().split(" attack ")[1]
+            'finds 8.0 % of the members instead of 11.0 % (at 1 % FPR): more shadow models would probably help.'
+        """
+        if self.fpr is None:
+            figures = f"reaches an AUC of {self.fewer_strength:.3f} instead of {self.strength:.3f}"
+        else:
+            figures = (
+                f"finds {100 * self.fewer_strength:.1f} % of the members instead of {100 * self.strength:.1f} % (at "
+                f"{100 * self.fpr:g} % FPR)"
+            )
+        advice = "would probably help" if self.helps else "would hardly help"
+        return (
+            f"On {self.targets} simulated targets, judged by {self.fewer} instead of {self.references} shadow models, "
+            f"the same attack {figures}: more shadow models {advice}."
+        )
+
+
+def compare_references(
+    attack: Attack[Any], evidence: Evidence, scored: Scored, fprs: Sequence[float]
+) -> FewerReferences | None:
+    """Score simulated targets again with half of their references; None for attacks for which that is not cheap.
+
+    Args:
+        attack: tuned for the whole pool.
+        evidence: what it looks at.
+        scored: scores [N] and members [N] of each simulated target, with all references.
+        fprs: wanted false-positive rates; the largest is used, since it rests on most records.
+
+    Example:
+        >>> from glasshouse.attacks import create
+        >>> from glasshouse.data import complementary_halves
+        >>> members = complementary_halves(400, models=8, seed=0)
+        >>> loss = np.random.default_rng(0).exponential(np.where(members, 0.5, 1.0))
+        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
+        >>> attack = create("base")
+        >>> compare_references(attack, evidence, list(attack.simulated_scores(evidence)), [0.1]).fewer
+        4
+    """
+    if not is_cheap(attack):
+        return None
+    step = -(-evidence.records // _MOST)
+    if step > 1 and np.ndim(getattr(attack, "prior", 0.5)) == 0:  # a prior per record belongs to all records
+        evidence = evidence.of_records(np.arange(0, evidence.records, step))
+        scored = [(scores[::step], members[::step]) for scores, members in scored]
+    again = with_fewer_references(attack, evidence)
+    if again is None:
+        return None
+    fpr = max(fprs, default=None)
+
+    def strengths(pairs: Scored) -> np.ndarray:
+        return np.array([auc(*pair) if fpr is None else rate_with_ties(*pair, fpr)[0] for pair in pairs])
+
+    full, half = strengths(scored[: len(again)]), strengths(again)
+    return FewerReferences(
+        references=evidence.models - 2,
+        fewer=fewer_references(evidence.models),
+        targets=len(again),
+        fpr=fpr,
+        strength=float(full.mean()),
+        fewer_strength=float(half.mean()),
+        error=float((full - half).std(ddof=1) / np.sqrt(len(again))),
+    )

@@ -1,0 +1,208 @@
+"""Of those accused, how many wrongly: precision and advantage of a decision, with intervals.
+
+Which records can be called members with a stated share of errors, without knowing any member of the target.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.threads import side_by_side
+from glasshouse.evaluation.intervals import Interval, clopper_pearson
+from glasshouse.evaluation.thresholds import Scored, Threshold
+
+PRIORS = (0.01, 0.1, 0.5)  # shares of members among the people that one asks about
+
+
+@dataclass(frozen=True)
+class Precision:
+    """The share of members among the accused, if a share ``prior`` of those one asks about are members.
+
+    Args:
+        prior: the share of members.
+        value: π·TPR / (π·TPR + (1-π)·FPR); None if no record is accused.
+        interval: of the value.
+    """
+
+    prior: float
+    value: float | None
+    interval: Interval
+
+
+@dataclass(frozen=True)
+class Accusations:
+    """What happens if every record above a threshold is called a member.
+
+    The threshold comes from simulated targets, so both rates are plain shares of the target's records.
+
+    Args:
+        wanted: the false-positive rate that the threshold aims at.
+        tpr: share of the members that are called members.
+        tpr_interval: Clopper-Pearson.
+        fpr: share of the others that are called members.
+        fpr_interval: Clopper-Pearson.
+        advantage: TPR - FPR.
+        advantage_interval: of it.
+        precisions: the share of members among the accused, one for each of `PRIORS`.
+    """
+
+    wanted: float
+    tpr: float
+    tpr_interval: Interval
+    fpr: float
+    fpr_interval: Interval
+    advantage: float
+    advantage_interval: Interval
+    precisions: tuple[Precision, ...]
+
+
+def accusations_of(
+    threshold: Threshold, flagged: BoolArray, members: BoolArray, *, confidence: float = 0.95
+) -> Accusations:
+    """Rates, advantage and precision of a threshold that was chosen without the target's members.
+
+    Args:
+        threshold: from simulated targets.
+        flagged: [N] which records it flags.
+        members: [N] who trained the target.
+        confidence: of every interval.
+
+    Example:
+        >>> import numpy as np
+        >>> threshold = Threshold(0.01, 0.5, "mean", 0.01, Interval(0.0, 0.02), 8)
+        >>> scores = np.repeat([1.0, 0.0, 1.0, 0.0], [30, 70, 1, 99])
+        >>> found = accusations_of(threshold, threshold.decide(scores), np.arange(200) < 100)
+        >>> round(found.advantage, 2), [round(one.value, 2) for one in found.precisions]
+        (0.29, [0.23, 0.77, 0.97])
+    """
+    hits, wrong = int(flagged[members].sum()), int(flagged[~members].sum())
+    inside, outside = int(members.sum()), int((~members).sum())
+    tpr, fpr = hits / inside, wrong / outside
+    tpr_interval = clopper_pearson(hits, inside, confidence=confidence)
+    fpr_interval = clopper_pearson(wrong, outside, confidence=confidence)
+    ratio = _ratio_interval(hits, inside, wrong, outside, confidence=confidence)
+    return Accusations(
+        wanted=threshold.wanted,
+        tpr=tpr,
+        tpr_interval=tpr_interval,
+        fpr=fpr,
+        fpr_interval=fpr_interval,
+        advantage=tpr - fpr,
+        advantage_interval=_difference_interval(tpr, tpr_interval, fpr, fpr_interval),
+        precisions=tuple(
+            Precision(
+                prior,
+                precision_at(prior, fpr / tpr) if hits else (0.0 if wrong else None),
+                Interval(precision_at(prior, ratio.high), precision_at(prior, ratio.low)),
+            )
+            for prior in PRIORS
+        ),
+    )
+
+
+def precision_at(prior: float, ratio: float) -> float:
+    """Share of members among the accused, from a prior and FPR / TPR, in which it falls.
+
+    Example:
+        >>> precision_at(0.5, 0.25), precision_at(0.5, float("inf"))
+        (0.8, 0.0)
+    """
+    return prior / (prior + (1 - prior) * ratio)
+
+
+def _difference_interval(first: float, one: Interval, second: float, other: Interval) -> Interval:
+    """The interval of a difference from those of its parts (Newcombe 1998, method 10, here with exact intervals).
+
+    Both parts are seldom at their ends at once, so the distances add as squares: the rectangle of two 97.5 % intervals
+    covers 99.9 % and more (benchmarks/next_questions.md).
+    """
+    difference = first - second
+    low = difference - math.hypot(first - one.low, other.high - second)
+    high = difference + math.hypot(one.high - first, second - other.low)
+    return Interval(max(-1.0, low), min(1.0, high))
+
+
+def _ratio_interval(hits: int, inside: int, wrong: int, outside: int, *, confidence: float) -> Interval:
+    """The interval of FPR / TPR: squares of distances add as for a difference, on the logarithmic scale.
+
+    If nobody, or no member, was accused, a logarithm is infinite, and the rectangle of both intervals is used, each of
+    them with half of the allowed error.
+    """
+    if hits and wrong:
+        upper = clopper_pearson(wrong, outside, confidence=confidence)
+        lower = clopper_pearson(hits, inside, confidence=confidence)
+        fpr, tpr = wrong / outside, hits / inside
+        down = math.hypot(math.log(fpr / upper.low), math.log(lower.high / tpr))
+        up = math.hypot(math.log(upper.high / fpr), math.log(tpr / lower.low))
+        return Interval(fpr / tpr * math.exp(-down), fpr / tpr * math.exp(up))
+    each = (1 + confidence) / 2
+    upper, lower = (clopper_pearson(*count, confidence=each) for count in ((wrong, outside), (hits, inside)))
+    return Interval(upper.low / lower.high, upper.high / lower.low if lower.low else math.inf)
+
+
+DISCOVERY_LEVEL = 0.1  # the share of wrongly listed records that a report allows
+
+
+def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
+    """[N] how rare each score would be for a non-member: (1 + #{simulated non-members ≥ s}) / (1 + #).
+
+    The non-members of all simulated targets are the calibration sample (Bates, Candès, Lei, Romano, Sesia 2023). That
+    is right for targets of the pool's kind, as thresholds are.
+
+    Args:
+        scores: [N] of the target's records.
+        scored: simulated targets: pairs of scores [N] and members [N].
+
+    Example:
+        >>> pair = (np.array([0.0, 1.0, 2.0, 9.0]), np.array([False, False, False, True]))
+        >>> conformal_p_values(np.array([5.0, 1.5]), [pair])
+        array([0.25, 0.5 ])
+    """
+    order = np.argsort(scores)
+    asked = scores[order]
+    ending = np.zeros(len(scores) + 1, dtype=np.int64)  # how many non-members reach exactly so many of these scores
+
+    def of_target(pair: tuple[FloatArray, BoolArray]) -> int:
+        others = np.sort(pair[0][~pair[1]])  # sorted: the next search then starts in what the cache still holds
+        found = np.bincount(np.searchsorted(asked, others, side="right"), minlength=len(ending))
+        with lock:  # one sum for all, so that no [K, N] copy is made; whole numbers add up in any order
+            np.add(ending, found, out=ending)
+        return len(others)
+
+    lock = Lock()
+    count = sum(side_by_side(of_target, scored, records=len(scores)))
+    levels = np.empty(len(scores))
+    levels[order] = (1 + count - np.cumsum(ending)[:-1]) / (1 + count)
+    return levels
+
+
+def discovery_levels(p_values: ArrayLike, *, prior: float = 0.0) -> FloatArray:
+    """[N] the smallest false-discovery rate at which each record is listed (Benjamini and Hochberg 1995).
+
+    Conformal p-values that share a calibration sample depend on each other positively, for which the rule holds. Only
+    non-members can be listed wrongly, and they are a share 1 - λ of the records: the rule without it would keep a list
+    at 10 % below 5 % if half of the records are members. If fewer are members than is stated, λ' < λ, up to
+    (1 - λ') / (1 - λ) times the stated rate is wrong; if more are, less.
+
+    Args:
+        p_values: [N] of the records.
+        prior: λ, the stated share of members; 0 if nothing is known about it.
+
+    Example:
+        >>> discovery_levels([0.01, 0.5, 0.02])
+        array([0.03, 0.5 , 0.03])
+        >>> discovery_levels([0.01, 0.5, 0.02], prior=0.5)
+        array([0.015, 0.25 , 0.015])
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    raised = (1 - prior) * values[order] * len(values) / np.arange(1, len(values) + 1)
+    levels = np.empty(len(values))
+    levels[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
+    return levels

@@ -1,0 +1,467 @@
+r"""Guesses about membership by rank: the top of the records, the bottom, or both; neither a threshold nor the truth.
+
+How many guesses can be right under differential privacy, whatever the records have to do with each other.
+
+Of :math:`m` records, :math:`n` are guessed; :math:`p_j` is the chance that :math:`j` guesses are right. Flip the
+membership of one random record: its guess changes from right to wrong, and privacy bounds how much the chances move.
+So for every set :math:`T` of counts (Mahloujifar, Melis and Chaudhuri, *Auditing f-differential privacy in one run*,
+ICML 2025, Theorem 3.2; here for a trade-off function of slope :math:`e^ε` and offset δ)
+
+.. math:: \sum_{j \in T} j\, p_j \le e^ε \sum_{j \in T} (n-j+1)\, p_{j-1} + m δ.
+
+Let :math:`w_j` be the binomial chances of :math:`j` right guesses of :math:`n` where each is right with probability
+:math:`σ(ε)`: then :math:`j w_j = e^ε (n-j+1) w_{j-1}`. So :math:`x_j = p_j / w_j` satisfies
+:math:`x_j \le x_{j-1} + m δ_j / (j w_j)`, where the :math:`δ_j \ge 0` sum to at most δ. Add these steps from any
+:math:`j < c` to any :math:`k \ge c`, multiply by :math:`w_j w_k` and sum over :math:`j` and :math:`k`: with
+:math:`β = \sum_{k \ge c} w_k`,
+
+.. math:: P(\text{at least } c \text{ right}) \le β + m δ\, β (1-β) / (c\, w_c).
+
+(The factor of :math:`δ_i` is largest at :math:`i = c`, since binomial chances are log-concave.) This is the largest
+value that the inequalities allow: tests compare it with a linear program. At δ = 0 it is the binomial bound of Steinke,
+Nasr and Jagielski (*Privacy auditing with one (1) training run*, NeurIPS 2023), and for δ > 0 it is below theirs.
+
+Gaussian differential privacy: one number μ for a whole trade-off curve (Dong, Roth and Su, JRSS B 2022).
+
+Let :math:`c` of :math:`n` guesses be right, of :math:`m` that could be, where a guess without a look at the model
+has the odds :math:`o`. Write :math:`P_i` for the chance of at least :math:`i` right guesses. The inequality of
+`one_run` for a whole trade-off curve and the counts above :math:`i` is
+
+.. math:: \frac1m \sum_{j > i} j\, p_j \le \bar f\Bigl(\frac om \sum_{j \ge i} (n-j)\, p_j\Bigr),
+          \qquad \bar f(x) = 1 - G_μ(x) = Φ(Φ^{-1}(x) + μ).
+
+Both sums are sums of tails: with :math:`S_i = P_i + P_{i+1} + …` the left one is
+:math:`(i P_{i+1} + S_{i+1}) / m`, and the right one is :math:`(n-i) P_i - S_{i+1}`. So
+
+.. math:: P_i \ge \max\Bigl(P_{i+1},\;
+          \frac{S_{i+1} + \frac mo \bar f^{-1}\bigl((i P_{i+1} + S_{i+1}) / m\bigr)}{n-i}\Bigr),
+
+which grows with every tail above :math:`i`. If :math:`P_c` were as large as 1 − confidence, then all :math:`P_i`
+were at least what this gives from :math:`P_c` = 1 − confidence and :math:`P_{c+1} = 0`; a :math:`P_i` above 1 is
+impossible and contradicts μ (the recursion of Mahloujifar, Melis and Chaudhuri, 2025).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import betainc, expit, gammaln, log_expit, log_ndtr, logit, ndtr, ndtri
+from scipy.stats import beta
+
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.randomness import generator
+from glasshouse.evaluation.roc import SortedScores
+
+_FRACTIONS = (0.0002, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
+
+
+class Design(NamedTuple):
+    """Which shares of the ranked records are guessed: the top as members, the bottom as others; the rest is left open.
+
+    Example:
+        >>> Design(0.05, 0.05).both
+        True
+    """
+
+    members: float
+    others: float
+
+    @property
+    def both(self) -> bool:
+        """Whether there are guesses on both sides; they are then equally many."""
+        return self.members > 0 and self.others > 0
+
+
+DESIGNS = (
+    *(Design(share, share) for share in _FRACTIONS),
+    *(Design(share, 0.0) for share in _FRACTIONS),
+    *(Design(0.0, share) for share in _FRACTIONS),
+)
+EVERY_RECORD = Design(0.5, 0.5)
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """How many guesses were made, and how many of them were right.
+
+    Args:
+        correct: right guesses.
+        made: all guesses; the other records were left open.
+        possible: of how many records a guess of this kind could be right: all of them for guesses on both sides, the
+            members for guesses "member" alone, the others for guesses "not a member" alone.
+        prior: the chance of being right without a look at the model.
+
+    Example:
+        >>> Guesses(correct=95, made=100, possible=1000).prior
+        0.5
+    """
+
+    correct: int
+    made: int
+    possible: int
+    prior: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.correct <= self.made or self.correct > self.possible:
+            raise InputError(
+                f"guesses: {self.correct} right of {self.made}, where {self.possible} could be, is impossible."
+            )
+
+
+def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guesses:
+    """Guess by the ranks of the scores [N], and count the right guesses against the members [N].
+
+    Tied scores are ordered by a fixed random permutation, which knows nothing of the members. Guesses on both sides
+    need as many members as others; where the shares differ by more than three standard deviations of fair coins,
+    records of the larger group are first left out at random. For who is left, membership is a fair coin again: those
+    who were left out belong to the data set that is known anyway.
+
+    Example:
+        >>> scores = np.arange(200.0)
+        >>> count_right(scores, scores >= 80, Design(0.05, 0.05))
+        Guesses(correct=20, made=20, possible=200, prior=0.5)
+        >>> count_right(scores, scores >= 80, Design(0.05, 0.0))
+        Guesses(correct=10, made=10, possible=120, prior=0.6)
+    """
+    return _counted(_ranked(scores, members, [design]), [design])[design]
+
+
+def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScores | None = None) -> tuple[float, ...]:
+    """How many guesses of each of `DESIGNS`, and at last of `EVERY_RECORD`, are right, as shares at even odds.
+
+    At even odds means: as if half of the records were members, so that they can be used where another share is.
+
+    Args:
+        scores: [N], higher means member.
+        members: [N] the true members.
+        ordered: the same scores sorted, if they are known already.
+
+    Example:
+        >>> scores = np.arange(200.0)
+        >>> set(shares_right(scores, scores >= 100))
+        {1.0}
+    """
+    designs = [*DESIGNS, EVERY_RECORD]
+    counted = _counted(_ranked(scores, members, designs, ordered=ordered), designs).values()
+    shares = np.array([guesses.correct / guesses.made if guesses.made else 0.5 for guesses in counted])
+    with np.errstate(divide="ignore"):  # all right, or none: the odds are infinite, and the share stays what it is
+        return tuple(expit(logit(shares) - logit([guesses.prior for guesses in counted])).tolist())
+
+
+def sized(members: BoolArray) -> Mapping[Design, Guesses]:
+    """The guesses of each of `DESIGNS` before any score is looked at: how many are made, and with which prior.
+
+    Example:
+        >>> sized(np.arange(200) < 120)[Design(0.05, 0.0)].made
+        10
+    """
+    designs = list(DESIGNS)
+    return _counted(_ranked(np.zeros(len(members)), members, designs), designs)
+
+
+class _Ranked(NamedTuple):
+    """Members among the first so many records, the highest score first: of all records, and of those after balancing.
+
+    The numbers of records are those that some designs ask for; the largest of them is that of all records.
+    """
+
+    everyone: Mapping[int, int]
+    balanced: Mapping[int, int]
+
+
+def _ranked(
+    scores: FloatArray, members: BoolArray, designs: list[Design], *, ordered: SortedScores | None = None
+) -> _Ranked:
+    random = generator(len(scores), "order of tied scores")
+    places = _places(designs, len(members))
+    everyone = _searched(ordered or SortedScores.of(scores, members), places)
+    if _surplus(members) == 0 and everyone is not None:  # drawing takes as long as sorting, and is rarely needed
+        return _Ranked(everyone, everyone)
+    shuffled = random.permutation(len(scores))
+    kept = _balanced(members, random) if _surplus(members) else np.ones(len(members), dtype=np.bool_)
+    fewer = _places(designs, int(kept.sum()))
+    balanced = _searched(SortedScores.of(scores[kept], members[kept]), fewer) if everyone is not None else None
+    if everyone is not None and balanced is not None:
+        return _Ranked(everyone, balanced)
+    order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
+    return _Ranked(_running(members[order], places), _running(members[order[kept[order]]], fewer))
+
+
+def _places(designs: list[Design], count: int) -> list[int]:
+    """How many records from the top designs look at."""
+    tops = {_size(design.members, count) for design in designs}
+    bottoms = {_size(design.others, count) for design in designs}
+    return sorted({count, *tops, *(count - size for size in bottoms)})
+
+
+def _searched(ordered: SortedScores, places: list[int]) -> dict[int, int] | None:
+    """Members among the first records at each place; None if one of them depends on the order of tied scores."""
+    found: dict[int, int] = {}
+    for place in places:
+        inside = ordered.members_in_top(place)
+        if inside is None:
+            return None
+        found[place] = inside
+    return found
+
+
+def _balanced(members: BoolArray, random: np.random.Generator) -> BoolArray:
+    """[N] who stays so that membership is a fair coin."""
+    kept = np.ones(len(members), dtype=np.bool_)
+    surplus = _surplus(members)
+    larger = np.flatnonzero(members if surplus > 0 else ~members)
+    kept[random.permutation(larger)[: abs(surplus)]] = False
+    return kept
+
+
+def _surplus(members: BoolArray) -> int:
+    """How many more members than others there are; 0 where fair coins may well differ by as much."""
+    surplus = 2 * int(members.sum()) - len(members)
+    return surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0
+
+
+def _running(ranked: BoolArray, places: list[int]) -> dict[int, int]:
+    running = np.concatenate([[0], np.cumsum(ranked)])
+    return {place: int(running[place]) for place in places}
+
+
+def _counted(ranked: _Ranked, designs: list[Design]) -> Mapping[Design, Guesses]:
+    found = {}
+    for design in designs:
+        running = ranked.balanced if design.both else ranked.everyone
+        count = max(running)
+        inside = running[count]
+        top, bottom = (_size(share, count) for share in design)
+        right_top = running[top]
+        right_bottom = bottom - (inside - running[count - bottom])
+        if design.both:
+            found[design] = Guesses(right_top + right_bottom, top + bottom, count)
+        elif top:
+            found[design] = Guesses(right_top, top, inside, inside / count)
+        else:
+            found[design] = Guesses(right_bottom, bottom, count - inside, 1 - inside / count)
+    return found
+
+
+def _size(share: float, count: int) -> int:
+    """At least one record where there are enough for guesses on both sides, and never more than asked for otherwise."""
+    return 0 if share == 0 else min(max(1, int(share * count)), count // 2)
+
+
+_LARGEST_EPSILON = 100.0
+_TINY = 1e-250
+
+
+def posterior_bound(epsilon: float, *, prior: float = 0.5) -> float:
+    """σ(ε + log λ/(1−λ)): against an ε-private model nobody can be surer than this that a record is a member.
+
+    Example:
+        >>> round(posterior_bound(1.0), 3), posterior_bound(0.0)
+        (0.731, 0.5)
+    """
+    return float(expit(epsilon + logit(prior)))
+
+
+def epsilon_lower_bound(guesses: Guesses, *, delta: float = 0.0, confidence: float = 0.95) -> float:
+    """The largest ε that the guesses contradict: with this confidence the true ε is above it; 0 if there is none.
+
+    Nothing is assumed about how records influence each other. Members must have been drawn at random, and what decides
+    the guesses must not come from the members themselves.
+
+    Args:
+        guesses: made, and right.
+        delta: δ of the guarantee.
+        confidence: of the bound.
+
+    Example:
+        >>> round(epsilon_lower_bound(Guesses(95, 100, possible=1000)), 2)
+        2.17
+        >>> round(epsilon_lower_bound(Guesses(95, 100, possible=1000), delta=1e-5), 2)
+        2.17
+    """
+    return float(_bounds(_Many.of([guesses]), delta=delta, confidence=confidence)[0])
+
+
+def expected_bound(
+    shares: FloatArray, planned: Sequence[Guesses], *, delta: float = 0.0, confidence: float = 0.95
+) -> FloatArray:
+    """[D] the bound to expect from planned guesses [D] that will be right in these shares, between two whole counts.
+
+    Example:
+        >>> expected_bound(np.array([0.95, 0.7]), [Guesses(0, 100, 1000), Guesses(0, 1000, 1000)]).round(2)
+        array([2.17, 0.73])
+    """
+    many = _Many.of(planned)
+    right = shares * many.made
+    low = np.floor(right + 1e-9)
+    rest = np.clip(right - low, 0.0, 1.0)
+    below, above = (
+        _bounds(many._replace(correct=count), delta=delta, confidence=confidence)
+        for count in (low, np.minimum(low + 1, many.made))
+    )
+    return (1 - rest) * below + rest * above
+
+
+def delta_shown(epsilon: FloatArray, guesses: Guesses, *, confidence: float = 0.95) -> FloatArray:
+    """[E] below which δ the guesses contradict (ε, δ)-privacy, for each ε [E]; 0 where they contradict no δ.
+
+    Example:
+        >>> delta_shown(np.array([0.0, 2.0, 3.0]), Guesses(95, 100, possible=1000)).round(4)
+        array([0.0045, 0.0021, 0.    ])
+    """
+    return _delta_shown(np.asarray(epsilon, dtype=np.float64), _Many.of([guesses]), confidence=confidence)
+
+
+class _Many(NamedTuple):
+    """Several `Guesses` as arrays [D]."""
+
+    correct: FloatArray
+    made: FloatArray
+    possible: FloatArray
+    prior: FloatArray
+
+    @classmethod
+    def of(cls, several: Sequence[Guesses]) -> _Many:
+        """From one object each."""
+        return cls(*(np.array([getattr(one, name) for one in several], dtype=np.float64) for name in cls._fields))
+
+    def ways(self) -> FloatArray:
+        """[D] logarithm of the binomial coefficient."""
+        wrong = self.made - self.correct
+        return np.asarray(gammaln(self.made + 1) - gammaln(self.correct + 1) - gammaln(wrong + 1))
+
+
+def _bounds(many: _Many, *, delta: float, confidence: float) -> FloatArray:
+    """[D] bounds on ε: the contradicted δ falls with ε, so its crossing of ``delta`` is found by halving."""
+    low = np.zeros(len(many.made))
+    high = np.where(_delta_shown(low, many, confidence=confidence) > delta, _LARGEST_EPSILON, 0.0)
+    while (high - low).max() > 1e-9:
+        middle = (low + high) / 2
+        contradicted = _delta_shown(middle, many, confidence=confidence) > delta
+        low, high = np.where(contradicted, middle, low), np.where(contradicted, high, middle)
+    return low
+
+
+def _delta_shown(epsilon: FloatArray, many: _Many, *, confidence: float) -> FloatArray:
+    """The bound of the module solved for δ, where it is 1 − confidence."""
+    correct, made = many.correct, many.made
+    odds = epsilon + logit(np.clip(many.prior, 1e-12, 1 - 1e-12))
+    tail = betainc(np.maximum(correct, 1), made - correct + 1, expit(odds))  # β
+    at = np.exp(many.ways() + correct * log_expit(odds) + (made - correct) * log_expit(-odds))  # w_c
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # w_c / β, and where β is too small for a float: below it, from the sum of a geometric series
+        falling = 1 - np.exp(np.minimum(odds, 50.0)) * (made - correct) / (correct + 1)
+        first = np.where(tail > _TINY, at / tail, np.maximum(falling, 0.0))
+        room = (1 - confidence - tail) / (1 - tail)
+        shown = room * correct * first / np.maximum(many.possible, 1)
+    return np.where((tail < 1 - confidence) & (correct > 0), shown, 0.0)
+
+
+_LARGEST_MU = 30.0
+_SLOPES = 512
+
+
+def gaussian_delta(epsilon: FloatArray | float, mu: float) -> FloatArray:
+    """δ(ε) of μ-Gaussian privacy, Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), exact.
+
+    Example:
+        >>> float(gaussian_delta(1.0, 1.0).round(4))
+        0.1269
+    """
+    if mu <= 0:
+        return np.zeros_like(np.asarray(epsilon, dtype=np.float64))
+    ratio = np.asarray(epsilon, dtype=np.float64) / mu
+    return np.asarray(ndtr(mu / 2 - ratio) - np.exp(epsilon + log_ndtr(-mu / 2 - ratio)))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """ε at a δ of μ-Gaussian privacy; infinite at δ = 0, since no Gaussian noise is private without δ.
+
+    Example:
+        >>> round(gaussian_epsilon(1.0, 1e-5), 2), gaussian_epsilon(0.0, 1e-5)
+        (4.38, 0.0)
+    """
+    if mu <= 0 or gaussian_delta(0.0, mu) <= delta:
+        return 0.0
+    if delta <= 0:
+        return float("inf")
+    highest = mu * mu / 2 + 40 * mu  # there δ is below 1e-300
+    return float(brentq(lambda epsilon: float(gaussian_delta(epsilon, mu)) - delta, 0.0, highest))
+
+
+def gaussian_trade_off(fpr: FloatArray, mu: float) -> FloatArray:
+    """G_μ: the smallest false-negative rate at false-positive rates [P] under μ-Gaussian privacy.
+
+    Example:
+        >>> gaussian_trade_off(np.array([0.0, 0.05, 1.0]), 1.0).round(3)
+        array([1.  , 0.74, 0.  ])
+    """
+    return np.asarray(ndtr(ndtri(1 - fpr) - mu))
+
+
+def mu_lower_bound(guesses: Guesses, *, confidence: float = 0.95) -> float:
+    """The largest μ that the guesses contradict, whatever the records have to do with each other.
+
+    μ is contradicted by the recursion of the module, or by one of its pairs (ε, δ(ε)) through `delta_shown`: both bound
+    the chance of as many right guesses. The pairs allow less in few cases, mostly of many guesses.
+
+    Example:
+        >>> round(mu_lower_bound(Guesses(95, 100, possible=1000)), 2)
+        0.79
+    """
+    highest = epsilon_lower_bound(guesses, confidence=confidence)
+    if highest <= 0:
+        return 0.0
+    epsilons = np.linspace(0.0, highest, _SLOPES, endpoint=False)
+    shown = delta_shown(epsilons, guesses, confidence=confidence)
+    low, high = 0.0, _LARGEST_MU
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        by_a_pair = bool((gaussian_delta(epsilons, middle) < shown).any())
+        contradicted = by_a_pair or _impossible(guesses, middle, tail=1 - confidence)
+        low, high = (middle, high) if contradicted else (low, middle)
+    return low
+
+
+def _impossible(guesses: Guesses, mu: float, *, tail: float) -> bool:
+    """Whether a chance of ``tail`` for as many right guesses would make another chance larger than 1."""
+    made, possible = guesses.made, guesses.possible
+    prior = min(max(guesses.prior, 1e-12), 1 - 1e-12)
+    odds = prior / (1 - prior)
+    at_least = above = tail  # P and S of the count before
+    for count in range(guesses.correct - 1, -1, -1):
+        right = min((count * at_least + above) / possible, 1.0)  # above 1 only by rounding
+        wrong = possible / odds * float(ndtr(ndtri(right) - mu))
+        needed = (above + wrong) / (made - count)
+        if needed <= at_least:
+            return False  # smaller counts then need no chance of their own: the sums stay, and made − count grows
+        if needed > 1:
+            return True
+        at_least = needed
+        above += needed
+    return False
+
+
+def mu_if_independent(guesses: Guesses, *, confidence: float = 0.95) -> float:
+    """The largest μ that guesses about every record contradict, *if they are right or wrong independently*.
+
+    Under μ-Gaussian privacy a guess about a fair coin is right with probability at most Φ(μ/2), so the number of right
+    ones is at most binomial if the guesses are independent: as for separate noise on records that do not influence
+    each other. Without independence it can be far too high: see `mu_lower_bound`. One right guess is not counted:
+    where exactly half of the records are members, right guesses by rank come in pairs.
+
+    Example:
+        >>> round(mu_if_independent(Guesses(691, 1000, possible=1000)), 2)
+        0.85
+    """
+    correct = guesses.correct - 1
+    if correct <= 0:
+        return 0.0
+    lowest = float(beta.ppf(1 - confidence, correct, guesses.made - correct + 1))  # Clopper and Pearson, one-sided
+    return max(0.0, 2 * float(ndtri(lowest)))

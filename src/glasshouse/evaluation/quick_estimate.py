@@ -1,0 +1,293 @@
+"""The relation between a quick look and eight shadow models: numbers, learned and tested by benchmarks/cheap.py.
+
+What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.evaluation.intervals import Interval
+from glasshouse.evaluation.roc import auc
+from glasshouse.evaluation.thresholds import rate_with_ties
+from glasshouse.evidence import Evidence
+
+LEVEL = 0.9  # of the prediction intervals
+
+
+class Fresh(NamedTuple):
+    """How often the intervals held on tables that came after everything was settled (benchmarks/cheap_fresh.md)."""
+
+    auc: float
+    tpr: float
+
+
+FRESH = Fresh(auc=96 / 96, tpr=94 / 96)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relation:
+    """A line from signals to a figure, in units of a normal quantile, and how far figures are from it.
+
+    Args:
+        constant: of the line.
+        slopes: one for each signal.
+        chance: the figure of a target that leaks nothing; the farther above it, the less sure is the line.
+        below: how far the interval reaches below the line, in units of `spread`: as far as it takes to hold a target
+            of a family of data that was left out (`benchmarks/cheap_learning.py`).
+        above: how far above it.
+        held: how often an interval of that kind held the figure, on sources that were left out of line and quantiles.
+    """
+
+    constant: float
+    slopes: tuple[float, ...]
+    chance: float
+    below: float
+    above: float
+    held: float
+
+    def spread(self, middle: float) -> float:
+        """The unit of ``below`` and ``above``: it grows with the leak that the line says.
+
+        Example:
+            >>> Relation(constant=0.0, slopes=(), chance=0.0, below=-0.4, above=0.4, held=0.9).spread(1.5)
+            2.0
+        """
+        return 0.5 + max(0.0, middle - self.chance)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """What was learned for audits with one number of shadow models.
+
+    Args:
+        auc: to the separation that the AUC of the strongest attack with eight shadow models means.
+        tpr: to the normal quantile of its TPR at 1 % FPR.
+        lowest: the smallest of each signal among the targets.
+        highest: the largest.
+        targets: how many there were.
+        sources: of how many sources of data.
+    """
+
+    auc: Relation
+    tpr: Relation
+    lowest: tuple[float, ...]
+    highest: tuple[float, ...]
+    targets: int
+    sources: int
+
+
+# learned from the problems of benchmarks/cheap_problems.py; `python benchmarks/cheap.py --learn` prints these lines
+TABLES: Mapping[int, Table] = {
+    0: Table(
+        auc=Relation(
+            constant=0.4702, slopes=(1.3588, 0.1015, 0.1646), chance=0.0, below=-0.4354, above=0.4354, held=0.974
+        ),
+        tpr=Relation(
+            constant=-1.6636, slopes=(1.2255, 0.0639, 0.0465), chance=-2.3263, below=-0.5164, above=0.5164, held=0.961
+        ),
+        lowest=(-0.11, -2.52, 0.0),
+        highest=(2.96, 1.57, 1.0),
+        targets=77,
+        sources=17,
+    ),
+    1: Table(
+        auc=Relation(
+            constant=0.5837,
+            slopes=(0.8552, -0.0417, -0.3179, 1.1961, 0.2681),
+            chance=0.0,
+            below=-0.302,
+            above=0.302,
+            held=0.948,
+        ),
+        tpr=Relation(
+            constant=-0.6064,
+            slopes=(0.6763, -0.0029, -0.3876, 0.8164, 0.6182),
+            chance=-2.3263,
+            below=-0.44,
+            above=0.44,
+            held=0.974,
+        ),
+        lowest=(-0.11, -2.52, 0.0, 0.01, -2.46),
+        highest=(2.96, 1.57, 1.0, 1.53, -0.7),
+        targets=77,
+        sources=17,
+    ),
+}
+
+
+FEW_MODELS = 2  # with fewer shadow models an audit is a quick look
+_FEWEST = 100  # members and others: with fewer, 1 % of them is less than one record
+_FPR = 0.01
+_UNSEEN = (  # benchmarks/quick_look_misses.md
+    "It cannot see what the target's losses alone do not show: where records differ much in difficulty, members and "
+    "others look alike, although shadow models tell them apart. There it is too low, so a low upper end does not show "
+    "that the model is safe.",
+    "One reference model shows a record's difficulty only roughly, so a leak that takes several to be seen can lie "
+    "above the interval: a low upper end does not show that the model is safe.",
+)
+_WIDER = 0.5  # how far a signal may lie outside of what the table was learned from, in units of a normal quantile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Foreseen:
+    """An estimate of what the strongest attack with eight shadow models would find on the same target.
+
+    Args:
+        models: the shadow models that the estimate is made from, 0 or 1.
+        auc: the estimated AUC.
+        auc_interval: a prediction interval of it.
+        tpr: the estimated TPR at 1 % FPR.
+        tpr_interval: a prediction interval of it.
+        level: of the intervals.
+        auc_held: how often such intervals held the AUC, on data that they were not learned from.
+        tpr_held: the same for the TPR.
+        targets: how many targets they were learned from.
+        sources: of how many sources of data.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> members = np.arange(1000) < 500
+        >>> evidence = Evidence(target_loss=rng.exponential(np.where(members, 0.3, 1.0)))
+        >>> found = foresee(evidence, members)
+        >>> found.auc_interval.low < found.auc < found.auc_interval.high
+        True
+    """
+
+    models: int
+    auc: float
+    auc_interval: Interval
+    tpr: float
+    tpr_interval: Interval
+    level: float
+    auc_held: float
+    tpr_held: float
+    targets: int
+    sources: int
+
+    def sentence(self) -> str:
+        """The estimate in words, for a report."""
+        from_what = "one reference model" if self.models else "the target's losses alone"
+        low, high = self.tpr_interval
+        return (
+            f"Estimate, not a measurement: the strongest attack with eight shadow models would reach an AUC of about "
+            f"{self.auc:.2f} ({100 * self.level:g} % interval {self.auc_interval.low:.2f} to "
+            f"{self.auc_interval.high:.2f}) and find about {100 * self.tpr:.1f} % of the members at 1 % false "
+            f"positives ({100 * low:.1f} % to {100 * high:.1f} %). It is made from {from_what}, by a relation learned "
+            f"from {self.targets} targets of {self.sources} sources of data; on sources that were left out, such "
+            f"intervals held {100 * self.auc_held:.0f} % and {100 * self.tpr_held:.0f} % of the time, and on tables "
+            f"that came later {100 * FRESH.auc:.0f} % and {100 * FRESH.tpr:.0f} %. {_UNSEEN[self.models]} Train eight "
+            f"shadow models to know."
+        )
+
+
+def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Table] = TABLES) -> Foreseen | None:
+    """The estimate for a target; None with two or more shadow models, few records, or figures unlike all that is known.
+
+    Args:
+        evidence: losses of the target, and of at most one reference model.
+        members: [N] of the target; at least one hundred, and as many others.
+        tables: what was learned, by the number of shadow models.
+
+    Example:
+        >>> foresee(Evidence(target_loss=[0.1, 2.0]), np.array([True, False])) is None  # too few records
+        True
+    """
+    if evidence.regression:  # the relation was learned from classifiers
+        return None
+    if evidence.models >= FEW_MODELS or min(int(members.sum()), int((~members).sum())) < _FEWEST:
+        return None
+    table = tables[evidence.models]
+    reference = evidence.shadow_loss[0] if evidence.models else None
+    found = signals(evidence.target_loss, members, reference)
+    if not _familiar(found, table):
+        return None
+    measured = floors(evidence.target_loss, members, reference)
+    area, rate = (
+        predicted(found, relation, floor) for relation, floor in zip((table.auc, table.tpr), measured, strict=True)
+    )
+    return Foreseen(
+        models=evidence.models,
+        auc=float(ndtr(area[1] / np.sqrt(2))),
+        auc_interval=Interval(*(float(ndtr(end / np.sqrt(2))) for end in (area[0], area[2]))),
+        tpr=float(ndtr(rate[1])),
+        tpr_interval=Interval(*(float(ndtr(end)) for end in (rate[0], rate[2]))),
+        level=LEVEL,
+        auc_held=table.auc.held,
+        tpr_held=table.tpr.held,
+        targets=table.targets,
+        sources=table.sources,
+    )
+
+
+def signals(loss: FloatArray, members: BoolArray, reference: FloatArray | None = None) -> FloatArray:
+    """What the estimate is made from, [3] from the target alone, [5] with a reference model.
+
+    The separation that the AUC of the loss means for two normal distributions; the normal quantile of the share of
+    non-members whose loss is above that of all but 1 % of the members (Dodd et al., 2025: members have left the tail);
+    the share of non-members that the target gives less than one half. With a reference model also the separation by
+    the difference of the two losses, and the normal quantile of its TPR at 1 % FPR.
+
+    Args:
+        loss: [N] of the target.
+        members: [N].
+        reference: [N] losses of the reference model.
+    """
+    calibrated = [] if reference is None else [reference - loss]
+    found = [_separation(-loss, members), _quantile(loss, ~members), float((loss[~members] > np.log(2)).mean())]
+    for scores in calibrated:
+        found += [_separation(scores, members), _quantile(scores, members)]
+    return np.array(found)
+
+
+def _separation(scores: FloatArray, members: BoolArray) -> float:
+    """The distance of two normal distributions with this AUC."""
+    return float(ndtri(_inside(auc(scores, members), members)) * np.sqrt(2))
+
+
+def _quantile(scores: FloatArray, positive: BoolArray) -> float:
+    """The normal quantile of the TPR at 1 % FPR, ties broken at random."""
+    return float(ndtri(_inside(rate_with_ties(scores, positive, _FPR)[0], positive)))
+
+
+def _inside(share: float, members: BoolArray) -> float:
+    """A share that is at least half a record away from 0 and 1."""
+    half = 0.5 / min(int(members.sum()), int((~members).sum()))
+    return float(np.clip(share, half, 1 - half))
+
+
+def floors(loss: FloatArray, members: BoolArray, reference: FloatArray | None = None) -> tuple[float, float]:
+    """What was measured, less two standard errors, in the units of the figures: a lower end is never above it.
+
+    A model that leaks nothing looks, without shadow models, like one whose members only a reference model shows. So if
+    nothing is measured, the interval has to hold "eight find nothing" too.
+    """
+    scores = -loss if reference is None else reference - loss
+    inside, outside = int(members.sum()), int((~members).sum())
+    area = auc(scores, members) - 2 * np.sqrt((inside + outside + 1) / (12 * inside * outside))
+    share = _inside(rate_with_ties(scores, members, _FPR)[0], members)
+    rate = share - 2 * np.sqrt(2 * share * (1 - share) / min(inside, outside))
+    return float(ndtri(_inside(area, members)) * np.sqrt(2)), float(ndtri(_inside(rate, members)))
+
+
+def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[float, float, float]:
+    """The lower end, the estimate and the upper end of a figure, in units of a normal quantile.
+
+    The strongest attack is never worse than guessing, so an estimate is never below chance: the line was learned from
+    targets that leak, and where nothing leaks it goes on below chance.
+    """
+    middle = max(relation.chance, relation.constant + float(np.dot(relation.slopes, found)))
+    unit = relation.spread(middle)
+    return min(middle + unit * relation.below, floor), middle, middle + unit * relation.above
+
+
+def _familiar(found: FloatArray, table: Table) -> bool:
+    """Whether every signal is within what the table was learned from, or a little outside."""
+    low, high = np.array(table.lowest) - _WIDER, np.array(table.highest) + _WIDER
+    return bool(((found >= low) & (found <= high)).all())

@@ -1,0 +1,1 @@
+"""Files: one guarded reader per kind, limits judged first, and files and folders that are complete or absent."""

@@ -1,0 +1,194 @@
+"""The door to JSON: a dictionary with each key once, numbers that are numbers, and no deep nesting.
+
+The door to YAML: the safe loader, with every key once and a limit on size, nesting and what aliases expand to.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from glasshouse.core.errors import InputError, shortened
+from glasshouse.io.guarded import file_size, guarded, read_content
+from glasshouse.io.limits import check_memory
+
+_TIMES = 3  # the bytes, the text and the texts in it
+_OF_ENTRY = 64  # bytes that Python needs for a value besides its letters
+_JSON_DEPTH = 200
+_JSON_DIGITS = 400  # of the largest float there are 309
+
+
+def read_json(path: Path, *, advice: str = "", missing: str = "there is no such file.") -> dict[str, Any]:
+    """A JSON file that holds a dictionary.
+
+    Args:
+        path: of the file.
+        advice: what to do about a damaged one, a sentence.
+        missing: what is said if there is none.
+
+    Example:
+        >>> read_json(Path("no/such.json"))
+        Traceback (most recent call last):
+        glasshouse.InputError: no/such.json: there is no such file.
+    """
+    content = read_content(path, times=_TIMES, missing=missing)
+    found = parse_json(content, place=str(path), advice=advice)
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: is damaged: it does not hold keys and values. {advice}".rstrip())
+    return found
+
+
+def parse_json(content: bytes, *, place: str, advice: str = "") -> Any:
+    """JSON as plain data: no NaN, no infinite number, no key twice, at most 200 levels.
+
+    Example:
+        >>> parse_json(b'{"auc": NaN}', place="metrics.json")
+        Traceback (most recent call last):
+        glasshouse.InputError: metrics.json: is damaged, or is not JSON (ValueError: NaN is not a number).
+    """
+    entries = sum(content.count(sign) for sign in (b",", b"[", b"{", b":"))
+    check_memory(_TIMES * len(content) + _OF_ENTRY * entries, place=place, what="once read it may take")
+    with guarded(place, what="JSON", advice=advice):
+        found = json.loads(
+            content, parse_constant=_refused, parse_float=_number, parse_int=_whole, object_pairs_hook=_once
+        )
+        _check_depth(found)
+        return found
+
+
+def _refused(text: str) -> Any:
+    raise ValueError(f"{text} is not a number")
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{shortened(text)} is too large")
+    return value
+
+
+def _whole(text: str) -> int:
+    if len(text) > _JSON_DIGITS:
+        raise ValueError(f"a number has {len(text)} digits")
+    return int(text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ValueError(f"{shortened(twice)} is there twice")
+    return found
+
+
+def _check_depth(found: Any) -> None:
+    level, depth = [found], 0
+    while level:
+        if depth > _JSON_DEPTH:
+            raise RecursionError
+        nested = [one for one in level if isinstance(one, dict | list)]
+        level = [inside for one in nested for inside in (one.values() if isinstance(one, dict) else one)]
+        depth += 1
+
+
+_BYTES = 256 * 2**10
+_ENTRIES = 10_000
+_YAML_DEPTH = 50
+_YAML_DIGITS = 100  # of a number
+
+
+def read_settings(path: Path) -> dict[Any, Any]:
+    """A YAML file that holds a dictionary of plain values.
+
+    Example:
+        >>> read_settings(Path("no/such.yaml"))
+        Traceback (most recent call last):
+        glasshouse.InputError: no/such.yaml: there is no such file.
+    """
+    if file_size(path) > _BYTES:
+        raise InputError(f"{path}: is larger than {_BYTES >> 10} KiB, which is too large for a file of settings.")
+    with guarded(path, what="YAML"):
+        text = path.read_bytes().decode("utf-8-sig")
+        try:
+            found = _parsed(text)
+        except yaml.YAMLError as error:
+            told = " ".join(str(error).split()[:100])
+            raise InputError(f"{path}: is not YAML: {shortened(told, most=300, quoted=False)}") from error
+        except _RefusedError as error:
+            raise InputError(f"{path}: {error}") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: has no keys; write lines such as 'shadows: 8'.")
+    return found
+
+
+class _RefusedError(Exception):
+    """What may be YAML, and is refused."""
+
+
+class _Judged(yaml.SafeLoader):
+    """PyYAML's safe loader, which counts while it reads: nothing is built that is too large."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._level = 0
+        self._entries = 0
+        self._sizes: dict[str, int] = {}  # entries below each anchor that is complete
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in self.anchors and event.anchor not in self._sizes:
+                raise _RefusedError(f"line {line}: {shortened(event.anchor)} is used inside itself; write it out.")
+            self._count(self._sizes.get(str(event.anchor), 0), line)
+            return super().compose_node(parent, index)
+        self._level += 1
+        if self._level > _YAML_DEPTH:
+            raise _RefusedError(f"line {line}: is nested more than {_YAML_DEPTH} levels deep.")
+        before = self._entries
+        self._count(1, line)
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        if event.anchor is not None:
+            self._sizes[event.anchor] = self._entries - before
+        if isinstance(node, yaml.MappingNode):
+            _check_keys(node)
+        elif (
+            isinstance(node, yaml.ScalarNode)
+            and node.tag.endswith((":int", ":float"))
+            and len(node.value) > _YAML_DIGITS
+        ):
+            raise _RefusedError(f"line {line}: a number has {len(node.value)} digits; the most is {_YAML_DIGITS}.")
+        return node
+
+    def _count(self, more: int, line: int) -> None:
+        self._entries += more
+        if self._entries > _ENTRIES:
+            raise _RefusedError(
+                f"line {line}: there are more than {_ENTRIES} entries, aliases written out. Settings have fewer."
+            )
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    seen: set[tuple[str, str]] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            continue
+        if (key.tag, key.value) in seen:
+            line = key.start_mark.line + 1
+            raise _RefusedError(f"line {line}: {shortened(key.value)} is given twice; give it once.")
+        seen.add((key.tag, key.value))
+
+
+def _parsed(text: str) -> Any:
+    loader = _Judged(text)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()

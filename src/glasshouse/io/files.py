@@ -1,0 +1,456 @@
+"""A place as a user names it: what the system cannot name is refused once, before anybody asks what is there.
+
+Folders and files that are made: only their owner reads them, since they name people; and names outlast a crash.
+
+The files that a run's own list, ``run.json``, describes: what may be replaced or removed, and what is the user's.
+
+Unfinished files and folders: under names of their own, locked while their process lives, removed once it is gone.
+
+One file, complete or absent: written beside its final place, synced, renamed into it, and the name synced too.
+
+Two folders change names in one step, where the system can do that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from glasshouse.core.errors import InputError, shortened
+
+
+def resolved(path: Path | str) -> Path:
+    """The absolute path of a place, without links; links in a circle are refused.
+
+    Example:
+        >>> resolved("docs/..") == Path.cwd()
+        True
+    """
+    check_name(path)
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle, before Python 3.13
+        raise InputError(f"{shortened(str(path))}: is not a place: {str(error).split(' from ')[0]}.") from error
+
+
+def check_name(path: Path | str) -> None:
+    r"""Refuse a name that the system cannot use: too long, with a zero in it, or below links in a circle.
+
+    Example:
+        >>> check_name("docs")
+        >>> check_name("a\0b")
+        Traceback (most recent call last):
+        glasshouse.InputError: 'a\x00b': is not a place: embedded null byte.
+        >>> check_name("x" * 5000)
+        Traceback (most recent call last):
+        glasshouse.InputError: 'xxx...xxx' (5000 characters): is not a place: File name too long.
+    """
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            Path(path).lstat()
+    except (OSError, ValueError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{shortened(str(path))}: is not a place: {said}.") from error
+
+
+SHARED_VARIABLE = "GLASSHOUSE_SHARED"
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # some network disks have no sync of folders
+_NO = ("", "0", "no", "false")
+
+_SHARED: ContextVar[bool | None] = ContextVar("_SHARED", default=None)  # None: as the environment says
+
+
+@contextmanager
+def sharing(shared: bool = True) -> Iterator[None]:
+    """Let others read what is written in the block, as far as the umask allows; without it, only the owner can.
+
+    The environment variable ``GLASSHOUSE_SHARED=1`` does the same for a whole process.
+
+    Example:
+        >>> with sharing():
+        ...     file_mode() & 0o600 == 0o600
+        True
+        >>> with sharing(False):
+        ...     oct(file_mode())
+        '0o600'
+    """
+    token = _SHARED.set(shared)
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
+def file_mode() -> int:
+    """The mode of a new file."""
+    return 0o666 & ~_umask() if _shared() else 0o600
+
+
+def folder_mode() -> int:
+    """The mode of a new folder."""
+    return 0o777 & ~_umask() if _shared() else 0o700
+
+
+def make_folders(path: Path) -> None:
+    """Make a folder and those above it, as far as they are missing, each with the mode of a new folder."""
+    if not path.is_dir():
+        if path.parent != path:
+            make_folders(path.parent)
+        path.mkdir(mode=folder_mode(), exist_ok=True)
+        sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Have the names in a folder written to the disk: a rename alone may be lost, or come before, when power fails.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     sync_folder(Path(folder))
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:  # Windows opens no folders; a folder that may be written but not read cannot be synced
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(handle)
+
+
+def _shared() -> bool:
+    asked = _SHARED.get()
+    return os.environ.get(SHARED_VARIABLE, "").lower() not in _NO if asked is None else asked
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+# files that a run's list leaves out: each can be written again from the others
+MADE_AGAIN = ("report.html", "run.json", "appendix.html", "appendix.md")
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file's content, as ``run.json`` keeps it."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def not_ours(folder: Path) -> str:
+    """The first thing in a folder that its ``run.json`` does not describe; empty if it describes all."""
+    listed = _listed(folder / "run.json")
+    if listed is None:
+        return f"{folder}: is not a run of Glasshouse (it has no run.json that lists its files)"
+    if strange := strange_file(folder):
+        return strange
+    for path in sorted(folder.iterdir()):
+        if path.name in listed and digest(path) != listed[path.name]:
+            return f"{path}: was changed since the run wrote it"
+    return ""
+
+
+def strange_file(folder: Path) -> str:
+    """The first file in a run's folder that its list does not name; empty if it names all. No file is read."""
+    listed = _listed(folder / "run.json") or {}
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink() or not path.is_file():
+            return f"{path}: is not a file that a run writes"
+        if path.name not in listed and path.name not in MADE_AGAIN:
+            return f"{path}: is not a file of the run"
+    return ""
+
+
+def remove_run(folder: Path) -> bool:
+    """Remove a run file by file, its list last; anything else in the folder stays, and the folder with it.
+
+    Returns:
+        False, with nothing removed, if the folder has no list of a run's files.
+    """
+    listed = _listed(folder / "run.json")
+    if listed is None:
+        return False
+    for name in [*listed, *MADE_AGAIN]:
+        (folder / Path(name).name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # not empty: something else is in it; or another process was faster
+        folder.rmdir()
+    return True
+
+
+def _listed(manifest: Path) -> dict[str, str] | None:
+    """Digest by name of the files that a ``run.json`` lists, in any format that lists them; None if it does not."""
+    if manifest.is_symlink() or not manifest.is_file():
+        return None
+    try:
+        found = json.loads(manifest.read_bytes())
+        if not isinstance(found["format"], int) or "metrics.json" not in found["files"]:
+            return None
+        return {str(name): str(known["sha256"]) for name, known in found["files"].items()}
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        return None
+
+
+_UNFINISHED, _ASIDE = "glasshouse-unfinished", "glasshouse-replaced"
+_OURS = re.compile(rf"\.(.+)\.({_UNFINISHED}|{_ASIDE})-[a-z0-9_]{{8}}", re.DOTALL)
+_OLDER = re.compile(r"\..+\.unfinished-[a-z0-9_]{8}", re.DOTALL)  # files only: earlier versions named them so
+_TRIES = 5
+
+
+@contextlib.contextmanager
+def unfinished_file(path: Path) -> Iterator[tuple[int, Path]]:
+    """An open file beside its final place; whatever happens in the block, nothing stays under the unfinished name."""
+    for _ in range(_TRIES):
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))
+        try:
+            if _lock(handle) and not _is_at(handle, name):
+                continue  # another process took the new file for a leftover before it was locked
+            yield handle, Path(name)
+            return
+        finally:
+            os.close(handle)
+            with contextlib.suppress(OSError):
+                Path(name).unlink(missing_ok=True)
+    raise _taken_away(path)
+
+
+@contextlib.contextmanager
+def unfinished_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside its final place, locked while the block runs; the block removes or renames it."""
+    for _ in range(_TRIES):
+        building = Path(tempfile.mkdtemp(dir=path.parent, prefix=_prefix(path)))
+        with locked(building) as handle:
+            if handle is not None and not _is_at(handle, building):
+                continue
+            yield building
+            return
+    raise _taken_away(path)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[int | None]:
+    """Hold a folder's lock while the block runs, as far as the system has such locks: a killed process holds none."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:  # Windows opens no folders
+        yield None
+        return
+    try:
+        _lock(handle)
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a folder out of the way, under a name by which `aside` finds it again."""
+    free = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.{_ASIDE}-"))
+    free.rmdir()
+    path.rename(free)
+    return free
+
+
+def aside(path: Path) -> Path | None:
+    """The folder that `set_aside` took from this place, if nothing is in its place now."""
+    if os.path.lexists(path):
+        return None
+    found = [one for one, (name, kind) in _ours(path.parent) if kind == _ASIDE and name == path.name]
+    return found[0] if found else None
+
+
+def clean_leftovers(folder: Path) -> None:
+    """Remove what killed processes left unfinished in a folder, and put back a run that one had set aside.
+
+    Only what has one of our names, belongs to this user, and is not locked: a process that still writes holds a lock.
+    """
+    for path, (name, kind) in _ours(folder):
+        with contextlib.suppress(OSError), _abandoned(path) as ours:
+            if ours and kind == _ASIDE and not os.path.lexists(folder / name):
+                path.rename(folder / name)
+            elif ours and path.is_dir():
+                remove_folder(path)
+            elif ours:
+                path.unlink()
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove an unfinished folder, or a run file by file: a file that the run does not list stays, and the folder."""
+    if not remove_run(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _taken_away(path: Path) -> OSError:
+    return OSError(errno.EAGAIN, "other programs remove new files there", str(path.parent))
+
+
+def _prefix(path: Path) -> str:
+    return f".{path.name[:40]}.{_UNFINISHED}-"  # cut, so that a long name with this one's ending is still a name
+
+
+def _ours(folder: Path) -> list[tuple[Path, tuple[str, str]]]:
+    """Paths that have a name of ours, with the place that they were meant for and what they are."""
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 (names alone, without an object for each)
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        if match := _OURS.fullmatch(name):
+            found.append((folder / name, (match[1], match[2])))
+        elif _OLDER.fullmatch(name) and not (folder / name).is_dir():
+            found.append((folder / name, (name, _UNFINISHED)))
+    return found
+
+
+@contextlib.contextmanager
+def _abandoned(path: Path) -> Iterator[bool]:
+    """Whether a file or folder is this user's and no living process holds it; ours while the block runs."""
+    access = os.O_RDONLY if path.is_dir() else os.O_RDWR  # network disks lock only what is open for writing
+    handle = os.open(path, access | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        known = os.fstat(handle)
+        plain = stat.S_ISDIR(known.st_mode) or stat.S_ISREG(known.st_mode)
+        yield plain and _lock(handle) is True and known.st_uid == os.geteuid()
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Whether the lock is ours now; None where the system or the disk has no such locks."""
+    fcntl = _fcntl()
+    if fcntl is None:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # some network disks
+        return None
+    return True
+
+
+def _is_at(handle: int, path: Path | str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))  # noqa: PTH116
+    except FileNotFoundError:
+        return False
+
+
+def _fcntl() -> Any:
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    return fcntl
+
+
+NOTHING_LEFT = "Nothing was left behind."
+
+
+def write_file(path: Path | str, content: bytes | str, *, once: bool = False) -> Path:
+    """Write a file so that a reader finds the old content or the new one, never a part.
+
+    Only the owner can read it, unless asked otherwise (`sharing`). A link in its place is replaced, not followed.
+
+    Args:
+        path: of the file; folders above it are made.
+        content: text is written as UTF-8.
+        once: for keys: a file that is there already is not replaced but refused, and nothing is ever shared.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_file(Path(folder) / "note.txt", "kept").read_text()
+        'kept'
+    """
+    path = Path(path)
+    # a name of a file that is no UTF-8 has halves of characters, which JSON and HTML show as escapes
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    with said_clearly(path):
+        make_folders(path.parent)
+        with unfinished_file(path) as (handle, unfinished):
+            left = memoryview(data)
+            while left:
+                left = left[os.write(handle, left) :]
+            os.fsync(handle)
+            if once:
+                _put_new(unfinished, path)
+            else:
+                unfinished.chmod(file_mode())
+                unfinished.replace(path)
+            sync_folder(path.parent)
+    return path
+
+
+def _put_new(unfinished: Path, path: Path) -> None:
+    """Give a file its name if the name is free, in one step; on a disk without hard links in two."""
+    try:
+        os.link(unfinished, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        if os.path.lexists(path):
+            raise
+        unfinished.replace(path)
+
+
+@contextlib.contextmanager
+def said_clearly(path: Path, *, kept: str = NOTHING_LEFT) -> Iterator[None]:
+    """Make the system's error while a place is written one line, with what became of the place."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}. {kept}") from error
+
+
+_HERE = -100  # AT_FDCWD: paths are relative to the working folder
+_EXCHANGE = 2  # RENAME_EXCHANGE
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)  # the kernel, the file system, or a sandbox
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders of one disk, so that at every moment both names exist.
+
+    Returns:
+        False where the system cannot do it (Linux 3.15 and glibc 2.28 can, most file systems too); nothing has changed
+        then.
+    """
+    call = _renameat2()
+    if call is None:
+        return False
+    if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    found = ctypes.get_errno()
+    if found in _CANNOT:
+        return False
+    raise OSError(found, os.strerror(found), str(other))
+
+
+@functools.cache
+def _renameat2() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    """The C library's function; None where it has none."""
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, TypeError, AttributeError):  # TypeError: Windows has no library without a name
+        return None
+    call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    call.restype = ctypes.c_int
+    return call

@@ -1,0 +1,246 @@
+"""Whether a run or a page can be written to a place, judged before the long work; and where a run is found.
+
+A folder that is complete or absent: filled under a name of its own, and put in its place in one step.
+
+Files and folders that are complete or absent, and that only their owner reads unless asked otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from glasshouse.core.errors import InputError
+from glasshouse.io.files import (
+    NOTHING_LEFT,
+    aside,
+    check_name,
+    clean_leftovers,
+    exchange,
+    folder_mode,
+    locked,
+    make_folders,
+    not_ours,
+    remove_folder,
+    said_clearly,
+    set_aside,
+    strange_file,
+    sync_folder,
+    unfinished_file,
+    unfinished_folder,
+)
+
+PAGE_MARK = " · Glasshouse</title>"  # near the start of every page that Glasshouse writes
+_MARKS = (PAGE_MARK, 'classname="glasshouse.policy"')  # the second: of the findings for a build server
+_UNTOUCHED = "Nothing was changed."
+
+
+def check_free(path: Path | str, *, overwrite: bool = False) -> None:
+    """Refuse a place that `new_folder` would refuse: call it before the long work, not after.
+
+    A link to a folder is followed, and stays. With ``overwrite``, a folder is replaced only if its ``run.json`` lists
+    every file in it, unchanged. A file that is not listed, or was changed, belongs to the user, and the folder stays.
+    What killed runs left beside the place is removed.
+    """
+    path = real_place(path)
+    with said_clearly(path, kept=_UNTOUCHED):
+        clean_leftovers(path.parent)
+        if path.exists() and not path.is_dir():
+            raise InputError(f"{path}: is a file; give a folder to write the run into.")
+        if path.exists():
+            _check_replaceable(path)
+        if not is_free(path):
+            if not overwrite:
+                raise InputError(
+                    f"{path}: already holds something. Choose another folder, or overwrite it (--overwrite)."
+                )
+            if fault := not_ours(path):
+                raise InputError(f"{fault}, so the folder is not overwritten. Choose another, or delete it yourself.")
+        _probe(path)
+
+
+def check_page(path: Path | str) -> None:
+    """Refuse to write a page where it cannot be written, or over a file that Glasshouse did not write.
+
+    Example:
+        >>> check_page("docs")
+        Traceback (most recent call last):
+        glasshouse.InputError: docs: is a folder; give a file for the page, such as docs/report.html.
+    """
+    path = Path(path)
+    with said_clearly(path, kept=_UNTOUCHED):
+        if path.is_symlink():
+            raise InputError(f"{path}: is a link, which is not followed. Give the file itself.")
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder; give a file for the page, such as {path / 'report.html'}.")
+        if path.exists() and not path.is_file():  # a device such as /dev/null would be replaced by a file
+            raise InputError(f"{path}: is not a plain file. Give a file for the page.")
+        if path.exists() and path.stat().st_size and not _marked(path):
+            raise InputError(f"{path}: is not a page of Glasshouse, so it is not overwritten. Choose another file.")
+        clean_leftovers(path.parent)
+        if path.parent.is_dir():
+            with unfinished_file(path):
+                pass
+        else:
+            _probe(path)
+
+
+def found_run(path: Path | str) -> Path:
+    """Where a run is: in its place, or beside it if a process was killed between the two steps of replacing it.
+
+    Example:
+        >>> found_run("runs/mine").as_posix()
+        'runs/mine'
+    """
+    path = Path(path)
+    return aside(path) or path
+
+
+def is_free(path: Path) -> bool:
+    """Whether there is nothing at a place, or an empty folder."""
+    return not os.path.lexists(path) or (path.is_dir() and not path.is_symlink() and not any(path.iterdir()))
+
+
+def real_place(path: Path | str) -> Path:
+    """The folder itself if the path is a link to it, so that the link stays; a link that leads nowhere is refused."""
+    path = Path(path)
+    check_name(path)
+    if path.is_symlink():
+        if not path.exists():
+            raise InputError(f"{path}: is a link to {path.readlink()}, which does not exist. Remove the link.")
+        path = path.resolve()
+    if path.name in ("", ".."):
+        raise InputError(f"{path}: names no folder of its own. Give the folder a name, such as {path / 'run'}.")
+    return path
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse a folder that cannot be renamed, or that someone stands in."""
+    with contextlib.suppress(FileNotFoundError):  # of the working folder, which may be gone
+        if path.resolve() in (here := Path.cwd().resolve(), *here.parents):
+            raise InputError(f"{path}: is the folder that you are in, or one above. Give one in it: {path / 'run'}.")
+    if path.is_mount():
+        raise InputError(f"{path}: is where a disk is mounted, and cannot be replaced. Give one in it: {path / 'run'}.")
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise InputError(f"{path}: you may not write there. Choose another folder, or change its permissions.")
+    above, known = path.parent.stat(), path.stat()
+    if above.st_mode & stat.S_ISVTX and os.geteuid() not in (0, above.st_uid, known.st_uid):
+        raise InputError(f"{path}: belongs to another user, so it cannot be replaced. Choose another folder.")
+
+
+def _marked(path: Path) -> bool:
+    with path.open("rb") as file:
+        opening = file.read(4096)
+    return any(mark.encode() in opening for mark in _MARKS)
+
+
+def _probe(path: Path) -> None:
+    """Try to make a folder where one will be made; permissions alone do not show a full or read-only disk."""
+    while not path.parent.exists():
+        path = path.parent
+    with unfinished_folder(path) as building, contextlib.suppress(FileNotFoundError):
+        building.rmdir()
+
+
+_LOG = logging.getLogger("glasshouse")
+_TAKEN = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR)
+_TRIES = 5
+
+
+@contextlib.contextmanager
+def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
+    """A folder to fill, which takes its name only when the block ends without an error.
+
+    A process that is killed, at any moment, leaves the earlier run or the new one, complete and under its name. What it
+    left unfinished is removed by the next call for a folder in the same place.
+
+    Args:
+        path: where it will be. A folder that is not empty is refused unless ``overwrite``.
+        overwrite: replace an earlier run, in one step; a folder with anything else is refused.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as home:
+        ...     with new_folder(Path(home) / "run") as folder:
+        ...         _ = (folder / "a.txt").write_text("a")
+        ...     sorted(p.name for p in (Path(home) / "run").iterdir())
+        ['a.txt']
+    """
+    check_free(path, overwrite=overwrite)
+    path = real_place(path)
+    earlier = not is_free(path)
+    kept = "The earlier run there is unchanged." if earlier else NOTHING_LEFT
+    with said_clearly(path, kept=kept):
+        make_folders(path.parent)
+        with unfinished_folder(path) as building:
+            try:
+                yield building
+                building.chmod(folder_mode())
+                sync_folder(building)
+                replaced = _put(building, path, overwrite=overwrite)
+                sync_folder(path.parent)  # before the earlier run goes: a crash must not leave neither
+            except InputError as error:  # of a file in the folder: say it under the name that the file would have
+                remove_folder(building)
+                faults = [fault.replace(str(building), str(path)) for fault in error.faults]
+                raise InputError(*(fault.replace(NOTHING_LEFT, kept) for fault in faults)) from error
+            except BaseException:
+                remove_folder(building)
+                raise
+            if replaced is not None:
+                _discard(replaced)
+
+
+def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
+    """Give a filled folder its name; returns where the run that had the name is now."""
+    for _ in range(_TRIES):
+        if is_free(path):
+            try:
+                building.rename(path)  # an empty folder there is replaced in the same step
+            except OSError as error:
+                if error.errno not in _TAKEN:
+                    raise
+            else:
+                return None
+        check_free(path, overwrite=overwrite)  # another program may have put a file there in the meantime
+        if not is_free(path):
+            return _exchanged(building, path)
+    raise InputError(f"{path}: other programs make and remove it all the time. Choose another folder.")
+
+
+def _exchanged(building: Path, path: Path) -> Path:
+    """Exchange the new run with the earlier one; back again if a file came to it in the last moment."""
+    with locked(path):
+        old = building if exchange(building, path) else _in_two_steps(building, path)
+        if strange := strange_file(old):
+            if old == building:
+                exchange(building, path)
+            else:
+                path.rename(building)
+                old.rename(path)
+            raise InputError(f"{strange}, so the folder is not overwritten. Choose another, or delete it yourself.")
+    return old
+
+
+def _in_two_steps(building: Path, path: Path) -> Path:
+    """Where names cannot be exchanged: between the two steps, readers and the next run find the earlier run aside."""
+    old = set_aside(path)
+    try:
+        building.rename(path)
+    except BaseException:
+        if not os.path.lexists(path):
+            old.rename(path)
+        raise
+    return old
+
+
+def _discard(old: Path) -> None:
+    """Remove the earlier run; the new one is in place, so what cannot be removed is only reported."""
+    try:
+        remove_folder(old)
+    except OSError as error:
+        _LOG.warning("%s: the earlier run cannot be removed: %s. The new run is complete.", old, error.strerror)

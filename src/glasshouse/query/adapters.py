@@ -1,0 +1,164 @@
+"""Ask a model of any kind about a batch of records: a torch module, an estimator or a callable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.outputs import refusing
+from glasshouse.data import Population, Records
+from glasshouse.training.batches import failure_line
+from glasshouse.training.estimator_compat import habits_of, parts_of, single_precision
+from glasshouse.training.inputs import called, first_tensor, moved, reader_for
+
+LABELS_ADVICE = "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly())."
+
+
+@dataclass(frozen=True, eq=False)
+class KeptAnswers:
+    """Takes the place of a model of which a pool kept only the answers.
+
+    Args:
+        population_logits: [N, C] float64, in the order of the population's records and classes; for a regression its
+            predictions, [N, 1] or [N, 2].
+        correct: [N] whether each record itself got its label, if labels alone were asked for; None otherwise.
+
+    Example:
+        >>> from glasshouse.query.classify import query
+        >>> population = Population(np.zeros((2, 1)), [0, 1])
+        >>> query(KeptAnswers(np.array([[1.0, 0.0], [1.0, 0.0]])), population).correct
+        array([ True, False])
+    """
+
+    population_logits: FloatArray
+    correct: BoolArray | None = None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """By name, as a file holds them."""
+        return {"logits": self.population_logits} | ({} if self.correct is None else {"correct": self.correct})
+
+    def check_question(self, *, labels_only: bool) -> None:
+        """Refuse these answers for another question than they were given to."""
+        if labels_only != (self.correct is not None):
+            kept, asked = ("probabilities", "labels alone") if labels_only else ("labels alone", "probabilities")
+            raise InputError(
+                f"pool: of this model only its answers were kept, when {kept} were asked for, and now {asked} are. "
+                f"Give the pool the same question, ShadowPool(…, how=…), and its models are trained again for it."
+            )
+
+
+def asker(model: Any, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
+    """A function that queries a model of this kind about a batch of records; what fails in the model is refused.
+
+    Args:
+        model: a torch module, an estimator with ``predict_proba``, or a callable.
+        population: the records, which show how a module takes them, and the classes.
+        device: where a module runs; by default where its weights are.
+
+    Example:
+        >>> population = Population(np.array([[2.0], [-1.0]]), [1, 0])
+        >>> asker(lambda x: 2 * x, population)(population.x).tolist()
+        [[4.0], [-2.0]]
+    """
+    return refusing(_plain_asker(model, population, device), type(model).__name__)
+
+
+def _plain_asker(model: Any, population: Population, device: str | None) -> Callable[[Any], Any]:
+    if isinstance(model, type):
+        raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
+    if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
+        return population.x.asker(model, device=device)
+    if isinstance(model, nn.Module):
+        return module_asker(model, population, device=device)
+    if hasattr(model, "predict_proba"):
+        columns: IntArray | None = None
+        single = any(habits_of(part).single for _, part in parts_of(model))
+
+        def ask_estimator(x: Any) -> FloatArray:
+            nonlocal columns
+            known = np.asarray(model.predict_proba(single_precision(x) if single else x))
+            if columns is None:  # an estimator that is not fitted has said so by now
+                columns = _columns(model, population)
+            if known.shape != (len(known), len(columns)):
+                raise InputError(
+                    f"model: predict_proba gave shape {known.shape} for {len(columns)} classes; expected one column "
+                    f"per class in classes_."
+                )
+            everyone = np.zeros((len(known), len(population.classes)), dtype=known.dtype)
+            everyone[:, columns] = known
+            return everyone
+
+        return ask_estimator
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    name = type(model).__name__
+    if hasattr(model, "fit"):
+        raise InputError(
+            f"model: {name} has no predict_proba: it is not fitted yet, or it gives no probabilities. Fit it on the "
+            f'members; probabilities come from voting="soft", probability=True or sklearn.calibration.'
+            f"CalibratedClassifierCV. {LABELS_ADVICE}"
+        )
+    raise InputError(
+        f"model: {name} cannot be queried. Give a torch module, an estimator with predict_proba, or a callable "
+        f"x -> logits{_booster(model)}."
+    )
+
+
+def _booster(model: Any) -> str:
+    """How the booster of a library is asked."""
+    if type(model).__name__ != "Booster":
+        return ""
+    if type(model).__module__.startswith("xgboost"):
+        return ", such as lambda x: booster.predict(xgboost.DMatrix(x))"
+    return ", such as booster.predict"
+
+
+def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
+    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
+
+    Example:
+        >>> population = Population(np.zeros((2, 3)), [0, 1])
+        >>> module_asker(nn.Identity(), population)(population.x).shape
+        torch.Size([2, 3])
+    """
+    weights = next(model.parameters(), None)
+    place = torch.device(device or (weights.device if weights is not None else "cpu"))
+    if weights is not None and weights.device.type == "meta":
+        raise InputError("model: its weights are on the device 'meta', which holds no numbers; load them first.")
+    model = model.to(place).eval()
+    read = reader_for(model, population.x)
+
+    def ask(x: Any) -> Any:
+        inputs = moved(read(x), place)
+        try:
+            with torch.inference_mode():
+                return called(model, inputs)
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            raise InputError(f"model: it failed on {failure_line(first_tensor(inputs), error)}") from error
+
+    return ask
+
+
+def _columns(model: Any, population: Population) -> IntArray:
+    """The population's column of each class of the estimator; a class that it never saw has probability 0."""
+    if not hasattr(model, "classes_"):  # its columns can only be the population's classes, in their order
+        return np.arange(len(population.classes))
+    known = np.asarray(model.classes_)
+    outside = ~np.isin(known, population.classes)
+    if outside.any():
+        raise InputError(
+            f"model: it knows the class {known[outside].tolist()[0]!r}, which is not among the population's classes "
+            f"{population.classes.tolist()}. Give the population all classes, Population(x, y, classes=...), or the "
+            f"labels that the model was fitted to."
+        )
+    return np.searchsorted(population.classes, known).astype(np.int64)

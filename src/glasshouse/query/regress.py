@@ -1,0 +1,143 @@
+"""Ask a regressor about every record: predictions, and variances if it gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from torch import nn
+
+from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.errors import InputError
+from glasshouse.core.numerics import check_finite
+from glasshouse.core.outputs import array_of, unwrapped
+from glasshouse.data import Population, select
+from glasshouse.query.adapters import KeptAnswers, module_asker
+from glasshouse.query.classify import QueryOptions
+from glasshouse.training.estimator_compat import habits_of, parts_of, single_precision
+from glasshouse.training.sklearn import check_task
+
+_TWO_NOTE = (
+    "The model answers with two numbers per record; they are used as the mean and the logarithm of the variance of a "
+    "Gaussian."
+)
+
+
+class Predictions(NamedTuple):
+    """A regressor's answers about a population.
+
+    Args:
+        mean: [N] predictions.
+        targets: [N] the true values.
+        log_variance: [N] logarithms of the variances; None if the model gives none.
+        notes: what was noticed about the answers, in sentences for a report.
+    """
+
+    mean: FloatArray
+    targets: FloatArray
+    log_variance: FloatArray | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def residual(self) -> FloatArray:
+        """[N] true value minus prediction."""
+        return self.targets - self.mean
+
+    def figures(self, members: BoolArray) -> dict[str, float]:
+        """Root mean squared error and R² on members [N] and on others; what has no value is left out.
+
+        Example:
+            >>> asked = Predictions(np.array([1.0, 2.0, 0.0]), np.array([1.0, 2.0, 3.0]))
+            >>> asked.figures(np.array([True, True, False]))
+            {'train_rmse': 0.0, 'train_r2': 1.0, 'test_rmse': 3.0}
+        """
+        found: dict[str, float] = {}
+        for name, who in (("train", members), ("test", ~members)):
+            if who.any():
+                error = float((self.residual[who] ** 2).mean())
+                found[f"{name}_rmse"] = error**0.5
+                if (spread := float(self.targets[who].var())) > 0:
+                    found[f"{name}_r2"] = 1 - error / spread
+        return found
+
+
+def predict(model: Any, population: Population, *, how: QueryOptions | None = None) -> Predictions:
+    """What a regressor predicts for every record, float64.
+
+    Args:
+        model: a torch module, an estimator with ``predict``, or a callable ``x -> predictions``. One number per record
+            is the prediction; two, [N, 2], are the mean and the logarithm of the variance.
+        population: a regression.
+        how: batches and device.
+
+    Example:
+        >>> population = Population(np.array([[2.0], [-1.0]]), [4.5, -2.0], regression=True)
+        >>> predict(lambda x: 2 * x[:, 0], population).residual
+        array([0.5, 0. ])
+    """
+    how = how or QueryOptions()
+    if how.labels_only:
+        raise InputError("query: a regression has no labels to ask for; leave out LabelOnly.")
+    answers = model.population_logits if isinstance(model, KeptAnswers) else _asked(model, population, how)
+    check_finite(answers, population.ids, place="model")
+    mean = answers[:, 0]
+    if answers.shape[1] == 1:
+        return Predictions(mean, population.y)
+    return Predictions(mean, population.y, answers[:, 1], (_TWO_NOTE,))
+
+
+def population_predictions(model: Any, population: Population) -> FloatArray:
+    """Answers [N, 1] or [N, 2] about every record, as a pool keeps them of a model that it cannot store.
+
+    Example:
+        >>> population = Population(np.array([[2.0], [-1.0]]), [4.5, -2.0], regression=True)
+        >>> population_predictions(lambda x: 2 * x[:, 0], population)
+        array([[ 4.],
+               [-2.]])
+    """
+    return _asked(model, population, QueryOptions())
+
+
+def _asked(model: Any, population: Population, how: QueryOptions) -> FloatArray:
+    ask, parts = _asker(model, population, how), []
+    for start in range(0, len(population), how.batch_size):
+        rows = np.arange(start, min(start + how.batch_size, len(population)))
+        parts.append(_columns(ask(select(population.x, rows)), len(rows)))
+    if len({part.shape[1] for part in parts}) > 1:
+        raise InputError("model: it answers some records with one number and others with two; give one of the two.")
+    return np.concatenate(parts)
+
+
+def _columns(answer: Any, records: int) -> FloatArray:
+    """Answers about a batch, [B, 1] or [B, 2]."""
+    if isinstance(answer, tuple | list) and len(answer) == 2 and all(hasattr(one, "shape") for one in answer):
+        raise InputError(
+            "model: it answers with two arrays. Give one, [N] with predictions, or [N, 2] with the mean and the "
+            "logarithm of the variance."
+        )
+    values = np.asarray(array_of(unwrapped(answer)), dtype=np.float64)
+    if values.size == records:
+        return values.reshape(-1, 1)
+    if values.shape == (records, 2):
+        return values
+    raise InputError(
+        f"model: it answered {records} records with shape {values.shape}; a regression expects [{records}] "
+        f"predictions, or [{records}, 2] with the mean and the logarithm of the variance."
+    )
+
+
+def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
+    if isinstance(model, nn.Module):
+        return module_asker(model, population, device=how.device)
+    if hasattr(model, "predict"):
+        check_task(model, population, place="model")
+        if any(habits_of(part).single for _, part in parts_of(model)):
+            return lambda x: model.predict(single_precision(x))
+        return model.predict  # type: ignore[no-any-return]
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    raise InputError(
+        f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict, or a "
+        f"callable x -> predictions."
+    )

@@ -1,0 +1,411 @@
+"""What a comparison compares: one false-positive rate and one attack, chosen without the measured figures.
+
+What a comparison of runs found, as plain data.
+
+What a comparison found, in words.
+
+The top of a comparison, in counts of people: for the one who decides between two ways to train.
+
+Several runs side by side: what a defence buys, what it costs, and whether the difference is more than chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from glasshouse.core.errors import InputError
+from glasshouse.core.table import Table
+from glasshouse.evaluation import Interval, clopper_pearson
+from glasshouse.evaluation.difference import Difference, Resampling, ScoredRecords, auc_difference, tpr_difference
+from glasshouse.evaluation.roc import allowed_wrong
+from glasshouse.report.decision.exposure import Exposure, counted, exposure_at, unit_of
+from glasshouse.report.decision.rating import Rating, rating_of
+from glasshouse.report.figures import AttackFigures, RateFigure
+from glasshouse.report.format import percent, points, rate, whole
+from glasshouse.report.run_folder import Run
+from glasshouse.report.summary import Summary
+
+ENOUGH = 10  # allowed false positives, below which a rate rests on very few non-members
+
+
+class Choice(NamedTuple):
+    """The rate and the attack.
+
+    Args:
+        fpr: the false-positive rate.
+        allowed: how many false positives it allows in the run with the fewest non-members.
+        attack: the name of the attack.
+        reason: why this attack.
+        attacks: the names of all attacks that every run measured.
+    """
+
+    fpr: float
+    allowed: int
+    attack: str
+    reason: str
+    attacks: tuple[str, ...]
+
+
+def choose(summaries: Mapping[str, Summary], attack: str | None = None) -> Choice:
+    """The smallest common rate with ten allowed false positives, and the attack: the wanted one, or by simulation.
+
+    Args:
+        summaries: of the runs, by name.
+        attack: the name of the wanted attack; by default the common one that is strongest on simulated targets, never
+            by what was measured: the luckiest of several measured figures would be too high.
+    """
+    fpr, allowed = _rate(summaries)
+    attacks = _common(summaries)
+    if attack is not None:
+        _check_wanted(attack, attacks, summaries)
+        return Choice(fpr, allowed, attack, f"Compared is {attack}, as asked.", attacks)
+    same = [name for name in attacks if len(_kinds(name, summaries)) == 1]
+    if not same:
+        told = "; ".join(f"{name}: {', '.join(one.name for one in each.attacks)}" for name, each in summaries.items())
+        raise InputError(f"runs: no attack was made in all of them ({told}). Audit them with the same attacks.")
+    strengths = {name: _strength(name, summaries, fpr) for name in same}
+    known = {name: strength for name, strength in strengths.items() if strength is not None}
+    if not known:
+        why = "the first that all runs have; how strong attacks are on simulated targets is not known in all of them"
+        return Choice(fpr, allowed, same[0], f"Compared is {same[0]}: {why}.", attacks)
+    best = max(known, key=lambda name: known[name])
+    why = f"of {len(known)} attacks that all runs have, it finds most members of simulated targets"
+    reason = (
+        f"{why} ({percent(known[best][0])} at {rate(fpr)})" if len(known) > 1 else "the only one that all runs have"
+    )
+    return Choice(fpr, allowed, best, f"Compared is {best}: {reason}.", attacks)
+
+
+def _rate(summaries: Mapping[str, Summary]) -> tuple[float, int]:
+    shared = set.intersection(*(set(summary.fprs) for summary in summaries.values()))
+    if not shared:
+        told = "; ".join(f"{name}: {', '.join(map(rate, one.fprs)) or 'none'}" for name, one in summaries.items())
+        raise InputError(f"runs: no false-positive rate was measured in all of them ({told}). Use the same rates.")
+    fewest = min(summary.records - (summary.members or 0) for summary in summaries.values())
+    allowed = {fpr: allowed_wrong(fpr, fewest) for fpr in sorted(shared)}
+    fpr = next((fpr for fpr, count in allowed.items() if count >= ENOUGH), max(shared))
+    return fpr, allowed[fpr]
+
+
+def _common(summaries: Mapping[str, Summary]) -> tuple[str, ...]:
+    """Attacks that every run measured; those that know the members are limits, and not attacks."""
+    usable = [
+        {one.name for one in summary.attacks if one.metrics is not None and not one.knows_truth}
+        for summary in summaries.values()
+    ]
+    first = next(iter(summaries.values()))
+    return tuple(one.name for one in first.attacks if all(one.name in names for names in usable))
+
+
+def _check_wanted(attack: str, attacks: tuple[str, ...], summaries: Mapping[str, Summary]) -> None:
+    if attack in attacks:
+        return
+    if any(one.name == attack and one.knows_truth for summary in summaries.values() for one in summary.attacks):
+        raise InputError(f'attack: "{attack}" is given the members of the target, as a limit; compare another attack.')
+    lost = [name for name, summary in summaries.items() if attack not in {one.name for one in summary.attacks}]
+    where = f"is not in {lost[0]}" if lost else "was not measured in all runs"
+    raise InputError(f'attack: "{attack}" {where}. All runs have: {", ".join(attacks) or "none"}.')
+
+
+def _kinds(name: str, summaries: Mapping[str, Summary]) -> set[str]:
+    """The attacks that a name stands for: ``best`` may be another one in every run."""
+    return {_kind(summary.attack(name)) for summary in summaries.values()}
+
+
+def _kind(attack: AttackFigures) -> str:
+    return attack.description.partition("(")[0]
+
+
+def _strength(name: str, summaries: Mapping[str, Summary], fpr: float) -> tuple[float, float] | None:
+    """Mean over runs of the TPR at the rate and of the AUC on simulated targets; None if a run has none."""
+    found = []
+    for summary in summaries.values():
+        simulated = summary.attack(name).simulated
+        if simulated is None:
+            return None
+        found.append((simulated.strengths[summary.fprs.index(fpr)], simulated.auc))
+    strength, area = np.mean(found, axis=0).tolist()
+    return strength, area
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """One run in a comparison.
+
+    Args:
+        number: its mark in the picture.
+        name: the name that it was given.
+        summary: its own figures.
+        attack: the figures of the compared attack.
+        rate: the TPR of that attack at the compared rate.
+        tpr_difference: that TPR minus the first run's; None for the first run.
+        auc_difference: AUC minus the first run's; None for the first run.
+        accuracy_interval: Clopper-Pearson, of the target's accuracy on non-members; None if it is not known.
+    """
+
+    number: int
+    name: str
+    summary: Summary
+    attack: AttackFigures
+    rate: RateFigure
+    tpr_difference: Difference | None
+    auc_difference: Difference | None
+    accuracy_interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two or more runs of one attack at one false-positive rate.
+
+    Args:
+        runs: in the order in which they were given; the others are compared with the first.
+        choice: which rate and attack, and why.
+        verdict: what was found, in words.
+        notes: what else a reader has to know.
+    """
+
+    runs: tuple[ComparedRun, ...]
+    choice: Choice
+    verdict: str
+    notes: tuple[str, ...]
+
+
+RESAMPLED = {"paired": "paired", "unpaired": "unpaired", "opposed": "unpaired and opposite members"}
+
+
+def compare_verdict(runs: Sequence[ComparedRun], choice: Choice) -> str:
+    """The most private of the other runs beside the first, and whether the difference is more than chance."""
+    first, others = runs[0], runs[1:]
+    best = min(others, key=lambda run: run.rate.strength)
+    found = best.tpr_difference
+    if found is None:
+        raise AssertionError("every run but the first has a difference")
+    text = (
+        f"At {rate(choice.fpr)} false accusations {choice.attack} finds {_share(first)} of the members of "
+        f"{first.name} and {_share(best)} of those of {best.name}: {points(found.value)} points, "
+        f"{rate(found.confidence)} interval {points(found.interval.low)} to {points(found.interval.high)} "
+        f"({how_tested(found)}), {'more than chance' if found.shown else 'which may be chance'}."
+    )
+    if len(others) > 1:
+        sure = [run.name for run in others if run.tpr_difference is not None and run.tpr_difference.shown]
+        text += f" Runs that differ from {first.name} by more than chance: {', '.join(sure) or 'none'}."
+    before, after = first.summary.context.test_accuracy, best.summary.context.test_accuracy
+    if before is not None and after is not None:
+        text += f" The test accuracy of {best.name} is {percent(after)}, that of {first.name} is {percent(before)}."
+    errors = first.summary.context.test_rmse, best.summary.context.test_rmse
+    if errors[0] is not None and errors[1] is not None:
+        text += f" The test error of {best.name} is {errors[1]:.4g}, that of {first.name} is {errors[0]:.4g}."
+    return text
+
+
+def _share(run: ComparedRun) -> str:
+    tied = "" if run.rate.reached else f" (at {percent(run.rate.fpr)}, since scores are tied)"
+    return f"{percent(run.rate.tpr)}{tied}"
+
+
+def how_tested(found: Difference) -> str:
+    """The p-value, and how it was found.
+
+    Example:
+        >>> from glasshouse.evaluation import Interval
+        >>> how_tested(Difference(-0.1, Interval(-0.2, -0.05), 0.002, "paired", 4, 0.95))
+        'p = 0.002, paired, corrected for 4 comparisons'
+    """
+    value = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.2g}"
+    many = f", corrected for {found.comparisons} comparisons" if found.comparisons > 1 else ""
+    return f"{value}, {RESAMPLED[found.resampling]}{many}"
+
+
+def compare_notes(runs: Sequence[ComparedRun], choice: Choice) -> tuple[str, ...]:
+    """Which attack and why, how few non-members the rate rests on, and what makes the runs hard to compare."""
+    contexts = [run.summary.context for run in runs]
+    found = [choice.reason]
+    if choice.allowed < ENOUGH:
+        found.append(
+            f"A rate of {rate(choice.fpr)} allows only {choice.allowed} false accusation"
+            f"{'' if choice.allowed == 1 else 's'}, so the figures rest on very few non-members: only large "
+            f"differences can be shown. Audit more non-members, or measure a larger rate."
+        )
+    found += [
+        f"In {run.name} scores are tied, and no threshold of {run.attack.name} accuses fewer than "
+        f"{percent(run.rate.fpr)} of the non-members; that rate is shown. Its difference is that of the TPR at "
+        f"{rate(choice.fpr)} when ties are ordered at random."
+        for run in runs
+        if not run.rate.reached
+    ]
+    if len({run.attack.description.partition("(")[0] for run in runs}) > 1:
+        each = ", ".join(f"{run.attack.description.partition('(')[0]} in {run.name}" for run in runs)
+        found.append(f"{choice.attack} is not the same attack in all runs: {each}.")
+    if len({context.fingerprint for context in contexts}) > 1:
+        found.append("The runs use different data, so differences between them are not due to a defence alone.")
+    if len({(context.shadows, context.mode) for context in contexts}) > 1:
+        found.append("The attackers had different shadow models, so a difference may be due to these.")
+    if len({frozenset(attack.name for attack in run.summary.attacks) for run in runs}) > 1:
+        found.append("Not every attack was tried in every run.")
+    if lost := [run.name for run in runs if run.accuracy_interval is None and run.summary.context.test_rmse is None]:
+        found.append(f"Not in the picture, since the test accuracy is not known: {', '.join(lost)}.")
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstRun:
+    """One run at the top of a comparison: its rating, its counts, and how often its model is right."""
+
+    number: int
+    name: str
+    rating: Rating
+    exposure: Exposure | None
+    useful: str
+
+
+def first_runs(comparison: Comparison) -> tuple[FirstRun, ...]:
+    """Every run; one whose figures say nothing about its model has no counts."""
+    return tuple(
+        FirstRun(
+            number=run.number,
+            name=run.name,
+            rating=rating_of(run.summary),
+            exposure=_exposure(run),
+            useful=_useful(run),
+        )
+        for run in comparison.runs
+    )
+
+
+def compare_sentences(comparison: Comparison) -> tuple[str, ...]:
+    """What the runs expose, whether the difference is more than chance, and what it costs."""
+    runs = [(run, found) for run in comparison.runs if (found := _exposure(run)) is not None]
+    if len(runs) < len(comparison.runs):
+        return ("At least one of the runs shows nothing about its model, so they cannot be compared in plain counts.",)
+    first = runs[0][1]
+    each = ", ".join(f"about {counted(found.found)} with {run.name}" for run, found in runs)
+    told = [
+        f"Of {whole(first.per)} {first.unit} in the training data, so many could be singled out: {each}; "
+        f"{counted(first.wrong)} of {whole(first.per)} outsiders would be wrongly accused."
+    ]
+    for run, _ in runs[1:]:
+        gap = run.tpr_difference
+        if gap is not None:
+            less = "fewer" if gap.value < 0 else "more"
+            shown = f"{less} than" if gap.shown else "not shown to be more or fewer than"
+            luck = "more than luck explains" if gap.shown else "luck may do this"
+            told.append(f"With {run.name} they are {shown} with {runs[0][0].name}: {luck}.")
+    costs = [f"{useful} with {run.name}" for run, _ in runs if (useful := _useful(run))]
+    if costs:
+        told.append(f"How useful the models are: {'; '.join(costs)}.")
+    return tuple(told)
+
+
+def _exposure(run: ComparedRun) -> Exposure | None:
+    headline, measured = run.summary.headline, run.attack.metrics
+    if headline is None or headline.leak is None or run.summary.context.warnings or measured is None:
+        return None
+    members, others = measured.curve.members, measured.curve.non_members
+    return exposure_at(
+        run.rate, unit=unit_of(run.summary), members=members, others=others, confidence=measured.confidence
+    )
+
+
+def _useful(run: ComparedRun) -> str:
+    context = run.summary.context
+    if context.test_accuracy is not None:
+        return f"right about {100 * context.test_accuracy:.0f} of 100 outsiders"
+    return "" if context.test_rmse is None else f"off by {context.test_rmse:.4g} on outsiders, typically"
+
+
+_OPPOSED = 0.1  # correlation of members below minus this; random members of the same records have about 0
+
+
+def compare(runs: Mapping[str, Run], *, attack: str | None = None, confidence: float = 0.95) -> Comparison:
+    """Compare runs: before and after a defence, or several strengths of one.
+
+    All runs are compared by the same attack, at the smallest false-positive rate that all of them measured and that
+    allows ten false positives. Each run is compared with the first by a bootstrap that reads the threshold again from
+    every sample: paired if both runs have the same records and members, else each run is resampled alone. Intervals
+    and p-values are corrected for the number of runs.
+
+    Args:
+        runs: by name: `glasshouse.AuditResult`, or what `read_run_with_records` gives.
+        attack: the name of the attack; by default the one that is strongest on simulated targets.
+        confidence: that all intervals of differences hold at once.
+
+    Example:
+        >>> compare({})
+        Traceback (most recent call last):
+        glasshouse.InputError: runs: 0 given; a comparison needs two or more.
+    """
+    if len(runs) < 2:
+        raise InputError(f"runs: {len(runs)} given; a comparison needs two or more.")
+    summaries = {name: run.summary() for name, run in runs.items()}
+    unknown = [name for name, summary in summaries.items() if summary.members is None]
+    if unknown:
+        raise InputError(f"{unknown[0]}: its members are not known, so there are no figures to compare.")
+    choice = choose(summaries, attack)
+    tables = {name: _by_id(name, run.records(), choice.attack) for name, run in runs.items()}
+    baseline = next(iter(tables.values()))
+    found = []
+    for number, (name, summary) in enumerate(summaries.items(), start=1):
+        differences = (
+            (None, None)
+            if number == 1
+            else _differences(baseline, tables[name], choice, comparisons=len(runs) - 1, confidence=confidence)
+        )
+        found.append(_compared(number, name, summary, choice, *differences))
+    compared = tuple(found)
+    return Comparison(compared, choice, compare_verdict(compared, choice), compare_notes(compared, choice))
+
+
+def _differences(
+    first: Table, second: Table, choice: Choice, *, comparisons: int, confidence: float
+) -> tuple[Difference, Difference]:
+    drawn = _resampling(first, second)
+    one, other = (_scored(table) for table in (first, second))
+    return (
+        tpr_difference(one, other, fpr=choice.fpr, resampling=drawn, comparisons=comparisons, confidence=confidence),
+        auc_difference(one, other, resampling=drawn, comparisons=comparisons, confidence=confidence),
+    )
+
+
+def _resampling(first: Table, second: Table) -> Resampling:
+    """Paired if both have the same records and members; opposed if members of one are often outside in the other."""
+    if all(np.array_equal(first[column], second[column]) for column in ("id", "member")):
+        return "paired"
+    _, here, there = np.intersect1d(first["id"], second["id"], assume_unique=True, return_indices=True)
+    one, other = first["member"][here].astype(np.float64), second["member"][there].astype(np.float64)
+    if not len(here):
+        return "unpaired"
+    together = float(np.mean(one * other) - one.mean() * other.mean())
+    return "opposed" if together < -_OPPOSED * float(one.std() * other.std()) else "unpaired"
+
+
+def _scored(table: Table) -> ScoredRecords:
+    return table["score"], table["member"]
+
+
+def _by_id(name: str, records: Table, attack: str) -> Table:
+    """Ids, members and scores of one attack, in the order of the ids: runs of the same records then agree by row."""
+    lost = [column for column in ("id", "member", f"{attack}_score") if column not in records]
+    if lost:
+        raise InputError(
+            f"{name}: its records have no column {lost[0]}, so it cannot be compared. Run the audit again."
+        )
+    columns = {"id": records["id"].astype(np.str_), "member": records["member"].astype(np.bool_)}
+    return Table({**columns, "score": records[f"{attack}_score"].astype(np.float64)}).sorted_by("id")
+
+
+def _compared(
+    number: int, name: str, summary: Summary, choice: Choice, tpr: Difference | None, auc: Difference | None
+) -> ComparedRun:
+    attack = summary.attack(choice.attack)
+    figure = None if attack.metrics is None else attack.metrics.rate_at(choice.fpr)
+    if figure is None:
+        raise InputError(f"{name}: {choice.attack} was not measured at the compared rate. Run the audit again.")
+    accuracy, interval = summary.context.test_accuracy, None
+    if accuracy is not None and summary.members is not None:
+        others = summary.records - summary.members
+        interval = clopper_pearson(min(others, round(accuracy * others)), others)
+    return ComparedRun(number, name, summary, attack, figure, tpr, auc, interval)

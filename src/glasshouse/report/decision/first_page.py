@@ -1,0 +1,224 @@
+"""What an audit tried, and what it did not: no reader should take silence for safety.
+
+The first page of a report, as plain data: for the one who decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+
+from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.report.decision.exposure import Exposure, exposure_of, pairs_sentence, unit_of
+from glasshouse.report.decision.next_steps import Step, model_words, next_steps
+from glasshouse.report.decision.rating import Rating, rating_of
+from glasshouse.report.decision.verdict import attackers
+from glasshouse.report.format import whole
+from glasshouse.report.policy import Policy
+from glasshouse.report.summary import Summary
+
+_NOT_TRIED = (
+    "An attacker who sees the model's inside: its weights, gradients, or how it changed while it learned.",
+    "Guessing a person's unknown attributes, or properties of the training data as a whole.",
+    "Getting training data back out of the model, word by word or pixel by pixel.",
+    "An attacker who put records into the training data, or who sees the model before and after an update.",
+)
+_LABELS = "An attacker who sees only the model's decision, without its confidence (it would find less, or as much)."
+_CONFIDENCE = "An attacker who sees how sure the model is: it would find more, or as much."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """What was tried, in plain sentences.
+
+    Args:
+        attacker: what the attacker knew and could do.
+        attacks: names of the attacks.
+        left_out: attacks that did not run, each with its reason.
+        not_tried: kinds of attack that this audit does not cover.
+    """
+
+    attacker: str
+    attacks: tuple[str, ...]
+    left_out: tuple[str, ...]
+    not_tried: tuple[str, ...]
+
+
+def tried_of(summary: Summary) -> Tried:
+    """What a run tried.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> tried_of(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()).attacks
+        ('loss',)
+    """
+    context, unit = summary.context, unit_of(summary)
+    answers = _answers(summary)
+    models = (
+        f"{context.shadows} look-alike models (shadow models)" if context.shadows else "no models to compare it with"
+    )
+    trained = "trained" if context.shadows else "had"
+    told = (
+        f"The attacker can ask the model about any of the {unit}, sees {answers}, knows what the training looked like, "
+        f"and {trained} {models}"
+    )
+    if context.shadows and context.mode == "online":
+        told += ", also on the very ones that it asks about"
+    told += "."
+    left_out = tuple(f"{name}: {reason.rstrip('.')}." for name, reason in summary.left_out.items())
+    missing = _LABELS if answers != _DECISION else _CONFIDENCE
+    regression = context.test_rmse is not None
+    return Tried(
+        attacker=told,
+        attacks=tuple(attack.title for attack in attackers(summary.attacks)),
+        left_out=left_out,
+        not_tried=_NOT_TRIED if regression else (missing, *_NOT_TRIED),
+    )
+
+
+_DECISION = "only the model's decision"
+
+
+def _answers(summary: Summary) -> str:
+    if summary.context.settings.get("answers") == "labels alone":
+        return _DECISION
+    if summary.context.test_rmse is not None:
+        return "the number that it predicts"
+    return "how sure the model is of every answer"
+
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstPage:
+    """Everything on the first page.
+
+    Args:
+        rating: in a word, with its rule.
+        named: what the page says about whom it names.
+        exposure: what an attacker can do, in counts; None where that is not known.
+        pairs: the same about pairs; empty where it is not known.
+        groups: the groups to show, the largest of each column and all that stand out.
+        groups_text: which of them stand out.
+        tried: what was tried and what not.
+        steps: what to do next.
+        facts: date, model, data and so on, each with its name.
+        unit: what is audited, in the plural.
+    """
+
+    rating: Rating
+    named: str
+    exposure: Exposure | None
+    pairs: str
+    groups: tuple[GroupLeak, ...]
+    groups_text: str
+    tried: Tried
+    steps: tuple[Step, ...]
+    facts: tuple[tuple[str, str], ...]
+    unit: str
+
+
+def first_page(summary: Summary, policy: Policy | None = None) -> FirstPage:
+    """Gather the first page.
+
+    Args:
+        summary: of the run.
+        policy: of the owner; the usual one by default.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> page = first_page(audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary())
+        >>> page.unit, page.named.split(".")[0]
+        ('records', 'Confidential')
+    """
+    rating = rating_of(summary, policy)
+    trusted = bool(pairs := pairs_sentence(summary))
+    groups = _shown(summary.groups) if trusted else ()
+    return FirstPage(
+        rating=rating,
+        named=_named(summary),
+        exposure=exposure_of(summary),
+        pairs=pairs,
+        groups=groups,
+        groups_text=_groups_text(summary.groups, leak=rating.level != "none") if groups else "",
+        tried=tried_of(summary),
+        steps=next_steps(summary, rating, policy),
+        facts=tuple((name, text) for name, text in _facts(summary) if text),
+        unit=unit_of(summary),
+    )
+
+
+def _named(summary: Summary) -> str:
+    unit, count = unit_of(summary), summary.top_records.height
+    if summary.context.redacted:
+        return (
+            f"Ids of {unit} are replaced by keyed hashes. Who has the key can look them up (glasshouse lookup); it is "
+            f"not in this file. Classes, groups and scores of single {unit} are still shown."
+        )
+    told = f"names {count} {unit} by their ids and says which of them trained the model"
+    if summary.members is None:
+        told = f"names {count} {unit} by their ids, those that look most like training data first"
+    return f"Confidential. This report {told}. To pass it on, replace the ids: glasshouse report RUN --redact."
+
+
+def _shown(groups: Sequence[GroupLeak]) -> tuple[GroupLeak, ...]:
+    """Groups that stand out, and the largest others, in their order."""
+    measured = [one for one in groups if one.tpr is not None or one.auc is not None]
+    order = sorted(measured, key=lambda one: (not one.singled_out, -one.members))[:_SHOWN]
+    return tuple(one for one in measured if one in order)
+
+
+def _groups_text(groups: Sequence[GroupLeak], *, leak: bool) -> str:
+    compared = sum(one.judged for one in groups)
+    more = [f"{one.column} {one.group}" for one in groups if one.singled_out == "more"]
+    less = [f"{one.column} {one.group}" for one in groups if one.singled_out == "less"]
+    told = []
+    if more:
+        told.append(f"More exposed than the others of their kind: {', '.join(more)}.")
+    if less:
+        told.append(f"Less exposed: {', '.join(less)}.")
+    if not told and compared and leak:
+        told.append(f"None of the {compared} groups that could be compared is shown to be more or less exposed.")
+    if not told and compared:
+        told.append("Where no leak is shown, no group is singled out.")
+    small = sum(not one.judged for one in groups)
+    if small:
+        told.append(f"{whole(small)} {'group was' if small == 1 else 'groups were'} too small to compare.")
+    return " ".join(told)
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    context = summary.context
+    members = "" if summary.members is None else f", {whole(summary.members)} of them trained on"
+    versions = context.versions.get("glasshouse", "")
+    return [
+        ("Date", f"{summary.written.astimezone(UTC):%d %B %Y, %H:%M} UTC" if summary.written is not None else ""),
+        ("Author", context.author or "not named (--author)"),
+        ("Model", model_words(str(context.settings.get("trainer", "")))),
+        ("How good it is", _accuracy(summary)),
+        (
+            "Data",
+            " ".join(filter(None, [context.about, f"{whole(summary.records)} {unit_of(summary)} audited{members}."])),
+        ),
+        ("Data fingerprint", context.fingerprint or ""),
+        ("Seed", "" if context.seed is None else str(context.seed)),
+        ("Made with", f"Glasshouse {versions}" if versions else ""),
+    ]
+
+
+def _accuracy(summary: Summary) -> str:
+    context = summary.context
+    if context.train_accuracy is not None and context.test_accuracy is not None:
+        return (
+            f"right about {100 * context.train_accuracy:.0f} of 100 {unit_of(summary)} of the training data and "
+            f"{100 * context.test_accuracy:.0f} of 100 outsiders"
+        )
+    if context.train_rmse is not None and context.test_rmse is not None:
+        return f"typical error {context.train_rmse:.4g} on the training data and {context.test_rmse:.4g} on outsiders"
+    return ""

@@ -1,0 +1,251 @@
+"""What to do next: only what fits the finding and the kind of audit, each with lines that Glasshouse runs.
+
+A model in a few words, from the description of its trainer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from glasshouse.report.decision.exposure import unit_of
+from glasshouse.report.decision.rating import Rating
+from glasshouse.report.policy import USUAL_RATIO, Policy
+from glasshouse.report.summary import Summary
+
+_LEAVES = "{kind: sklearn, estimator: %s, parameters: {min_samples_leaf: 10}}"
+_MORE_SHADOWS = 8
+_FIRST = 10.0  # ε; a larger one bounds nothing that a reader could use
+
+
+@dataclass(frozen=True, kw_only=True)
+class Code:
+    """Lines to run or to write: in a shell, in an audit file, or in Python."""
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One thing to do, why, and how."""
+
+    title: str
+    why: str
+    codes: tuple[Code, ...] = ()
+
+
+def next_steps(summary: Summary, rating: Rating, policy: Policy | None = None) -> tuple[Step, ...]:
+    """What fits a finding.
+
+    Args:
+        summary: of the run.
+        rating: of it.
+        policy: of the owner, for the ε that keeps its limit.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> from glasshouse.report.decision.rating import rating_of
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> summary = audit_evidence(evidence, attacks=["loss"]).summary()
+        >>> next_steps(summary, rating_of(summary))[0].title
+        'Say which records trained the model'
+    """
+    leak = summary.headline is not None and summary.headline.leak is True and not summary.context.warnings
+    steps = [*_to_know_more(summary)] if not leak or rating.level == "unknown" else []
+    if leak:
+        steps += [*_to_leak_less(summary, policy)]
+        steps.append(
+            Step(
+                title="Audit again, and compare",
+                why="A defence makes a model less useful and may gain little: the comparison says whether it helped "
+                "more than chance.",
+                codes=(Code(where="shell", text="glasshouse compare RUN NEW_RUN"),),
+            )
+        )
+    if not rating.own:
+        steps.append(
+            Step(
+                title="Set your own limits",
+                why="Write what your organisation accepts into a file; every later audit is then judged by it.",
+                codes=(Code(where="shell", text="glasshouse check RUN --policy risk.yaml"),),
+            )
+        )
+    return tuple(steps)
+
+
+def _to_know_more(summary: Summary) -> Iterator[Step]:
+    context, unit = summary.context, unit_of(summary)
+    if context.warnings:
+        yield Step(title="Mend what the warning names, and audit again", why="Until then no figure means anything.")
+    if summary.headline is None:
+        yield Step(
+            title=f"Say which {unit} trained the model",
+            why="Without them nothing can be measured.",
+            codes=(Code(where="python", text="result = audit_evidence(evidence, members=members)"),),
+        )
+    elif summary.headline.leak is None:
+        yield Step(
+            title="Draw the training data at random",
+            why="Then only the model can tell them from outsiders, and an audit shows what it reveals. Without members "
+            "in the audit file, a random half trains the model.",
+            codes=(Code(where="audit file", text="target: {kind: train, fraction: 0.5}"),),
+        )
+    elif summary.unlike:
+        yield Step(
+            title="Train the shadow models as the model was trained",
+            why="The same architecture, optimizer, number of epochs and share of the data.",
+        )
+    if context.shadows < _MORE_SHADOWS and not context.warnings:
+        yield Step(
+            title="Use more shadow models",
+            why="More of them make the attacks stronger; with few, a leak stays unseen.",
+            codes=(Code(where="shell", text=f"glasshouse audit audit.yaml --shadows {_MORE_SHADOWS}"),),
+        )
+    if summary.power is not None and summary.power.auc > 0.55:
+        yield Step(
+            title=f"Audit more {unit}",
+            why="A sample of this size shows only a large leak; the expert's part says how many a finer audit needs.",
+        )
+
+
+def _to_leak_less(summary: Summary, policy: Policy | None) -> Iterator[Step]:
+    graph = unit_of(summary) == "nodes"
+    trainer = str(summary.context.settings.get("trainer", ""))
+    if not graph:
+        yield _private(summary, policy, trainer)
+    gentler = _gentler(trainer, graph=graph)
+    if gentler:
+        yield Step(
+            title="Fit the training data less closely",
+            why="Fewer epochs, early stopping or a simpler model: what a model does not learn by heart it cannot "
+            "reveal. It helps most where the model does far better on the training data than on outsiders, and "
+            "guarantees nothing.",
+            codes=gentler,
+        )
+    if not graph and summary.context.test_rmse is None and summary.context.settings.get("answers") != "labels alone":
+        yield Step(
+            title="Answer with the decision alone",
+            why="Without confidences most attacks lose most of their strength, though not all of it. Measure what is "
+            "left.",
+            codes=(
+                Code(where="audit file", text="answers: labels"),
+                Code(where="python", text="audit(population, trainer=trainer, members=members, query=LabelOnly())"),
+            ),
+        )
+    yield _review(summary)
+
+
+def _private(summary: Summary, policy: Policy | None, trainer: str) -> Step:
+    epsilon = _epsilon(summary, policy)
+    already = "PrivateTrainer" in trainer
+    how = "with more noise" if already else "by noise in the training (DP-SGD)"
+    title = f"Train with differential privacy {how}, epsilon {epsilon:g}"
+    why = (
+        f"This bounds every attack, also those that nobody tried yet: at this epsilon no attacker finds more than "
+        f"{math.exp(epsilon):.1f} times as many members as outsiders that it accuses. The model becomes less useful."
+    )
+    if "SklearnTrainer" in trainer or "Boosting" in trainer:
+        why += " It trains a network; trees cannot be trained so. For a table, add standardise: true to data."
+    return Step(
+        title=title,
+        why=why,
+        codes=(
+            Code(where="audit file", text=f"trainer: {{kind: mlp, epsilon: {epsilon:g}, delta: 1.0e-5, epochs: 20}}"),
+            Code(
+                where="python",
+                text=f"trainer = PrivateTrainer(module=MyNet, epsilon={epsilon:g}, delta=1e-5, epochs=20)",
+            ),
+        ),
+    )
+
+
+def _epsilon(summary: Summary, policy: Policy | None) -> float:
+    """The largest ε, to one digit, that keeps the policy's strictest limit on the TPR: TPR ≤ exp(ε) · FPR."""
+    ratios = [
+        limit.most / limit.at_fpr
+        for limit in (policy.limits if policy is not None else ())
+        if limit.figure == "tpr" and limit.at_fpr is not None and limit.most > limit.at_fpr
+    ]
+    ratio = min(ratios, default=USUAL_RATIO)
+    privacy = summary.privacy
+    below = privacy.claim.epsilon if privacy is not None and privacy.claim is not None else _FIRST
+    bounded = min(math.log(ratio), below, _FIRST)
+    return max(0.1, math.floor(10 * bounded) / 10)
+
+
+def _gentler(trainer: str, *, graph: bool) -> tuple[Code, ...]:
+    """Lines that make this trainer fit less closely; none for one that is not known."""
+    told = re.search(r"\bepochs=(\d+)", trainer)
+    epochs = max(1, int(told[1]) // 2) if told else 10
+    if graph:
+        return (
+            Code(where="audit file", text=f"graph: {{network: {{epochs: {epochs}}}}}"),
+            Code(where="python", text=f"trainer = GNNTrainer(model=MyGNN, epochs={epochs})"),
+        )
+    if trainer.startswith("TorchTrainer"):
+        return (
+            Code(where="audit file", text=f"trainer: {{kind: mlp, epochs: {epochs}}}"),
+            Code(
+                where="python",
+                text="trainer = TorchTrainer(module=MyNet, early_stopping=EarlyStopping(patience=5))",
+            ),
+        )
+    forest = re.search(r"\b(RandomForest|ExtraTrees|DecisionTree|GradientBoosting)(Classifier|Regressor)\b", trainer)
+    if forest:
+        name = f"{forest[1]}{forest[2]}"
+        return (
+            Code(where="audit file", text=f"trainer: {_LEAVES % name}"),
+            Code(where="python", text=f"trainer = SklearnTrainer(estimator={name}(min_samples_leaf=10))"),
+        )
+    return ()
+
+
+def _review(summary: Summary) -> Step:
+    column = f"{summary.strongest}_decision"
+    called = column in summary.top_records
+    test = f'row["{column}"] == "True"' if called else f'int(row["{summary.strongest}_rank"]) <= 100'
+    lines = (
+        "import csv",
+        "",
+        'with open("RUN/records.csv", encoding="utf-8") as file:',
+        '    members = [row for row in csv.DictReader(file) if row["member"] == "True"]',
+        f'exposed = [row["id"] for row in members if {test}]',
+    )
+    return Step(
+        title=f"Look at the exposed {unit_of(summary)}",
+        why="Often they are wrong, rare or doubled. Correct or remove them before the next training. This does not "
+        "protect the others: once they are gone, others may stand out, so audit again.",
+        codes=(Code(where="python", text="\n".join(lines)),),
+    )
+
+
+_LONGEST = 160
+_ESTIMATOR = re.compile(r"estimator=(\w+)")
+
+
+def model_words(trainer: str) -> str:
+    """What trained the model, without the parameters that are listed under "How to repeat it".
+
+    Example:
+        >>> model_words("PrivateTrainer(module=<function mlp>, epsilon=3.0, delta=1e-05)")
+        'a network trained with differential privacy (epsilon 3.0)'
+        >>> model_words("SklearnTrainer(estimator=RandomForestClassifier(n_estimators=200))")
+        'RandomForestClassifier'
+    """
+    if not trainer or trainer.startswith("none:"):
+        return "given to the audit as it is; its training is not known here"
+    if trainer.startswith("GNNTrainer"):
+        network = re.search(r"architecture='([^']+)'", trainer) if "model=None" in trainer else None
+        return f"a graph neural network ({network[1] if network else 'its owner’s'})"
+    if trainer.startswith("PrivateTrainer"):
+        epsilon = re.search(r"epsilon=([\d.e+-]+)", trainer)
+        return f"a network trained with differential privacy (epsilon {epsilon[1] if epsilon else 'not known'})"
+    if found := _ESTIMATOR.search(trainer):
+        return found[1]
+    if trainer.startswith("TorchTrainer"):
+        return "a network trained with PyTorch"
+    return trainer if len(trainer) <= _LONGEST else f"{trainer[: _LONGEST - 1]}…"

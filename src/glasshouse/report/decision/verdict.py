@@ -1,0 +1,343 @@
+"""The verdict in plain sentences, and what else a reader has to know.
+
+What a reader asks after the verdict: who is wrongly accused, which groups leak, which leak could be seen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from glasshouse.core.table import Table
+from glasshouse.evaluation import Headline, Interval, PrivacyVerdict
+from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.evaluation.leakage import Way
+from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
+from glasshouse.evaluation.power import Power
+from glasshouse.evaluation.precision import DISCOVERY_LEVEL
+from glasshouse.evaluation.roc import allowed_wrong
+from glasshouse.report.context import Context
+from glasshouse.report.figures import AttackFigures, RateFigure, rate_figure
+from glasshouse.report.format import percent, rate, whole
+
+_SHOWN: dict[bool | None, str] = {
+    True: "A leak is shown",
+    False: "No leak is shown",
+    None: "Whether the model leaks cannot be told, since members were not drawn at random",
+}
+_GUESSING = 0.5  # the AUC of scores that say nothing
+_BELOW = ", below what guessing gives: by chance, or since it takes members for others; this figure shows no leak"
+_FEW = 2  # with fewer shadow models the attacks are weak, and the figures a lower bound
+_WAYS: dict[Way, str] = {
+    "simulated": "{name}, the strongest of {tried} attacks on simulated targets, finds",
+    "half": "{name}, the strongest of {tried} attacks on one half of the records, finds on the other half",
+    "only": "{name} finds",
+    "shown": (
+        "{name}, which shows it best of {tried} attacks on these same records, so that its estimates tend to be too "
+        "high (the intervals allow for that choice), finds"
+    ),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadlineFigures:
+    """The attack that the verdict is about, measured on records that the choice of it did not look at.
+
+    Args:
+        attack: its name.
+        way: how it was chosen.
+        tried: among how many.
+        auc: its AUC.
+        auc_interval: of it.
+        rate: its TPR at the rate to report first; None if no wanted rate can be measured.
+        members: how many members these figures are from.
+        non_members: how many others.
+        confidence: of the intervals.
+        p_value: of "no attack shows any leak".
+        permutations: behind the p-value.
+        leak: whether a leak is shown; None if members were not drawn at random, so that this cannot be told.
+        picked: the attack that `best` picked, if that is the attack; else empty.
+        shown_by: the attack whose figure has the p-value; it may be another one that shows the leak too.
+        shown_figure: that figure: ``"auc"`` or ``"tpr@0.01"``.
+    """
+
+    attack: str
+    way: Way
+    tried: int
+    auc: float
+    auc_interval: Interval
+    rate: RateFigure | None
+    members: int
+    non_members: int
+    confidence: float
+    p_value: float
+    permutations: int
+    leak: bool | None
+    picked: str = ""
+    shown_by: str = ""
+    shown_figure: str = ""
+
+    @property
+    def title(self) -> str:
+        """The attack's name, and what it picked."""
+        return f"{self.attack} (here {self.picked})" if self.picked else self.attack
+
+    @property
+    def p_text(self) -> str:
+        """The p-value in words; the smallest possible one is only a bound."""
+        sign = "≤" if self.p_value * (self.permutations + 1) < 1.5 else "="
+        return f"p {sign} {self.p_value:.2g}"
+
+    @property
+    def carrier(self) -> str:
+        """The figure that has the p-value, in words; empty where no leak is shown, or in runs of before."""
+        if not self.leak or not self.shown_by:
+            return ""
+        kind, _, at = self.shown_figure.partition("@")
+        return f"the {kind.upper()} of {self.shown_by}{f' at {rate(float(at))} FPR' if at else ''}"
+
+
+def headline_figures(found: Headline, *, random: bool = True, picked: str = "") -> HeadlineFigures:
+    """A headline as plain data.
+
+    Args:
+        found: the headline.
+        random: False if members were not drawn at random.
+        picked: the attack that `best` picked, if that is the headline's attack.
+    """
+    metrics = found.metrics
+    shown = next((rate_figure(one) for one in metrics.rates if one.wanted == found.fpr), None)
+    return HeadlineFigures(
+        attack=found.attack,
+        way=found.way,
+        tried=found.tried,
+        auc=metrics.auc,
+        auc_interval=metrics.auc_interval,
+        rate=shown,
+        members=metrics.curve.members,
+        non_members=metrics.curve.non_members,
+        confidence=metrics.confidence,
+        p_value=found.test.p_value,
+        permutations=found.test.permutations,
+        leak=found.test.leak if random else None,
+        picked=picked,
+        shown_by=found.test.attack,
+        shown_figure=found.test.figure,
+    )
+
+
+def attackers(attacks: Sequence[AttackFigures]) -> list[AttackFigures]:
+    """The attacks that are not given the members of the target; all attacks if there are no others."""
+    return [attack for attack in attacks if not attack.knows_truth] or list(attacks)
+
+
+def verdict(found: HeadlineFigures | None, context: Context, privacy: PrivacyVerdict | None = None) -> str:
+    """Whether a leak is shown, how strong it is and how sure that is; no headline if the members are not known."""
+    attacker = _attacker(context)
+    if found is None:
+        return f"{attacker}. The members of the target are not known, so records are ranked but nothing is measured."
+    many = f"{found.tried} attack" + ("s" if found.tried > 1 else "")
+    shown, many = _SHOWN[found.leak], f"{many}; by {found.carrier}" if found.carrier else many
+    if found.leak is False and context.shadows < _FEW:
+        shown = "No leak is shown by attacks this weak, which does not show that the model is safe"
+    who = _WAYS[found.way].format(name=found.title, tried=found.tried)
+    level = f"{100 * found.confidence:g} % interval"
+    low, high = found.auc_interval
+    area = f"{found.auc:.3f} ({level} {low:.3f} to {high:.3f})" + (_BELOW if high < _GUESSING else "")
+    if found.rate is None:
+        who = who.replace("finds", "reaches")
+        return f"{shown} ({found.p_text}, {many}). {who} AUC {area}; chance gives 0.5{_and(privacy)}. {attacker}."
+    share = _share(found, found.rate, level)
+    return f"{shown} ({found.p_text}, {many}). {who} {share}. Its AUC is {area}{_and(privacy)}. {attacker}."
+
+
+def _attacker(context: Context) -> str:
+    """What the attacks had to compare the target with."""
+    if context.shadows >= _FEW:
+        return f"The attacker had {context.shadows} shadow models ({context.mode})"
+    had = "one reference model was" if context.shadows else "no shadow models were"
+    return f"{had.capitalize()} trained: these figures are a lower bound of what an attacker finds"
+
+
+def _and(privacy: PrivacyVerdict | None) -> str:
+    """What the attacks show about ε, as the end of a sentence."""
+    if privacy is None:
+        return ""
+    return "; ε is withheld" if privacy.withheld else f"; the attacks show {privacy.bound()}"
+
+
+def _share(found: HeadlineFigures, figure: RateFigure, level: str) -> str:
+    low, high = figure.tpr_interval
+    text = f"{percent(figure.tpr)} of {whole(found.members)} members ({level} {percent(low)} to {percent(high)})"
+    others = f"{whole(found.non_members)} non-members"
+    if not figure.reached:
+        return (
+            f"{text} while {percent(figure.fpr)} of {others} are wrongly accused; scores are tied, and no threshold "
+            f"accuses fewer, so nothing can be measured at {rate(figure.wanted)}; chance finds {percent(figure.chance)}"
+        )
+    few = f", so this rests on {figure.allowed} of them" if figure.allowed < ENOUGH_WRONG else ""
+    price = f"{rate(figure.wanted)} of {others} are wrongly accused{few}"
+    return f"{text} while {price}; chance finds {percent(figure.chance)}"
+
+
+def notes(
+    attacks: Sequence[AttackFigures], fprs: Sequence[float], context: Context, warning: str = ""
+) -> tuple[str, ...]:
+    """The warning, what the data are, which rates the sample cannot resolve, and which thresholds are missing."""
+    found = [said for said in (warning, context.about, *context.notes) if said]
+    metrics = attacks[0].metrics
+    if metrics is not None:
+        others = metrics.curve.non_members
+        lost = [fpr for fpr in DEFAULT_FPRS if allowed_wrong(fpr, others) < 1]
+        if lost and not fprs:
+            found.append(f"With {whole(others)} non-members no false-positive rate of 1 % or less is measurable.")
+        elif lost:
+            found.append(
+                f"A false-positive rate of {percent(lost[-1])} is not measurable with {whole(others)} non-members."
+            )
+        found += [
+            f"At {rate(figure.wanted)} false positives only {figure.allowed} of {whole(others)} non-members may be "
+            f"accused. The rate rests on these few, so its interval is wide. For a sharp figure, audit "
+            f"{whole(ENOUGH_WRONG / figure.wanted)} non-members."
+            for figure in metrics.rates
+            if figure.allowed < ENOUGH_WRONG
+        ]
+    return (*found, *(attack.note for attack in attacks if attack.note))
+
+
+def whole_sentence(attack: AttackFigures) -> str:
+    """What a sample says about all records; empty if the audited records are not a random sample of more."""
+    found = attack.whole
+    if found is None:
+        return ""
+    low, high = found.auc_interval
+    rates = [
+        f"; it finds {percent(one.tpr)} of the members ({percent(one.interval.low)} to {percent(one.interval.high)}) "
+        f"while {rate(one.wanted)} of the others are accused"
+        for one in found.rates[:1]
+    ]
+    return (
+        f"Estimated from a sample of {whole(found.audited)} of {whole(found.records)} records: over all of them "
+        f"{attack.title} has AUC {found.auc:.3f} ({100 * found.confidence:g} % interval {low:.3f} to {high:.3f})"
+        f"{''.join(rates)}."
+    )
+
+
+def precision_sentence(attack: AttackFigures) -> str:
+    """Of those that an attack accuses, how many wrongly; empty if it has no threshold or the members are not known."""
+    if not attack.accusations:
+        return ""
+    first = attack.accusations[0]
+    if not first.tpr and not first.fpr:
+        return f"At its threshold for {rate(first.wanted)} FPR, {attack.name} accuses nobody."
+    shares = [
+        (
+            rate(one.prior),
+            f"{percent(1 - one.value)} ({percent(1 - one.interval.high)} to {percent(1 - one.interval.low)})",
+        )
+        for one in reversed(first.precisions)
+        if one.value is not None
+    ]
+    (prior, wrong), *others = shares
+    more = "".join(f"; {share} at {prior}" for prior, share in others)
+    return (
+        f"Of those that {attack.name} accuses at its threshold for {rate(first.wanted)} FPR, {wrong} are not members, "
+        f"if {prior} of those asked about are members{more}."
+    )
+
+
+def list_sentence(attack: AttackFigures, *, leak: bool = True) -> str:
+    """How many records can be called members with a bounded share of errors; empty without simulated targets or leak.
+
+    One list in ten of a model that leaks nothing is not empty, so where the test of all attacks finds no leak, a list
+    is not shown.
+    """
+    if attack.listed is None or not leak:
+        return ""
+    if not attack.listed:
+        return f"{attack.name} can list no record as a member with at most {rate(DISCOVERY_LEVEL)} of the list wrong."
+    many = f"{whole(attack.listed)} record" + ("" if attack.listed == 1 else "s")
+    return (
+        f"By {attack.name}, {many} can be called {'a member' if attack.listed == 1 else 'members'} with at most "
+        f"{rate(DISCOVERY_LEVEL)} of such calls wrong, on average over targets like the shadow models."
+    )
+
+
+def groups_sentence(groups: Sequence[GroupLeak]) -> str:
+    """Which groups differ from the others of their column; empty if no group was compared.
+
+    Example:
+        >>> groups_sentence([GroupLeak(column="sex", group="f", members=90, non_members=90, auc=0.6, judged=True)])
+        'No group leaks more or less than the others of its column, after correction for 1 comparisons.'
+    """
+    compared = sum(one.judged for one in groups)
+    if not compared:
+        return ""
+    named = [f"{one.column} {one.group} ({one.singled_out}, AUC {one.auc:.3f})" for one in groups if one.singled_out]
+    if not named:
+        return (
+            f"No group leaks more or less than the others of its column, after correction for {compared} comparisons."
+        )
+    return (
+        f"Groups that leak more or less than the others of their column, after correction for {compared} comparisons: "
+        f"{'; '.join(named)}."
+    )
+
+
+def power_sentences(power: Power) -> tuple[str, str]:
+    """Which leak this audit could have shown, and what a finer one needs."""
+    rates = [f"{percent(one.tpr)} of the members found at {rate(one.wanted)} FPR" for one in power.rates]
+    shown = ", or ".join([f"an AUC of {power.auc:.3f}", *rates])
+    return (
+        f"This audit would show {shown}, in four of five cases (at 5 %, corrected for {power.figures} figures). A "
+        f"smaller leak would probably stay unseen.",
+        f"To find an AUC of {power.finer_auc:g}, audit about {whole(power.records_for_auc)} records; for a rate at "
+        f"{rate(power.finer_rate)} FPR that rests on ten false positives, {whole(power.non_members_for_rate)} "
+        f"non-members.",
+    )
+
+
+def accusation_table(attacks: Sequence[AttackFigures]) -> Table:
+    """One row per attack, threshold and prior."""
+    rows = [
+        {
+            "attack": attack.name,
+            "wanted_fpr": one.wanted,
+            "prior": precision.prior,
+            "precision": np.nan if precision.value is None else precision.value,
+            "precision_low": precision.interval.low,
+            "precision_high": precision.interval.high,
+            **{
+                key: value
+                for name in ("tpr", "fpr", "advantage")
+                for key, value in (
+                    (name, getattr(one, name)),
+                    (f"{name}_low", getattr(one, f"{name}_interval").low),
+                    (f"{name}_high", getattr(one, f"{name}_interval").high),
+                )
+            },
+        }
+        for attack in attacks
+        for one in attack.accusations
+        for precision in one.precisions
+    ]
+    return Table({name: np.array([row[name] for row in rows]) for name in (rows[0] if rows else ())})
+
+
+def group_leak_table(groups: Sequence[GroupLeak]) -> Table:
+    """One row per group; figures that were not measured are NaN."""
+    columns: dict[str, list[object]] = {}
+    for group in groups:
+        for field in dataclasses.fields(group):
+            value = getattr(group, field.name)
+            if field.name.endswith("_interval"):
+                stem = field.name.removesuffix("_interval")
+                ends = (np.nan, np.nan) if value is None else value
+                columns.setdefault(f"{stem}_low", []).append(ends[0])
+                columns.setdefault(f"{stem}_high", []).append(ends[1])
+            else:
+                columns.setdefault(field.name, []).append(np.nan if value is None else value)
+    return Table({name: np.array(values) for name, values in columns.items()})

@@ -1,0 +1,292 @@
+"""A summary as JSON types, and back: ``metrics.json`` (figures) and ``run.json`` (how they were made).
+
+Whether a summary that was read back can be one: lists that fit each other, rates between 0 and 1, no NaN.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from glasshouse.core.errors import raise_faults, shortened
+from glasshouse.core.table import Table
+from glasshouse.evaluation import Drawn, Interval, PrivacyVerdict
+from glasshouse.evaluation.groups import GroupLeak
+from glasshouse.evaluation.power import Power
+from glasshouse.evaluation.quick_estimate import Foreseen
+from glasshouse.report.context import Context
+from glasshouse.report.decision.verdict import HeadlineFigures
+from glasshouse.report.figures import AttackFigures, Curve, Histogram, Reliability
+from glasshouse.report.pictures.neighbourhood import Neighbourhood
+from glasshouse.report.summary import Summary
+
+FORMAT = 4
+
+
+def metrics_json(summary: Summary) -> dict[str, Any]:
+    """Every figure; the same run gives the same text, so it holds no measured times."""
+    context = summary.context
+    return {
+        "format": FORMAT,
+        "verdict": summary.verdict,
+        "strongest": summary.strongest,
+        "headline": None if summary.headline is None else _dumped(HeadlineFigures, summary.headline),
+        "warnings": list(context.warnings),
+        "notes": list(summary.notes),
+        "records": summary.records,
+        "members": summary.members,
+        "fprs": list(summary.fprs),
+        "target": _target_json(context),
+        "shadows": context.shadows,
+        "mode": context.mode,
+        "seed": context.seed,
+        "fingerprint": context.fingerprint,
+        "attacks": {attack.name: _attack_json(attack) for attack in summary.attacks},
+        "left_out": dict(summary.left_out),
+        "privacy": _privacy_json(summary.privacy),
+        "drawn": _drawn_json(summary.drawn),
+        "top_records": [{name: _finite(value) for name, value in row.items()} for row in summary.top_records.rows()],
+        "neighbourhoods": _dumped(tuple[Neighbourhood, ...], summary.neighbourhoods),
+        "groups": _dumped(tuple[GroupLeak, ...], summary.groups),
+        "power": None if summary.power is None else _dumped(Power, summary.power),
+        "unlike": summary.unlike,
+        "estimate": None if summary.foreseen is None else _dumped(Foreseen, summary.foreseen),
+    }
+
+
+def run_json(summary: Summary) -> dict[str, Any]:
+    """How the run was made, and how long it took; separate from the figures, since times differ from run to run."""
+    context = summary.context
+    return {
+        "format": FORMAT,
+        "title": context.title,
+        "about": context.about,
+        "settings": {name: str(value) for name, value in context.settings.items()},
+        "versions": dict(context.versions),
+        "seconds": {attack.name: round(attack.seconds, 4) for attack in summary.attacks},
+        "shadow_seconds": None if context.shadow_seconds is None else round(context.shadow_seconds, 4),
+        "author": context.author,
+        "redacted": context.redacted,
+        "written": (summary.written or datetime.now(UTC)).isoformat(timespec="seconds"),
+    }
+
+
+def summary_from(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Summary:
+    """The summary again; fails in some way if something is missing or wrong, so call it behind a door.
+
+    Example:
+        >>> summary_from({}, {})
+        Traceback (most recent call last):
+        KeyError: 'attacks'
+    """
+    seconds = run.get("seconds", {})
+    attacks = tuple(
+        _adapter(AttackFigures).validate_python(_flat(name, figures) | {"seconds": seconds[name]})
+        for name, figures in metrics["attacks"].items()
+    )
+    told = {name: metrics[name] for name in ("shadows", "mode", "seed", "fingerprint", "warnings")}
+    told |= dict(metrics["target"])
+    told |= {name: run[name] for name in ("title", "about", "settings", "versions", "shadow_seconds")}
+    told |= {name: run[name] for name in ("author", "redacted") if name in run}  # runs of before have neither
+    rows = list(metrics["top_records"])
+    if not attacks or metrics["strongest"] not in metrics["attacks"]:
+        raise ValueError("it does not name a strongest attack")
+    return Summary(
+        context=_adapter(Context).validate_python(told),
+        verdict=str(metrics["verdict"]),
+        attacks=attacks,
+        strongest=metrics["strongest"],
+        fprs=_adapter(tuple[float, ...]).validate_python(metrics["fprs"]),
+        members=None if metrics["members"] is None else int(metrics["members"]),
+        records=int(metrics["records"]),
+        privacy=None
+        if metrics["privacy"] is None
+        else _adapter(PrivacyVerdict).validate_python(_privacy_from(metrics["privacy"])),
+        notes=_adapter(tuple[str, ...]).validate_python(metrics["notes"]),
+        top_records=Table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}),
+        headline=_adapter(HeadlineFigures | None).validate_python(metrics["headline"]),
+        neighbourhoods=_adapter(tuple[Neighbourhood, ...]).validate_python(metrics["neighbourhoods"]),
+        left_out=_adapter(dict[str, str]).validate_python(metrics["left_out"]),
+        drawn=None if metrics["drawn"] is None else _adapter(Drawn).validate_python(metrics["drawn"]),
+        groups=_adapter(tuple[GroupLeak, ...]).validate_python(metrics["groups"]),
+        power=None if metrics["power"] is None else _adapter(Power).validate_python(metrics["power"]),
+        foreseen=_adapter(Foreseen | None).validate_python(metrics.get("estimate")),  # runs of before have none
+        unlike=_adapter(bool).validate_python(metrics.get("unlike", False)),
+        written=moment(run.get("written")),
+    )
+
+
+def moment(told: object) -> datetime | None:
+    """When a run was saved, from what ``run.json`` says; None for runs of versions that did not write it.
+
+    Example:
+        >>> moment("2026-11-16T12:00:00").isoformat()
+        '2026-11-16T12:00:00+00:00'
+    """
+    if told is None:
+        return None
+    found = datetime.fromisoformat(told) if isinstance(told, str) else None
+    if found is None:
+        raise ValueError("written is not a date")
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+
+
+def _target_json(context: Context) -> dict[str, Any]:
+    """How well the target does: errors of a regressor, accuracies of a classifier."""
+    errors = {name: getattr(context, name) for name in ("train_rmse", "test_rmse", "train_r2", "test_r2")}
+    if any(value is not None for value in errors.values()):
+        return errors
+    return {"train_accuracy": context.train_accuracy, "test_accuracy": context.test_accuracy}
+
+
+def _attack_json(attack: AttackFigures) -> dict[str, Any]:
+    """One attack; measured figures and parameters are on one level, as a reader of the file expects."""
+    plain: dict[str, Any] = _dumped(AttackFigures, attack)
+    measured = plain.pop("metrics")
+    del plain["name"], plain["seconds"]
+    if attack.whole is None:
+        del plain["whole"]
+    return plain | (measured or {})
+
+
+def _flat(name: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    return {**figures, "name": name, "metrics": figures if "auc" in figures else None}
+
+
+def _privacy_json(verdict: PrivacyVerdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    plain: dict[str, Any] = _dumped(PrivacyVerdict, verdict)
+    bound = plain.pop("epsilon")
+    found = {"epsilon_lower_bound": None if verdict.withheld else bound, **plain, "sentence": verdict.sentence()}
+    return found | {"gaussian_sentence": verdict.gaussian_sentence()}
+
+
+def _drawn_json(drawn: Drawn | None) -> dict[str, Any] | None:
+    return None if drawn is None else {**_dumped(Drawn, drawn), "found": drawn.found, "sentence": drawn.sentence()}
+
+
+def _privacy_from(plain: Mapping[str, Any]) -> dict[str, Any]:
+    return {**plain, "epsilon": plain["epsilon_lower_bound"] or 0.0}  # null: it is withheld
+
+
+def _dumped(kind: Any, value: Any) -> Any:
+    return json.loads(_adapter(kind).dump_json(value))
+
+
+@functools.cache
+def _adapter(kind: Any) -> Any:
+    """Checks and writes values of a type; pydantic is needed only to write or read a run."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_SHARES = frozenset(
+    {
+        *("auc", "tpr", "fpr", "fprs", "wanted", "chance", "expected_fpr", "false_alarms", "prior", "p_value"),
+        *("low", "high", "said", "found", "confidence", "level", "delta", "balanced_accuracy", "train_accuracy"),
+        *("test_accuracy", "finer_auc", "finer_rate", "auc_held", "tpr_held"),
+    }
+)
+_MOST = 10**15  # of a count; larger ones are not exact as numbers on a page
+_AS_THEY_ARE = frozenset({"parameters", "settings"})  # what a user chose
+
+
+def check_summary(summary: Summary) -> None:
+    """Refuse figures that no audit gives; a page would show them, or could not be drawn.
+
+    Example:
+        >>> from glasshouse import Evidence, audit_evidence
+        >>> losses = {"target_loss": [0.1, 2.0], "shadow_loss": [[0.1, 1.0], [1.2, 0.2]]}
+        >>> evidence = Evidence(**losses, shadow_members=[[1, 0], [0, 1]])
+        >>> found = audit_evidence(evidence, attacks=["loss"], members=[1, 0]).summary()
+        >>> check_summary(found)
+        >>> check_summary(dataclasses.replace(found, fprs=(2.0,)))
+        Traceback (most recent call last):
+        glasshouse.InputError: fprs is 2.0, which is not between 0 and 1.
+    """
+    faults = [*_faults(summary, "summary"), *_names(summary)]
+    if summary.members is not None and not 0 <= summary.members <= summary.records:
+        faults.append(f"of {summary.records} records {summary.members} are members.")
+    raise_faults(faults[:5])
+
+
+def _names(summary: Summary) -> Iterator[str]:
+    """Attacks that are named elsewhere must be there."""
+    known = {attack.name for attack in summary.attacks}
+    guessed = None if summary.privacy is None else summary.privacy.guessed
+    for named in (summary.headline, guessed):
+        if named is not None and named.attack not in known:
+            yield f"it has no attack {shortened(named.attack)}."
+
+
+def _faults(value: Any, name: str) -> Iterator[str]:
+    """Every fault in a value and in all that it holds."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return
+    if isinstance(value, int | float):
+        yield from _number_faults(value, name)
+    elif isinstance(value, Interval):
+        if not value.low <= value.high:  # nor NaN
+            yield f"{name} is from {value.low} to {value.high}."
+    elif isinstance(value, Table):
+        for column in value:
+            yield from _faults(value[column].tolist(), "top_records")
+    elif isinstance(value, Mapping):
+        for key, inside in value.items():
+            yield from _faults(inside, str(key))
+    elif isinstance(value, list | tuple):
+        for inside in value:
+            yield from _faults(inside, name)
+    elif dataclasses.is_dataclass(value):
+        yield from _list_faults(value)
+        for field in dataclasses.fields(value):
+            if field.name not in _AS_THEY_ARE:
+                yield from _faults(getattr(value, field.name), field.name)
+
+
+def _number_faults(value: float, name: str) -> Iterator[str]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield f"{name} is not a number."
+    elif name in _SHARES and not 0 <= value <= 1:
+        yield f"{name} is {shortened(value)}, which is not between 0 and 1."
+    elif isinstance(value, int) and name not in ("seed", "top_records") and not 0 <= value <= _MOST:
+        yield f"{name} is {shortened(value)}, which is not a count."
+
+
+def _list_faults(value: Any) -> Iterator[str]:
+    """Lists that must have the same length, or may not be empty."""
+    lists: list[tuple[Any, ...]]
+    match value:
+        case Curve():
+            lists = [value.fpr, value.tpr, value.low, value.high]
+            wrong = not value.fpr or value.non_members < 1 or list(value.fpr) != sorted(value.fpr)
+        case Histogram():
+            lists = [value.edges[1:], value.members, *([] if value.others is None else [value.others])]
+            wrong = len(value.edges) < 2 or any(a >= b for a, b in zip(value.edges, value.edges[1:], strict=False))
+        case Reliability():
+            lists = [value.said, value.found, value.intervals, value.counts]
+            wrong = False
+        case Neighbourhood():
+            lists = [value.member, value.alike]
+            wrong = not value.member or any(not 0 <= end < len(value.member) for edge in value.edges for end in edge)
+        case AttackFigures():
+            lists = [] if value.accusations == () else [value.accusations, value.thresholds]
+            wrong = any(not one.precisions for one in value.accusations)
+        case Summary():
+            lists = [value.fprs, *(one.simulated.strengths for one in value.attacks if one.simulated is not None)]
+            wrong = False
+        case _:
+            return
+    if wrong or len({len(one) for one in lists}) > 1:
+        yield f"the lists of {type(value).__name__} do not fit each other."

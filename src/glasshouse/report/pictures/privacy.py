@@ -1,0 +1,163 @@
+"""What the attacks show about ε, on a line: where the true value can be, and where the claim is.
+
+Wrong answers of both kinds against each other, beside the curves that a privacy guarantee allows (f-DP).
+
+What a defence gains and costs: exposure against usefulness, one point per run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from glasshouse.core.arrays import FloatArray
+from glasshouse.evaluation import Interval, PrivacyVerdict
+from glasshouse.evaluation.privacy import gaussian_trade_off
+from glasshouse.report.figures import Curve
+from glasshouse.report.pictures.axes import Axis, Frame, element, picture
+
+_EPSILON_WIDTH, _EPSILON_HEIGHT = 440.0, 104.0
+
+
+def epsilon_picture(privacy: PrivacyVerdict) -> Markup:
+    """A line of ε with the part that the attacks leave open, and the claim.
+
+    Example:
+        >>> epsilon_picture(PrivacyVerdict(epsilon=2.0)).count("<rect")
+        1
+    """
+    claimed = privacy.claim.epsilon if privacy.claim else None
+    high = max(1.0, 1.35 * max(privacy.shown, claimed or 0.0))
+    frame = Frame(Axis(0.0, high), Axis(0.0, 1.0), _EPSILON_WIDTH, _EPSILON_HEIGHT, left=20, right=20, top=30)
+    delta = privacy.claim.delta if privacy.claim else privacy.delta
+    parts = frame.grid(f"ε at δ = {delta:g}", y_ticks=False)
+    floor = frame.height - frame.bottom
+    start, end = frame.px(privacy.shown), frame.px(high)
+    parts.append(element("rect", x=start, y=floor - 16, width=end - start, height=16.0, css="open"))
+    parts.append(element("line", x1=start, x2=start, y1=frame.top, y2=floor, css="bound"))
+    bound = f"shown: ε ≥ {privacy.shown:.2f}" if privacy.shown > 0 else "no lower bound is shown"
+    right_half = privacy.shown > high / 2
+    parts.append(element("text", bound, x=start, y=24.0, css="key", text_anchor="end" if right_half else "start"))
+    label = f"The attacks show that ε is at least {privacy.shown:.2f} at δ = {delta:g}."
+    if privacy.shown <= 0:
+        label = f"The attacks show no lower bound on ε at δ = {delta:g}, which is not a guarantee."
+    if claimed is not None:
+        at = frame.px(claimed)
+        parts.append(element("line", x1=at, x2=at, y1=frame.top - 16, y2=floor, css="claim"))
+        text = f"claimed: {claimed:g}"
+        parts.append(
+            element("text", text, x=at, y=11.0, css="key", text_anchor="end" if claimed > high / 2 else "start")
+        )
+        label += f" {claimed:g} was claimed."
+    return picture(parts, width=_EPSILON_WIDTH, height=_EPSILON_HEIGHT, label=label, css="plot epsilon")
+
+
+_CURVE_WIDTH, _CURVE_HEIGHT, _ROW = 440.0, 400.0, 18.0
+
+
+def fdp_picture(privacy: PrivacyVerdict, name: str, measured: Curve) -> Markup:
+    """False-negative rate against false-positive rate: chance, the attack, and the curves of μ and of the claim.
+
+    Args:
+        privacy: what the attacks show about ε.
+        name: of the attack that is drawn.
+        measured: its ROC.
+
+    Example:
+        >>> from glasshouse.evaluation import roc
+        >>> from glasshouse.report.figures import curve_of
+        >>> curve = curve_of(roc([0.9, 0.5, 0.5, 0.1], [1, 1, 0, 0]))
+        >>> fdp_picture(PrivacyVerdict(), "base", curve).startswith("<svg")
+        True
+    """
+    frame = Frame(Axis(0.0, 1.0, percent=True), Axis(0.0, 1.0, percent=True), _CURVE_WIDTH, _CURVE_HEIGHT)
+    parts = frame.grid("false-positive rate", "false-negative rate")
+    missed = [1 - tpr for tpr in measured.tpr]
+    lines = [("chance", "chance", _line(frame, np.array([0.0, 1.0]), np.array([1.0, 0.0])))]
+    lines.append((name[:24], "curve s0", frame.steps((*measured.fpr, 1.0), (*missed, 0.0))))
+    rates = np.linspace(0.0, 1.0, 101)
+    bounds = (
+        (privacy.gaussian.mu, "any records", "curve s2 d1"),
+        (privacy.independent.mu, "independent", "curve s3 d2"),
+    )
+    for mu, kind, css in bounds:
+        if mu > 0:
+            lines.append((f"μ = {mu:.2f}, {kind}", css, _line(frame, rates, gaussian_trade_off(rates, mu))))
+    if privacy.claim is not None:
+        allowed = _claimed(rates, privacy.claim.epsilon, privacy.claim.delta)
+        lines.append(("claimed", "curve s1 d3", _line(frame, rates, allowed)))
+    parts += [element("path", d=path, css=css) for _, css, path in lines]
+    parts += _legend(frame, [(text, css) for text, css, _ in lines])
+    label = f"False-negative rate against false-positive rate of {name}, beside chance and what privacy allows."
+    return picture(parts, width=_CURVE_WIDTH, height=_CURVE_HEIGHT, label=label, css="plot fdp")
+
+
+def _claimed(fpr: FloatArray, epsilon: float, delta: float) -> FloatArray:
+    """The smallest false-negative rate under (ε, δ)-privacy (Wasserman and Zhou, 2010)."""
+    grown = np.exp(min(epsilon, 700.0))
+    return np.asarray(np.maximum(0.0, np.maximum(1 - delta - grown * fpr, (1 - delta - fpr) / grown)))
+
+
+def _line(frame: Frame, xs: FloatArray, ys: FloatArray) -> str:
+    return "M" + "L".join(f"{frame.px(float(x)):.1f} {frame.py(float(y)):.1f}" for x, y in zip(xs, ys, strict=True))
+
+
+def _legend(frame: Frame, entries: list[tuple[str, str]]) -> list[Markup]:
+    """In the upper right corner, which lies above chance."""
+    widest = 8.0 * max(len(text) for text, _ in entries) + 42
+    left, top = frame.width - frame.right - widest - 4, frame.top + 6
+    parts = [element("rect", x=left - 6, y=top - 2, width=widest + 6, height=_ROW * len(entries) + 6, css="legend")]
+    for row, (text, css) in enumerate(entries):
+        y = top + _ROW * (row + 0.5) + 2
+        parts.append(element("path", d=f"M{left:.1f} {y:.1f}h28", css=css))
+        parts.append(element("text", text, x=left + 35, y=y + 4, css="key"))
+    return parts
+
+
+_TRADEOFF_WIDTH, _TRADEOFF_HEIGHT = 440.0, 360.0
+
+
+class Point(NamedTuple):
+    """One run in the picture: its number in the legend, and both figures with their intervals."""
+
+    number: int
+    accuracy: float
+    accuracy_interval: Interval
+    tpr: float
+    tpr_interval: Interval
+
+
+def tradeoff_picture(points: Sequence[Point], *, fpr: float) -> Markup:
+    """TPR at one FPR against test accuracy; the best corner is at the lower right.
+
+    Example:
+        >>> point = Point(1, 0.9, Interval(0.88, 0.92), 0.1, Interval(0.05, 0.2))
+        >>> tradeoff_picture([point], fpr=0.01).count("<circle")
+        1
+    """
+    lows = [point.accuracy_interval.low for point in points]
+    highs = [point.accuracy_interval.high for point in points]
+    room = max(0.01, 0.08 * (max(highs) - min(lows)))
+    most = max(*(point.tpr_interval.high for point in points), 2 * fpr)
+    x = Axis(max(0.0, min(lows) - room), min(1.0, max(highs) + room), percent=True)
+    frame = Frame(x, Axis(0.0, min(1.0, 1.08 * most), percent=True), _TRADEOFF_WIDTH, _TRADEOFF_HEIGHT)
+    parts = frame.grid("test accuracy → more useful", f"TPR at {100 * fpr:g} % FPR → more exposed")
+    level = frame.py(fpr)
+    parts.append(element("line", x1=frame.left, x2=frame.width - frame.right, y1=level, y2=level, css="chance"))
+    end = frame.width - frame.right - 4
+    parts.append(element("text", "chance", x=end, y=level - 4, css="tick", text_anchor="end"))
+    for point in points:
+        at, up = frame.px(point.accuracy), frame.py(point.tpr)
+        css = f"bar s{(point.number - 1) % 6}"
+        across, along = point.accuracy_interval, point.tpr_interval
+        parts.append(element("line", x1=frame.px(across.low), x2=frame.px(across.high), y1=up, y2=up, css=css))
+        parts.append(element("line", x1=at, x2=at, y1=frame.py(along.low), y2=frame.py(along.high), css=css))
+    for point in points:
+        at, up = frame.px(point.accuracy), frame.py(point.tpr)
+        parts.append(element("circle", cx=at, cy=up, r=9.0, css=f"dot s{(point.number - 1) % 6}"))
+        parts.append(element("text", str(point.number), x=at, y=up + 4, css="number", text_anchor="middle"))
+    label = f"True-positive rate at a false-positive rate of {100 * fpr:g} % against test accuracy, one point per run."
+    return picture(parts, width=_TRADEOFF_WIDTH, height=_TRADEOFF_HEIGHT, label=label, css="plot tradeoff")

@@ -1,0 +1,271 @@
+"""A run's folder: its files, whether it is complete, and its summary read back.
+
+A run with its records: as an audit gives it, or read back from its folder.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from glasshouse.core.errors import InputError, shortened
+from glasshouse.core.escape import plain_cell
+from glasshouse.core.table import Table
+from glasshouse.data import as_ids
+from glasshouse.io.documents import read_json
+from glasshouse.io.files import MADE_AGAIN, digest, strange_file, write_file
+from glasshouse.io.folders import found_run
+from glasshouse.io.guarded import guarded, read_content
+from glasshouse.io.limits import check_memory
+from glasshouse.report.json_io import FORMAT, check_summary, moment, summary_from
+from glasshouse.report.summary import Summary
+
+_OWN = "run_sha256"  # of run.json itself, without this entry
+_LONGEST_NAME = 100
+_AGAIN = "Copy the complete folder, or run the audit again."
+
+
+def listed(run: Mapping[str, Any], folder: Path) -> str:
+    """The text of ``run.json``: what it says, every file of the folder with its digest, and a checksum of all this."""
+    return _with_checksum({**run, "files": manifest(folder)})
+
+
+def list_page(page: Path) -> None:
+    """Give a page that was made again in the folder of its run its new digest in ``run.json``."""
+    path = page.parent / "run.json"
+    if path.is_file():
+        run = _read(path)
+        write_file(path, _with_checksum({**run, "files": run["files"] | manifest(page.parent, only=page.name)}))
+
+
+def run_faults(folder: Path | str) -> list[str]:
+    """What is damaged, changed, missing or foreign in a run's folder, a line each; pages count too.
+
+    Example:
+        >>> run_faults("no/such/run")
+        ['no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. Copy ...']
+    """
+    folder = found_run(folder)
+    try:
+        run = _read(folder / "run.json")
+        if _OWN not in run:  # a run can be read without it; but then nothing shows whether its list was changed
+            raise InputError(f"{folder / 'run.json'}: has no checksum, so it was damaged or edited. {_AGAIN}")
+        _check_files(folder, run.get("files"), pages=True)
+        read_run(folder)
+    except InputError as error:
+        return list(error.faults)
+    pages = [folder / name for name in MADE_AGAIN if name != "run.json" and name not in run["files"]]
+    strange = strange_file(folder) or next((f"{page}: is not a file of the run" for page in pages if page.exists()), "")
+    return [f"{strange}."] if strange else []
+
+
+def _with_checksum(run: Mapping[str, Any]) -> str:
+    return json.dumps({**run, _OWN: _checksum(run)}, indent=2) + "\n"
+
+
+def _checksum(run: Mapping[str, Any]) -> str:
+    told = {name: value for name, value in run.items() if name != _OWN}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def manifest(folder: Path, *, only: str = "*") -> dict[str, dict[str, Any]]:
+    r"""Size and digest of every file of a run, for ``run.json``: they show whether a folder is complete or damaged.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     _ = (Path(place) / "roc.csv").write_text("attack\n")
+        ...     manifest(Path(place))["roc.csv"]["bytes"]
+        7
+    """
+    paths = sorted(path for path in folder.glob(only) if path.name != "run.json" and path.is_file())
+    return {path.name: {"bytes": path.stat().st_size, "sha256": digest(path)} for path in paths}
+
+
+def read_run(folder: Path | str) -> Summary:
+    """The summary of a run that `AuditResult.save` wrote; an incomplete run is refused, with each faulty file.
+
+    Example:
+        >>> read_run("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.InputError: no/such/run: there is no such run folder.
+    """
+    folder = found_run(folder)
+    with guarded(folder, what="the folder of a run"):
+        if not folder.is_dir():
+            what = "is a file; give the folder of a run." if folder.exists() else "there is no such run folder."
+            raise InputError(f"{folder}: {what}")
+    run = _read(folder / "run.json")
+    _check_files(folder, run.get("files"))
+    metrics = _read(folder / "metrics.json")
+    with guarded(folder / "metrics.json", what="a run's figures", advice=_AGAIN):
+        try:
+            summary = summary_from(metrics, run)
+            check_summary(summary)
+        except KeyError as error:
+            raise InputError(f"{folder / 'metrics.json'}: is damaged: {error} is missing. {_AGAIN}") from error
+        except InputError as error:
+            raise InputError(
+                *[f"{folder / 'metrics.json'}: is damaged: {one} {_AGAIN}" for one in error.faults]
+            ) from None
+    return summary
+
+
+def read_manifest(folder: Path | str) -> Mapping[str, Any]:
+    """What ``run.json`` of a run says, as it is.
+
+    Example:
+        >>> read_manifest("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
+    """
+    return _read(found_run(folder) / "run.json")
+
+
+def written_at(folder: Path | str) -> datetime | None:
+    """When a run was saved; None if it does not say so, as runs of earlier versions do not.
+
+    Example:
+        >>> written_at("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.InputError: no/such/run/run.json: is missing, so this is not a complete run of Glasshouse. ...
+    """
+    told = read_manifest(folder).get("written")
+    with guarded(f"{found_run(folder) / 'run.json'}: written", what="a date", advice=_AGAIN):
+        return moment(told)
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    """A JSON file of this format."""
+    found = read_json(path, advice=_AGAIN, missing=f"is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
+    if "format" not in found:
+        raise InputError(f"{path}: is damaged: it does not name its format. {_AGAIN}")
+    if found["format"] != FORMAT:
+        raise InputError(
+            f"{path}: has format {shortened(found['format'], most=20)}, but this version reads format {FORMAT}. Run "
+            f"the audit again, or use the version of Glasshouse that wrote it."
+        )
+    if found.get(_OWN, _checksum(found)) != _checksum(found):
+        raise InputError(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
+    return found
+
+
+def _check_files(folder: Path, files: object, *, pages: bool = False) -> None:
+    """Check that every file that the run wrote is there and unchanged; all faults at once.
+
+    Pages are made from the other files, so that only a check of the whole folder looks at them.
+    """
+    if not isinstance(files, dict) or "metrics.json" not in files:
+        raise InputError(f"{folder / 'run.json'}: is damaged: it does not list the run's files. {_AGAIN}")
+    faults = []
+    for name, known in files.items():
+        path = folder / name
+        if name in MADE_AGAIN and not pages:
+            continue
+        if Path(name).name != name or len(name) > _LONGEST_NAME:
+            faults.append(
+                f"{folder / 'run.json'}: is damaged: it lists {shortened(name)}, which is not a file of a run."
+            )
+            continue
+        with guarded(shortened(str(path), most=200, quoted=False), what="a file of a run", advice=_AGAIN):
+            if not path.is_file():
+                faults.append(f"{path}: is missing, so this is not a complete run of Glasshouse. {_AGAIN}")
+            elif not isinstance(known, dict) or known.get("sha256") != digest(path):
+                faults.append(f"{path}: was damaged or edited after the audit wrote it. {_AGAIN}")
+    if faults:
+        raise InputError(*faults)
+
+
+_OF_CELL = 80  # bytes that Python needs for a cell besides its letters
+_TRUTH = {"True": True, "False": False}
+
+
+class Run(Protocol):
+    """What a comparison needs of a run; `glasshouse.AuditResult` and `SavedRun` have it."""
+
+    def summary(self) -> Summary:
+        """The figures."""
+        ...
+
+    def records(self) -> Table:
+        """One row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class SavedRun:
+    """A run that was read back.
+
+    Args:
+        figures: its summary.
+        scores: one row per record: ``id``, ``member`` if it is known, and a column ``…_score`` for each attack.
+    """
+
+    figures: Summary
+    scores: Table
+
+    def summary(self) -> Summary:
+        """The figures."""
+        return self.figures
+
+    def records(self) -> Table:
+        """One row per record."""
+        return self.scores
+
+
+def read_run_with_records(folder: Path | str) -> SavedRun:
+    """A run that `AuditResult.save` wrote, with the score of every record; an incomplete run is refused.
+
+    Example:
+        >>> read_run_with_records("no/such/run")
+        Traceback (most recent call last):
+        glasshouse.InputError: no/such/run: there is no such run folder.
+    """
+    summary = read_run(folder)  # every file that the run lists is there, and unchanged
+    path = found_run(folder) / "records.csv"
+    again = "Copy the complete folder, or run the audit again."
+    content = read_content(path, times=3, missing=f"is missing or cannot be read. {again}")
+    with guarded(path, what="the records of a run", advice=again), _placed(path):
+        text = content.decode("utf-8")
+        check_memory(2 * len(text) + _OF_CELL * text.count(","), place=str(path), what="its cells may take")
+        rows = csv.reader(io.StringIO(text, newline=""))
+        names = [plain_cell(name) for name in next(rows, [])]
+        if len(set(names)) < len(names):
+            raise ValueError("a column is there twice")
+        kept = [at for at, name in enumerate(names) if name in ("id", "member") or name.endswith("_score")]
+        cells = [[row[at] for at in kept] for row in rows]
+        if len(cells) != summary.records or "id" not in names:
+            raise ValueError(f"{len(cells)} records and no column id, or not the {summary.records} of metrics.json")
+        columns = zip(*cells, strict=True)
+        return SavedRun(summary, Table({names[at]: _column(names[at], c) for at, c in zip(kept, columns, strict=True)}))
+
+
+@contextmanager
+def _placed(path: Path) -> Iterator[None]:
+    """A fault of the ids under the name of the file."""
+    try:
+        yield
+    except InputError as error:
+        named = [fault if fault.startswith(str(path)) else f"{path}: {fault}" for fault in error.faults]
+        raise InputError(*named) from error
+
+
+def _column(name: str, cells: tuple[str, ...]) -> np.ndarray:
+    if name == "id":
+        return as_ids([plain_cell(cell) for cell in cells], len(cells), place="id")
+    if name == "member":
+        return np.array([_TRUTH[cell] for cell in cells], dtype=np.bool_)
+    scores = np.array([float(cell) for cell in cells], dtype=np.float64)
+    if np.isnan(scores).any():
+        raise ValueError(f"{name} holds NaN")
+    return scores

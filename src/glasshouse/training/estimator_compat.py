@@ -1,0 +1,220 @@
+"""What each library of estimators needs: names of its seeds, silence, and the labels that it takes.
+
+A fitted estimator whose columns have other names: the population's labels instead of the numbers that it learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from glasshouse.core.randomness import seed_for
+
+SEEDS = frozenset({"random_state", "random_seed", "seed"}) | {  # the last ones are LightGBM's
+    f"{name}_seed" for name in ("bagging", "data_random", "drop", "extra", "feature_fraction", "objective")
+}
+_MULTICLASS = ("multi", "softmax", "ova", "ovr")  # beginnings of objectives for more than two classes
+_WORTH_SHARING = 1_000_000  # values; below this, threads of a busy machine wait longer than they work
+_HABITS: dict[str, Habits] = {}
+
+
+class Option(NamedTuple):
+    """A parameter that is set where the user left it at its default.
+
+    Args:
+        names: of the parameter; the first one is set if none of them was.
+        value: what it is set to.
+        default: what an untouched parameter holds.
+    """
+
+    names: tuple[str, ...]
+    value: Any
+    default: Any = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Habits:
+    """How the estimators of one library are seeded, kept silent and given their labels.
+
+    Args:
+        options: set where the user left them at their default.
+        seed: the name of the seed, if `get_params` shows it only after it was set.
+        labels: ``"own"``: the user's own. ``"dense"``: numbers 0, 1, … without a gap, so that a class without members
+            has none. ``"columns"``: the population's columns, for networks whose last layer has one output per class;
+            ``"float columns"`` for those with one output.
+        single: whether features must be float32.
+        class_count: the parameter that holds the number of classes, if a multiclass objective needs it.
+        threads: the parameter that holds the number of threads, if they wait for each other on small data.
+
+    Example:
+        >>> Habits(labels="dense").single
+        False
+    """
+
+    options: tuple[Option, ...] = ()
+    seed: str | None = None
+    labels: Literal["own", "dense", "columns", "float columns"] = "own"
+    single: bool = False
+    class_count: str | None = None
+    threads: str | None = None
+
+
+def register_habits(library: str, habits: Habits) -> None:
+    """Make the habits of a library known, by the name under which it is imported, or of one class in it.
+
+    Example:
+        >>> register_habits("my_boosting", Habits(labels="dense"))
+    """
+    _HABITS[library] = habits
+
+
+def habits_of(estimator: Any) -> Habits:
+    """The habits of an estimator's library; a user's subclass has those of its base.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> habits_of(LogisticRegression()).labels
+        'own'
+    """
+    for base in type(estimator).__mro__:
+        library = base.__module__.partition(".")[0]
+        for name in (f"{library}.{base.__name__}", library):
+            if name in _HABITS:
+                return _HABITS[name]
+    return _PLAIN
+
+
+def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """An estimator and every estimator inside it, each with the prefix of its parameters.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> [prefix for prefix, part in parts_of(make_pipeline(LogisticRegression()))]
+        ['', 'logisticregression__']
+    """
+    yield "", estimator
+    for name, value in sorted(_parameters(estimator, deep=True).items()):
+        if hasattr(value, "get_params") and not isinstance(value, type):
+            yield f"{name}__", value
+
+
+def prepare(estimator: Any, *, seed: int, classes: int, seen: int, values: int = 0) -> None:
+    """Seed an unfitted estimator and everything inside it, keep it silent, and tell it how many classes there are.
+
+    Args:
+        estimator: our own clone; it is changed.
+        seed: of this model.
+        classes: of the population.
+        seen: of the members.
+        values: how many numbers there are to learn from.
+
+    Example:
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> forest = RandomForestClassifier()
+        >>> prepare(forest, seed=0, classes=2, seen=2)
+        >>> forest.random_state == seed_for(0, "random_state") % 2**32
+        True
+    """
+    for prefix, part in parts_of(estimator):
+        habits, given = habits_of(part), _parameters(part, deep=False)
+        # libraries outside scikit-learn read a seed as an int32
+        bound = 2**32 if habits is _PLAIN else 2**31
+        names = sorted(SEEDS & given.keys()) or ([habits.seed] if habits.seed else [])
+        wanted = {name: seed_for(seed, f"{prefix}{name}") % bound for name in names}
+        for option in habits.options if hasattr(part, "fit") else ():  # skorch's callbacks have no options
+            if all(given.get(name, option.default) == option.default for name in option.names):
+                wanted[option.names[0]] = option.value
+        # with two classes these libraries take a model for a binary one, whatever its objective says
+        multiclass = seen == 2 < classes and str(given.get("objective")).startswith(_MULTICLASS)
+        if multiclass and habits.class_count and given.get(habits.class_count) is None:
+            wanted[habits.class_count] = classes
+        if habits.threads and given.get(habits.threads) is None and values < _WORTH_SHARING:
+            wanted[habits.threads] = 1
+        if wanted:
+            part.set_params(**wanted)
+
+
+def _parameters(estimator: Any, *, deep: bool) -> dict[str, Any]:
+    """Its parameters by name; a user's own class may have none."""
+    return dict(estimator.get_params(deep=deep)) if hasattr(estimator, "get_params") else {}
+
+
+_PLAIN = Habits()
+register_habits("xgboost", Habits(labels="dense", class_count="num_class"))
+register_habits(
+    "lightgbm",
+    Habits(
+        options=(
+            Option(("verbosity", "verbose"), -1),
+            Option(("deterministic",), True),
+            # else a race between two ways to add up decides, which round differently
+            Option(("force_col_wise", "force_row_wise"), True),
+        ),
+        class_count="num_class",
+        threads="n_jobs",
+    ),
+)
+register_habits(
+    "catboost",
+    Habits(
+        options=(
+            Option(("verbose", "silent", "logging_level", "verbose_eval", "metric_period"), False),
+            Option(("allow_writing_files",), False),  # it leaves a folder catboost_info otherwise
+            Option(("thread_count",), 4),  # its sums depend on it, so the same on every machine
+        ),
+        seed="random_seed",
+    ),
+)
+_SILENT = (Option(("verbose",), 0, 1),)  # else a table with a row per epoch
+register_habits("skorch", Habits(options=_SILENT, labels="columns", single=True))
+register_habits("skorch.NeuralNetBinaryClassifier", Habits(options=_SILENT, labels="float columns", single=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Relabelled:
+    """A fitted estimator that was given numbers in place of labels.
+
+    Args:
+        model: fitted, with ``predict_proba``.
+        classes_: [C] the label of each of its columns.
+        single: whether it takes float32 features.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+        >>> Relabelled(model, np.array(["no", "yes"])).predict([[5.0]])
+        array(['yes'], dtype='<U3')
+    """
+
+    model: Any
+    classes_: NDArray[Any]
+    single: bool = False
+
+    def predict_proba(self, x: Any) -> NDArray[Any]:
+        """Probabilities [N, C], columns in the order of ``classes_``."""
+        return np.asarray(self.model.predict_proba(single_precision(x) if self.single else x))
+
+    def predict(self, x: Any) -> NDArray[Any]:
+        """[N] the most likely labels."""
+        found: NDArray[Any] = self.classes_[self.predict_proba(x).argmax(axis=1)]
+        return found
+
+
+def single_precision(x: Any) -> Any:
+    """Features as networks take them: float64 arrays and tensors as float32, tables of numbers as arrays.
+
+    Example:
+        >>> single_precision(np.zeros((2, 3))).dtype, single_precision(np.zeros((2, 3), dtype=int)).dtype
+        (dtype('float32'), dtype('int64'))
+    """
+    if hasattr(x, "iloc") and all(kind.kind in "fiub" for kind in x.dtypes):
+        x = x.to_numpy()
+    if isinstance(x, torch.Tensor):
+        return x.float() if x.dtype == torch.float64 else x
+    return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x

@@ -1,0 +1,300 @@
+"""An untrained copy of an estimator: every shadow model learns from its own records alone.
+
+What to do about features that an estimator could not be fitted to.
+
+What an estimator predicts, classes or real numbers, and whether that is what a population holds.
+
+Train an estimator with scikit-learn's interface on the members of a population.
+
+What a user gives as a trainer, as a trainer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import get_tags
+from torch import nn
+
+from glasshouse.core.arrays import BoolArray, IntArray
+from glasshouse.core.errors import InputError, first_line
+from glasshouse.data import Population, select
+from glasshouse.training.estimator_compat import Relabelled, habits_of, parts_of, prepare, single_precision
+from glasshouse.training.trainer import Trainer, check_trainer, seeded
+
+
+def fresh(estimator: Any) -> Any:
+    """The same estimator, unfitted.
+
+    Like scikit-learn's ``clone``, but also for those whose constructor copies what it is given, as CatBoost's does.
+
+    Example:
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> hasattr(fresh(DecisionTreeClassifier().fit([[0], [1]], [0, 1])), "tree_")
+        False
+    """
+    try:
+        return clone(estimator, safe=False)
+    except RuntimeError:
+        if isinstance(estimator, list | tuple):
+            return type(estimator)(fresh(one) for one in estimator)
+        return type(estimator)(**{name: fresh(value) for name, value in estimator.get_params(deep=False).items()})
+
+
+def check_fresh(estimator: Any) -> None:
+    """Refuse an estimator that holds something trained that a copy would keep: it knows the target's members.
+
+    Example:
+        >>> from sklearn.frozen import FrozenEstimator
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> check_fresh(FrozenEstimator(DecisionTreeClassifier().fit([[0], [1]], [0, 1])))
+        Traceback (most recent call last):
+        glasshouse.InputError: estimator: holds a DecisionTreeClassifier that is already fitted ...
+    """
+    for _, part in parts_of(estimator):
+        if type(part).__name__ == "FrozenEstimator" and hasattr(part, "predict"):
+            raise InputError(
+                f"estimator: holds a {type(part.estimator).__name__} that is already fitted (FrozenEstimator), and "
+                f"every shadow model must be fitted to its own records. Give it unfitted."
+            )
+        module = getattr(part, "module", None)
+        if isinstance(module, nn.Module):
+            name = type(module).__name__
+            raise InputError(
+                f"estimator: module: is a {name} that is already made. Give the class, or what makes a fresh one: "
+                f"{type(part).__name__}({name}, …). Every shadow model starts untrained."
+            )
+
+
+_FUNCTION = "If it needs more than fit(x, y), pass a function (population, members, seed) -> model as trainer."
+
+
+def fitting_advice(x: Any, error: Exception) -> str:
+    """A sentence for the refusal of an estimator: the first thing among its features that it may not take.
+
+    Args:
+        x: features of the members.
+        error: what the estimator raised.
+
+    Example:
+        >>> import pandas
+        >>> fitting_advice(pandas.DataFrame({"when": pandas.to_datetime(["2020-01-01"])}), ValueError("no"))
+        "Column 'when' holds dates: make numbers of them, such as (frame['when'] - frame['when'].min()).dt.days."
+    """
+    if isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1:
+        return "Records are texts: put a vectorizer before it, as in make_pipeline(TfidfVectorizer(), estimator)."
+    if not hasattr(x, "iloc") or not hasattr(x, "dtypes"):
+        if "NaN" in str(error):
+            return "Fill empty cells in a pipeline: make_pipeline(SimpleImputer(), estimator)."
+        return _FUNCTION
+    kinds = [(name, str(kind)) for name, kind in x.dtypes.items()]
+    texts = [name for name, kind in kinds if kind in ("object", "str", "string")]
+    if texts and "vocabulary" in str(error) and len(kinds) == 1:
+        return f"A vectorizer takes texts, not a table: give the column, Population(frame[{texts[0]!r}], labels)."
+    for name, kind in kinds:
+        if kind in ("object", "str", "string"):
+            return (
+                f"Column {str(name)!r} holds text: encode it in a pipeline (sklearn.preprocessing.OneHotEncoder), or "
+                f"make it of type category if the estimator takes that."
+            )
+        if kind.startswith(("datetime", "timedelta", "period")):
+            column = f"frame[{name!r}]"
+            return (
+                f"Column {str(name)!r} holds dates: make numbers of them, such as ({column} - {column}.min()).dt.days."
+            )
+        if kind == "category" and "NaN" not in str(error):
+            return (
+                f"Column {str(name)!r} is of type category: encode it in a pipeline "
+                f"(sklearn.preprocessing.OneHotEncoder); for XGBoost say enable_categorical=True."
+            )
+    empty = [name for name in x.columns if bool(x[name].isna().any())]
+    if empty and ("NaN" in str(error) or "missing" in str(error)):
+        return f"Column {str(empty[0])!r} has empty cells: fill them in a pipeline (sklearn.impute.SimpleImputer)."
+    return _FUNCTION
+
+
+def estimator_kind(estimator: Any) -> str | None:
+    """``"classifier"``, ``"regressor"``, … as scikit-learn calls it, or None for what does not say.
+
+    Example:
+        >>> from sklearn.linear_model import Ridge
+        >>> from sklearn.pipeline import make_pipeline
+        >>> estimator_kind(make_pipeline(Ridge())), estimator_kind(len)
+        ('regressor', None)
+    """
+    if not hasattr(estimator, "__sklearn_tags__"):
+        return getattr(estimator, "_estimator_type", None)
+    try:
+        kind: str | None = get_tags(estimator).estimator_type
+    except (AttributeError, TypeError):  # a class that only looks like an estimator, such as a user's own wrapper
+        return None
+    return kind
+
+
+def check_task(estimator: Any, population: Population, *, place: str = "estimator") -> None:
+    """Refuse a classifier for a regression, and a regressor for classes.
+
+    Example:
+        >>> from sklearn.linear_model import Ridge
+        >>> check_task(Ridge(), Population([[0.0], [1.0]], ["no", "yes"]))
+        Traceback (most recent call last):
+        glasshouse.InputError: estimator: Ridge is a regressor, but the labels are 2 classes. For real-valued \
+targets say Population(x, y, regression=True).
+    """
+    name, kind = type(estimator).__name__, estimator_kind(estimator)
+    # skorch's regressor has a predict_proba too
+    if population.regression and (
+        kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
+    ):
+        raise InputError(
+            f"{place}: {name} is a classifier, but the population is a regression. Give a regressor, or leave out "
+            f"regression=True."
+        )
+    if not population.regression and kind == "regressor":
+        raise InputError(
+            f"{place}: {name} is a regressor, but the labels are {len(population.classes)} classes. For real-valued "
+            f"targets say Population(x, y, regression=True)."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SklearnTrainer:
+    """Clones an estimator, seeds everything in it, keeps it silent, and fits it to the members.
+
+    Classifiers of scikit-learn, XGBoost, LightGBM, CatBoost and skorch, and pipelines, searches and ensembles of them.
+    Labels may be of any kind, and members may lack a class: a library that wants numbers gets numbers, and the model
+    answers with the population's labels. What else each library needs is in `glasshouse.training.estimator_compat`.
+
+    Args:
+        estimator: anything with ``fit`` and ``predict_proba``: a classifier or a pipeline that ends in one. For a
+            regression a regressor; if labels alone are asked for, ``predict`` is enough.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> population = Population(np.arange(6.0).reshape(-1, 1), ["a", "a", "a", "b", "b", "b"])
+        >>> trainer = SklearnTrainer(estimator=LogisticRegression())
+        >>> trainer(population, np.array([1, 1, 0, 1, 1, 0], dtype=bool), seed=0).classes_
+        array(['a', 'b'], dtype='<U1')
+    """
+
+    estimator: Any
+
+    def __post_init__(self) -> None:
+        if isinstance(self.estimator, type):
+            raise InputError(f"estimator: is the class {self.estimator.__name__}; give {self.estimator.__name__}(…).")
+        answers = hasattr(self.estimator, "predict") or hasattr(self.estimator, "predict_proba")
+        if not hasattr(self.estimator, "fit") or not (answers or _knows_later(self.estimator)):
+            raise InputError(f"estimator: {type(self.estimator).__name__} has no fit and predict; give an estimator.")
+        check_fresh(self.estimator)
+
+    def check(self, population: Population, *, labels_only: bool = False) -> None:
+        """Refuse an estimator that does not fit the population, before anything is trained.
+
+        Args:
+            population: what it will be trained on.
+            labels_only: whether models are only asked for labels, so that no probabilities are needed.
+        """
+        check_task(self.estimator, population)
+        enough = population.regression or labels_only or hasattr(self.estimator, "predict_proba")
+        if not enough and not _knows_later(self.estimator):
+            raise InputError(_no_probabilities(self.estimator))
+
+    def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
+        """A fitted clone that answers with the population's own labels, not with our column numbers."""
+        self.check(population, labels_only=True)
+        if population.regression:
+            return self._regressor(population, members, seed)
+        columns = population.y[members]
+        seen, classes = np.unique(columns), len(population.classes)
+        if len(seen) < 2:
+            raise InputError("members: all members have the same label; a classifier needs two or more labels.")
+        estimator = fresh(self.estimator)
+        x = select(population.x, members)
+        prepare(estimator, seed=seed, classes=classes, seen=len(seen), values=math.prod(getattr(x, "shape", ())))
+        habits = [habits_of(part) for _, part in parts_of(estimator)]
+        single = any(one.single for one in habits)
+        wanted = {one.labels for one in habits}
+        labels, order = population.classes[columns], None
+        if "float columns" in wanted:
+            labels, order = columns.astype(np.float32), np.arange(classes)
+        elif "columns" in wanted:
+            labels, order = columns, np.arange(classes)
+        elif "dense" in wanted or _has_fractions(population.classes):
+            labels, order = np.searchsorted(seen, columns), _order(seen, classes)
+        elif len(seen) < classes and any(one.class_count for one in habits):
+            order = _order(seen, classes)  # a column for every class of the population may follow those with members
+        model = _fitted(estimator, single_precision(x) if single else x, labels, seed)
+        if order is None:
+            return model
+        if not hasattr(model, "predict_proba"):
+            raise InputError(
+                f"estimator: {type(estimator).__name__} gives labels alone, and takes these labels only as numbers "
+                f"0, 1, …; give whole numbers or text as labels."
+            )
+        width = Relabelled(model, population.classes, single).predict_proba(select(x, np.arange(1))).shape[1]
+        return Relabelled(model, population.classes[order[:width]], single)
+
+    def _regressor(self, population: Population, members: BoolArray, seed: int) -> Any:
+        """A fitted clone that predicts the population's targets."""
+        estimator = fresh(self.estimator)
+        x = select(population.x, members)
+        prepare(estimator, seed=seed, classes=0, seen=0, values=math.prod(getattr(x, "shape", ())))
+        if any(habits_of(part).single for _, part in parts_of(estimator)):
+            return _fitted(estimator, single_precision(x), population.y[members].astype(np.float32)[:, None], seed)
+        return _fitted(estimator, x, population.y[members], seed)
+
+
+def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
+    name = type(estimator).__name__
+    try:
+        with seeded(seed):
+            estimator.fit(x, labels)
+    except Exception as error:
+        raise InputError(
+            f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {fitting_advice(x, error)}"
+        ) from error
+    return estimator
+
+
+def _knows_later(estimator: Any) -> bool:
+    """Whether an estimator has probabilities once it is fitted: a stack without a final estimator gets a regression."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    return getattr(estimator, "final_estimator", estimator) is None
+
+
+def _no_probabilities(estimator: Any) -> str:
+    return (
+        f"estimator: {type(estimator).__name__} has no predict_proba, and an audit needs probabilities. Wrap it in "
+        f'sklearn.calibration.CalibratedClassifierCV, switch its option on, such as voting="soft" or '
+        f"probability=True, or ask for labels alone, which shows less: audit(…, query=LabelOnly())."
+    )
+
+
+def _order(seen: IntArray, classes: int) -> IntArray:
+    """The population's column of each class number: first those with members, then the others."""
+    return np.concatenate([seen, np.setdiff1d(np.arange(classes), seen)])
+
+
+def _has_fractions(classes: NDArray[Any]) -> bool:
+    """Whether labels are numbers such as 0.5, which scikit-learn takes for a regression."""
+    return classes.dtype.kind == "f" and bool((classes % 1 != 0).any())
+
+
+def as_trainer(trainer: Any, *, place: str = "trainer") -> Trainer:
+    """A trainer as it is; an estimator becomes ``SklearnTrainer(estimator=…)``; anything else is refused.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> as_trainer(LogisticRegression())
+        SklearnTrainer(estimator=LogisticRegression())
+    """
+    if hasattr(trainer, "fit") and hasattr(trainer, "get_params"):
+        return SklearnTrainer(estimator=trainer)
+    check_trainer(trainer, place=place)
+    return trainer  # type: ignore[no-any-return]
