@@ -1,18 +1,23 @@
 """Glasshouse tells the owner of a trained model how visible its training records are from outside."""
 
-from glasshouse.attacks import Attack, register
-from glasshouse.auditing.call import audit, audit_evidence
-from glasshouse.auditing.result import AuditResult
-from glasshouse.auditing.targets import SeveralTargets, audit_targets
-from glasshouse.compute import LocalProcesses, RayCluster, ThisProcess
-from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.errors import InputError
-from glasshouse.data import Population, complementary_halves, random_subsets
-from glasshouse.data.named import digits
-from glasshouse.evaluation import PrivacyClaim
-from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
-from glasshouse.query.labels_only import LabelOnly
-from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
+from typing import TYPE_CHECKING
+
+from glasshouse.core.optional import lazy_exports
+
+if TYPE_CHECKING:
+    from glasshouse.attacks import Attack, register
+    from glasshouse.auditing.call import audit, audit_evidence
+    from glasshouse.auditing.result import AuditResult
+    from glasshouse.auditing.targets import SeveralTargets, audit_targets
+    from glasshouse.compute import LocalProcesses, RayCluster, ThisProcess
+    from glasshouse.core.arrays import BoolArray, FloatArray
+    from glasshouse.core.errors import InputError
+    from glasshouse.data import Population, complementary_halves, random_subsets
+    from glasshouse.data.named import digits
+    from glasshouse.evaluation import PrivacyClaim
+    from glasshouse.evidence import Evidence, LossTrace, QueryOptions, read_evidence, write_evidence
+    from glasshouse.query.labels_only import LabelOnly
+    from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, mlp
 
 __all__ = [
     "Attack",
@@ -44,3 +49,22 @@ __all__ = [
     "register",
     "write_evidence",
 ]
+__version__ = "0.1.0"
+__getattr__, __dir__ = lazy_exports(
+    __name__,
+    {
+        "glasshouse.attacks": ["Attack", "register"],
+        "glasshouse.auditing.call": ["audit", "audit_evidence"],
+        "glasshouse.auditing.result": ["AuditResult"],
+        "glasshouse.auditing.targets": ["SeveralTargets", "audit_targets"],
+        "glasshouse.compute": ["LocalProcesses", "RayCluster", "ThisProcess"],
+        "glasshouse.core.arrays": ["BoolArray", "FloatArray"],
+        "glasshouse.core.errors": ["InputError"],
+        "glasshouse.data": ["Population", "complementary_halves", "random_subsets"],
+        "glasshouse.data.named": ["digits"],
+        "glasshouse.evaluation": ["PrivacyClaim"],
+        "glasshouse.evidence": ["Evidence", "LossTrace", "QueryOptions", "read_evidence", "write_evidence"],
+        "glasshouse.query.labels_only": ["LabelOnly"],
+        "glasshouse.training": ["PrivateTrainer", "SklearnTrainer", "TorchTrainer", "mlp"],
+    },
+)

@@ -20,7 +20,7 @@ from glasshouse.evidence.files import write_evidence
 # one process that has imported everything forks a child for each way to end
 SCRIPT = r"""
 import json, os, signal, sys, threading, time
-from glasshouse.cli import entry
+from glasshouse.cli import audit, entry, saved_runs
 
 def lost(how):
     if how == "closed":
@@ -41,7 +41,7 @@ def command(what):
         def slow(*_, **__):
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(60)
-        sys.modules["glasshouse.cli.audit"].audit_evidence = slow
+        audit.audit_evidence = slow
 
 for line in sys.stdin:
     asked = json.loads(line)
@@ -137,7 +137,7 @@ seen, begun = [], []
 WORD = ("socket.connect", "socket.bind", "socket.getaddrinfo", "urllib.Request", "pickle.find_class", "os.system",
         "subprocess.Popen", "os.exec", "os.posix_spawn")
 sys.addaudithook(lambda event, told: seen.append([event, str(told)[:80]]) if begun and event in WORD else None)
-from glasshouse.cli import entry
+from glasshouse.cli import audit, entry, saved_runs
 begun.append(True)  # what libraries do when they are imported does not depend on a file
 for arguments in json.loads(sys.argv[1]):
     sys.argv = ["glasshouse", *arguments]

@@ -1,7 +1,4 @@
-"""``glasshouse audit``: train shadow models, attack the target, write a report.
-
-``glasshouse score``: attack from saved evidence alone.
-"""
+"""``glasshouse audit``: train shadow models, attack the target, write a report; ``score``: from saved evidence."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import Annotated
 import typer
 
 from glasshouse.auditing.call import DEFAULT_ATTACKS, audit_evidence
-from glasshouse.cli.app import app
+from glasshouse.cli.app import app, interruptible
 from glasshouse.cli.steps import (
     Author,
     Json,
@@ -26,7 +23,6 @@ from glasshouse.cli.steps import (
     Shared,
     checked,
     finish,
-    interruptible,
     key_file,
 )
 from glasshouse.compute import RayCluster, chosen_compute

@@ -1,10 +1,6 @@
-"""Which extras of Glasshouse are installed, by the package's own metadata.
+"""``glasshouse doctor``: what this machine has and how to get what is missing, with one function per subject.
 
-What ``glasshouse doctor`` looks at: one function per subject, each gives facts about this machine.
-
-``glasshouse doctor``: what this machine has, and how to get what is missing.
-
-``glasshouse attacks`` and ``glasshouse datasets``: the names to use in files and options.
+``glasshouse attacks`` and ``glasshouse datasets`` list the names to use in files and options.
 """
 
 from __future__ import annotations
@@ -24,7 +20,6 @@ from pathlib import Path
 from typing import Literal
 
 import joblib
-import torch
 import typer
 
 from glasshouse.attacks import attack_names
@@ -115,7 +110,7 @@ def checkup() -> list[Fact]:
 
 def _libraries() -> Iterator[Fact]:
     for name, version in library_versions().items():
-        yield Fact(subject=name, status="ok", found=version)
+        yield Fact(subject=name, status="absent" if version == "not installed" else "ok", found=version)
     yield Fact(subject="system", status="ok", found=platform.platform())
 
 
@@ -138,6 +133,12 @@ def _extras() -> Iterator[Fact]:
 
 
 def _accelerator() -> Iterator[Fact]:
+    try:
+        import torch
+    except ImportError:
+        hint = "Run: pip install 'glasshouse[torch]'"
+        yield Fact(subject="GPU", status="absent", found="not looked for, since torch is not installed.", hint=hint)
+        return
     if torch.cuda.is_available():
         for number in range(torch.cuda.device_count()):
             about = torch.cuda.get_device_properties(number)

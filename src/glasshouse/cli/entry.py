@@ -13,16 +13,11 @@ import sys
 from types import FrameType
 from typing import Any, NoReturn
 
-from glasshouse.cli import audit, doctor, new, reproduce, saved_runs
-from glasshouse.cli.app import app
-from glasshouse.cli.steps import Terminated, say
+from glasshouse.cli.app import Terminated, app, say
 from glasshouse.compute import safe_path
 from glasshouse.core.errors import InputError, LeftOutError
 from glasshouse.core.progress import work_so_far
 from glasshouse.io.limits import lacks_memory
-
-# each registers itself when it is imported
-COMMANDS = (new, audit, saved_runs, reproduce, doctor)
 
 
 def main() -> NoReturn:

@@ -1,9 +1,4 @@
-"""A starter: the files of one kind of model, and how they are written into a user's folder.
-
-What ``glasshouse new`` writes: files that run as they stand, one entry per kind of model.
-
-``glasshouse new``: a script or an audit file to begin with.
-"""
+"""``glasshouse new``: a script or an audit file to begin with, which runs as it stands; one for each kind of model."""
 
 from __future__ import annotations
 
@@ -16,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from glasshouse.cli.app import app
-from glasshouse.cli.steps import say
+from glasshouse.cli.app import app, say
 from glasshouse.core.errors import raise_faults
 from glasshouse.core.registry import Registry
 from glasshouse.io.files import check_name, write_file
@@ -29,7 +23,7 @@ class Starter:
 
     Args:
         about: what they audit, in a few words.
-        files: places beside this module; each is written under its last name.
+        files: places in ``starters``; each is written under its last name.
         run: the command that runs what was written, in its folder.
 
     Example:

@@ -1,15 +1,4 @@
-"""``glasshouse report``: the page of an earlier run, rendered again.
-
-``glasshouse compare``: runs side by side.
-
-``glasshouse verify``: whether the folder of a run or a pool is complete and unchanged.
-
-``glasshouse lookup``: from an id to its hash, and back.
-
-``glasshouse appendix``: the evidence file of a run, for whoever must answer a regulator.
-
-``glasshouse check``: judge a run by a policy.
-"""
+"""Commands on runs that were saved: ``report``, ``compare``, ``verify``, ``lookup``, ``appendix`` and ``check``."""
 
 from __future__ import annotations
 
@@ -20,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from glasshouse.cli.app import app
-from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file, say
+from glasshouse.cli.app import app, say
+from glasshouse.cli.steps import Author, Json, KeyFile, Memory, PolicyFile, Redact, Shared, checked, key_file
 from glasshouse.config import read_policy
 from glasshouse.core.errors import InputError, shortened
 from glasshouse.io.files import check_name, digest, resolved, write_file

@@ -1,17 +1,11 @@
-"""How commands print lines: nothing in them can steer the terminal.
-
-Options that several commands share.
-
-Steps that several commands share: check all input first, end an interrupted command, save and print.
-"""
+"""What several commands share: options, and steps that check all input first, save and print."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -19,21 +13,15 @@ import typer
 from rich.console import Console
 
 from glasshouse.auditing.result import AuditResult
+from glasshouse.cli.app import say, stopped_code
 from glasshouse.core.errors import InputError, raise_faults
 from glasshouse.core.escape import visible
-from glasshouse.core.progress import work_so_far
 from glasshouse.io.files import resolved, sharing
 from glasshouse.io.limits import as_bytes, memory_limit, process_limit
 from glasshouse.report import print_summary
 from glasshouse.report.json_io import metrics_json
 from glasshouse.report.policy import Policy
 from glasshouse.report.redaction import key_beside, read_or_make_key
-
-
-def say(*lines: str, err: bool = False) -> None:
-    """Print lines, with control characters of ids, names and paths shown as escapes."""
-    for line in lines:
-        typer.echo(visible(line), err=err)
 
 
 def _share(context: typer.Context, shared: bool) -> bool:
@@ -85,31 +73,6 @@ Redact = Annotated[bool, typer.Option("--redact", help="Replace the records' ids
 Found = TypeVar("Found")
 
 _LONG = 1.0  # seconds of loading that are worth a word
-
-
-class Terminated(KeyboardInterrupt):
-    """Another program asked this one to end (SIGTERM), as batch systems and containers do."""
-
-
-@contextmanager
-def interruptible(out: Path | None = None) -> Iterator[None]:
-    """End with one line, and the exit code of a command that was stopped, when a user or a program stops it."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        written = "" if out is None else f" Nothing was written to {out}."
-        say(" ".join([f"Stopped.{written}", *work_so_far()]), err=True)
-        raise typer.Exit(stopped_code(error)) from None
-
-
-def stopped_code(error: KeyboardInterrupt) -> int:
-    """The exit code that shells expect of a program that a signal ended.
-
-    Example:
-        >>> stopped_code(KeyboardInterrupt()), stopped_code(Terminated())
-        (130, 143)
-    """
-    return 143 if isinstance(error, Terminated) else 130
 
 
 def key_file(*, redact: bool, key: Path | None, out: Path | None) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -80,10 +81,12 @@ def share_gpu(processes: int) -> None:
 
 def with_threads(threads: int, work: Callable[[], Result]) -> Result:
     """What a worker does: it uses no more threads than its share, so that workers do not compete for cores."""
-    import torch
     from threadpoolctl import threadpool_limits
 
     os.environ[_SHARE] = str(threads)
-    torch.set_num_threads(threads)
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(threads)
+    else:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # for torch, if the work itself imports it
     with threadpool_limits(threads):
         return work()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import multiprocessing.resource_tracker
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
+from pathlib import Path
 from typing import Any, TypeVar
 
 from glasshouse.compute.base import TRIES, Compute, available_cores, share_gpu, with_threads
@@ -256,10 +258,9 @@ def _start_trackers() -> None:
 
 def _gpus() -> list[str]:
     """The GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
-    import torch
-
     named = [name.strip() for name in os.environ.get(_VISIBLE, "").split(",") if name.strip()]
-    count = torch.cuda.device_count()
+    torch: Any = sys.modules.get("torch")  # without it, the work itself may import it in the workers
+    count = len(list(Path("/dev").glob("nvidia[0-9]*"))) if torch is None else torch.cuda.device_count()
     return named[:count] if named else [str(number) for number in range(count)]
 
 

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_module
 
 try:
     import cloudpickle
@@ -135,12 +136,10 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         self._parcels, self._root = parcels, root
 
     def reducer_override(self, content: Any) -> Any:
-        from torch import Tensor, nn
-
-        apart = self._parcels.apart and content is not self._root and not isinstance(self._root, nn.Module)
-        if apart and isinstance(content, nn.Module):
+        apart = self._parcels.apart and content is not self._root and not is_module(self._root)
+        if apart and is_module(content):
             return fetch, (self._parcels.key_of(content),)
-        if type(content) is Tensor:
+        if (type(content).__module__, type(content).__name__) == ("torch", "Tensor"):  # and of no class derived from it
             if apart and content.nbytes >= _LARGE and content.is_leaf and not content.is_inference():
                 return fetch, (self._parcels.key_of(content),)
             if content.is_cuda:
@@ -152,9 +151,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
 
 def _version(content: Any) -> int:
     """How often a tensor was written to, or all tensors of a module together."""
-    from torch import nn
-
-    if not isinstance(content, nn.Module):
+    if not is_module(content):
         return int(content._version)
     return sum(one._version for one in (*content.parameters(), *content.buffers()) if not one.is_inference())
 

@@ -1,9 +1,4 @@
-"""What every ``trainer`` section has.
-
-The ``trainer`` sections of gradient boosting libraries.
-
-The ``trainer`` section: how a model is trained.
-"""
+"""The ``trainer`` section: how a model is trained, by our networks, scikit-learn, a boosting library or the user."""
 
 from __future__ import annotations
 
@@ -19,7 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 from pydantic import Field, model_validator
 from sklearn.utils import all_estimators
 
@@ -28,7 +22,7 @@ from glasshouse.config.yaml_model import MOST_EPOCHS, THREADS, Strict, check_est
 from glasshouse.core.errors import InputError, needs_extra, shortened
 from glasshouse.core.registry import did_you_mean
 from glasshouse.data import Population, select
-from glasshouse.training import PrivateTrainer, SklearnTrainer, TorchTrainer, Trainer, WideResNet, mlp
+from glasshouse.training import SklearnTrainer, Trainer
 
 
 class AnyTrainer(Strict):
@@ -176,6 +170,8 @@ class _TorchSection(AnyTrainer):
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
 
     def optimizer(self) -> Any:
+        import torch
+
         return functools.partial(torch.optim.Adam, lr=self.learning_rate, weight_decay=self.weight_decay)
 
 
@@ -204,6 +200,8 @@ class MLPSection(_TorchSection):
         width = math.prod(population.x.shape[1:])
         classes = 1 if population.regression else len(population.classes)
         check_network([width, *self.hidden, classes], place="trainer.hidden")
+        with needs_extra("trainer: kind: mlp", package="torch", extra="torch"):
+            from glasshouse.training import PrivateTrainer, TorchTrainer, mlp
         module = mlp(width, classes, hidden=self.hidden, dropout=self.dropout)
         common: dict[str, Any] = {"module": module, "optimizer": self.optimizer()}
         common |= {"epochs": self.epochs, "batch_size": self.batch_size}
@@ -226,6 +224,8 @@ class WideResNetSection(_TorchSection):
         if population.x.ndim != 4:
             raise InputError(f"trainer: a wide-resnet needs images [N, C, H, W], not {tuple(population.x.shape)}.")
         check_network([16 * self.width, 9 * 64 * self.width * max(1, self.depth)], place="trainer.width")
+        with needs_extra("trainer: kind: wide-resnet", package="torch", extra="torch"):
+            from glasshouse.training import TorchTrainer, WideResNet
         module = functools.partial(
             WideResNet,
             classes=len(population.classes),

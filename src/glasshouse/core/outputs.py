@@ -1,27 +1,28 @@
-"""What a model returns, in one form: unwrapped, checked, and recognised as logits or as probabilities.
+"""What a model returns, in one form: unwrapped, checked, recognised as logits or as probabilities, and as losses.
 
-From logits to losses: for numpy arrays and for torch tensors, by one formula.
-
-The loss is softplus of the negative margin: the log-sum-exp of the other logits minus the logit of the true class.
-Attacks use this loss, so it keeps the digits of a confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the
-usual log-softmax gives 0. The kernels in ``graph/rule/two_layers/rows.py`` compute the same in float32.
+Losses of numpy arrays and of torch tensors come by one formula: softplus of the negative margin, which is the
+log-sum-exp of the other logits minus the logit of the true class. Attacks use this loss, so it keeps the digits of a
+confident answer: a confidence of 1 - 1e-40 gives 1e-40, where the usual log-softmax gives 0. The kernels in
+``graph/rule/two_layers/rows.py`` compute the same in float32.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
-from torch import Tensor, nn
 
 from glasshouse.core.arrays import FloatArray, IntArray
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.numerics import margin_to_loss
+from glasshouse.core.optional import is_made_by, is_module, is_tensor
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SHARES_NOTE = (
     "The model answers with numbers between 0 and 1 that do not sum to 1; they are used as logits. If they are "
@@ -47,10 +48,10 @@ def unwrapped(answer: Any) -> Any:
     Example:
         >>> unwrapped({"logits": np.zeros((2, 3)), "hidden": None}).shape
         (2, 3)
-        >>> unwrapped((torch.zeros(2, 3), "more")).shape
-        torch.Size([2, 3])
+        >>> unwrapped((np.zeros((2, 3)), "more")).shape
+        (2, 3)
     """
-    if isinstance(answer, Tensor | np.ndarray):
+    if _is_array(answer):
         return answer
     if isinstance(answer, Mapping):
         for name in _NAMES:
@@ -69,7 +70,7 @@ def unwrapped(answer: Any) -> Any:
     if isinstance(answer, tuple | list) and len(answer):
         first = answer[0]
         # a list of rows can become an array; a list whose first entry is a whole batch cannot
-        if isinstance(first, Tensor | np.ndarray) and first.ndim > 1:
+        if _is_array(first) and first.ndim > 1:
             return first
         if isinstance(first, Mapping):
             return unwrapped(first)
@@ -87,8 +88,8 @@ def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -
         place: what a refusal begins with.
 
     Example:
-        >>> check_order_of_outputs((torch.zeros(2, 3), torch.zeros(2, 16)), 3)
-        >>> check_order_of_outputs((torch.zeros(2, 16), torch.zeros(2, 3)), 3)
+        >>> check_order_of_outputs((np.zeros((2, 3)), np.zeros((2, 16))), 3)
+        >>> check_order_of_outputs((np.zeros((2, 16)), np.zeros((2, 3))), 3)
         Traceback (most recent call last):
         glasshouse.InputError: model: it answers with arrays of shapes [2, 16] and [2, 3], and there are 3 ...
     """
@@ -153,12 +154,13 @@ def array_of(answer: Any) -> NDArray[Any]:
     """An answer as an array on the CPU, in its own precision; bfloat16, which numpy does not have, as float32.
 
     Example:
+        >>> import torch
         >>> array_of(torch.zeros(2, dtype=torch.bfloat16)).dtype
         dtype('float32')
     """
-    if isinstance(answer, Tensor):
+    if is_tensor(answer):
         whole = answer.detach().cpu()
-        answer = (whole.float() if whole.dtype == torch.bfloat16 else whole).numpy()
+        answer = (whole.float() if str(whole.dtype) == "torch.bfloat16" else whole).numpy()
     array = np.asarray(answer)
     if array.dtype.kind not in "fiub":
         raise InputError(
@@ -217,13 +219,14 @@ def ends_in_sigmoid(model: Any) -> bool:
     """Whether the last layer of a torch module is a sigmoid.
 
     Example:
+        >>> from torch import nn
         >>> ends_in_sigmoid(nn.Sequential(nn.Linear(2, 1), nn.Sigmoid())), ends_in_sigmoid(nn.Linear(2, 1))
         (True, False)
     """
-    if not isinstance(model, nn.Module):
+    if not is_module(model):
         return False
     layers = [module for module in model.modules() if not any(True for _ in module.children())]
-    return isinstance(layers[-1], nn.Sigmoid)
+    return is_made_by(layers[-1], "torch.nn", "Sigmoid")
 
 
 def refusing(ask: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
@@ -285,9 +288,13 @@ def column_order_note(chosen: IntArray, labels: IntArray, classes: NDArray[Any])
     )
 
 
+def _is_array(thing: Any) -> bool:
+    return isinstance(thing, np.ndarray) or is_tensor(thing)
+
+
 def _arrays(values: Iterable[Any]) -> list[Any]:
     """Arrays with an entry per record; a loss is a single number."""
-    return [value for value in values if isinstance(value, Tensor | np.ndarray) and value.ndim]
+    return [value for value in values if _is_array(value) and value.ndim]
 
 
 def _double(values: Tensor | NDArray[Any]) -> FloatArray:
@@ -319,9 +326,12 @@ def tensor_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """The same on the tensors' own device, float64 [...], from logits [..., C] and labels [...].
 
     Example:
+        >>> import torch
         >>> tensor_losses(torch.tensor([[40.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 0]))
         tensor([4.2484e-18, 6.9315e-01], dtype=torch.float64)
     """
+    import torch
+
     # the classes come first: sums over a last dimension of a few entries would leave most of a core idle
     others = logits.movedim(-1, 0).to(torch.float64, memory_format=torch.contiguous_format, copy=True)
     own_row = labels.expand(logits.shape[:-1]).unsqueeze(0)

@@ -1,6 +1,6 @@
-"""Datasets of torch and of Hugging Face, read into arrays.
+"""From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets.
 
-From what users have to features, labels and ids: arrays, texts, data frames, dicts of arrays and datasets.
+Datasets of torch and of Hugging Face are read into arrays.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
-from torch.utils.data import Dataset as TorchDataset
 
 from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_made_by, is_tensor
 from glasshouse.data.features import check_order, stacked
 from glasshouse.data.labels import comes_from, is_frame
 from glasshouse.data.records import recognised
@@ -24,15 +21,17 @@ from glasshouse.data.records import recognised
 _LOOK = 4  # items that are read twice: they must be the same
 
 
-def from_torch(dataset: Dataset[Any], y: Any) -> tuple[Any, Any]:
+def from_torch(dataset: Any, y: Any) -> tuple[Any, Any]:
     """All items of a dataset: features, and labels if items are pairs (x, y); a dict of columns if items are dicts.
 
     Example:
+        >>> import torch
+        >>> from torch.utils.data import TensorDataset
         >>> x, y = from_torch(TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 0])), None)
         >>> x.shape, y.tolist()
         (torch.Size([3, 2]), [0, 1, 0])
     """
-    if isinstance(dataset, TensorDataset) and len(dataset.tensors) == 2 and y is None:
+    if is_made_by(dataset, "torch.utils.data", "TensorDataset") and len(dataset.tensors) == 2 and y is None:
         return dataset.tensors[0], dataset.tensors[1]
     if not hasattr(dataset, "__len__"):
         raise InputError(f"population: {type(dataset).__name__} has no length; define __len__ and __getitem__.")
@@ -107,9 +106,11 @@ def _lists(column: Any, name: str) -> Any:
 
 
 def _labels(labels: list[Any]) -> Any:
-    if all(isinstance(one, Tensor) for one in labels):
+    if all(is_tensor(one) for one in labels):
+        import torch
+
         return torch.stack([one.reshape(()) if one.numel() == 1 else one for one in labels])
-    return [one.item() if isinstance(one, Tensor) and one.numel() == 1 else one for one in labels]
+    return [one.item() if is_tensor(one) and one.numel() == 1 else one for one in labels]
 
 
 def _equal(first: Any, second: Any) -> bool:
@@ -118,7 +119,9 @@ def _equal(first: Any, second: Any) -> bool:
         return all(_equal(first[name], second[name]) for name in first)
     if isinstance(first, tuple | list):
         return len(first) == len(second) and all(map(_equal, first, second))
-    if isinstance(first, Tensor):
+    if is_tensor(first):
+        import torch
+
         return torch.equal(torch.nan_to_num(first), torch.nan_to_num(second))
     if isinstance(first, np.ndarray) and first.dtype != object:
         return bool(first.tobytes() == second.tobytes())
@@ -144,7 +147,7 @@ def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: S
     _refuse_what_is_not_records(x)
     if (records := recognised(x)) is not None:
         return Opened(records, records.labels() if y is None else y, ids, classes)
-    if isinstance(x, TorchDataset) and not comes_from(x, "datasets"):
+    if is_made_by(x, "torch.utils.data", "Dataset") and not comes_from(x, "datasets"):
         x, y = from_torch(x, y)
     if comes_from(x, "datasets"):
         classes = known_classes(x, y) if classes is None else classes
@@ -248,7 +251,7 @@ def _same_values(first: Any, second: Any) -> bool:
 def _refuse_what_is_not_records(x: Any) -> None:
     """One line for what looks like data and is not: loaders, several splits, lazy frames."""
     name = type(x).__name__
-    if isinstance(x, DataLoader):
+    if is_made_by(x, "torch.utils.data", "DataLoader"):
         raise InputError("population: a DataLoader is not data; give its dataset, Population(loader.dataset).")
     if name in ("DatasetDict", "IterableDatasetDict") and comes_from(x, "datasets"):
         first, *more = [repr(key) for key in x]
@@ -257,7 +260,7 @@ def _refuse_what_is_not_records(x: Any) -> None:
             f"population: a {name} holds several splits; give one, such as data[{first}], or two: "
             f"Population.from_parts(Population(data[{first}], …), Population(data[{second}], …))."
         )
-    if name == "IterableDataset" or isinstance(x, IterableDataset):
+    if name == "IterableDataset" or is_made_by(x, "torch.utils.data", "IterableDataset"):
         raise InputError("population: an IterableDataset has no rows by number; give a dataset with a length.")
     if comes_from(x, "datasets") and x.format["type"] == "custom":
         raise InputError(

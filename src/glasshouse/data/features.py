@@ -1,6 +1,6 @@
-"""Features of any kind: how many records they hold, some of their rows, two of them joined, and their plain arrays.
+"""Features of any kind: their number of records, some rows, two of them joined, their plain arrays.
 
-One array from records that come one by one, or as lists: numbers, tensors or texts.
+Records that come one by one, or as lists of numbers, tensors or texts, become one array.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_tensor
 from glasshouse.data.labels import is_frame, is_missing
 from glasshouse.data.records import Records, recognised
 
@@ -63,7 +62,7 @@ def joined(first: Any, second: Any) -> Any:
         return {name: joined(first[name], second[name]) for name in first}
     if is_frame(first):
         return _joined_pandas(first, second) if hasattr(first, "iloc") else _joined_polars(first, second)
-    if hasattr(first, "tocsr") != hasattr(second, "tocsr") or isinstance(first, Tensor) != isinstance(second, Tensor):
+    if hasattr(first, "tocsr") != hasattr(second, "tocsr") or is_tensor(first) != is_tensor(second):
         raise _unlike(first, second)
     if first.shape[1:] != second.shape[1:]:
         raise InputError(
@@ -74,7 +73,9 @@ def joined(first: Any, second: Any) -> Any:
         import scipy.sparse
 
         return scipy.sparse.vstack([first, second], format="csr")
-    if isinstance(first, Tensor):
+    if is_tensor(first):
+        import torch
+
         return torch.cat([first, second.to(first.device)])
     texts = [one.dtype.kind in "OU" for one in (first, second)]
     if texts[0] != texts[1]:
@@ -256,7 +257,9 @@ def _of_list(values: Sequence[Any], place: str) -> Any:
             f"transform=torchvision.transforms.ToTensor()."
         )
     _refuse_other_lengths(values, place)
-    if isinstance(first, Tensor):
+    if is_tensor(first):
+        import torch
+
         return torch.stack(list(values))
     if isinstance(first, list | tuple) and any(isinstance(one, str) for one in first):
         return np.array(values, dtype=object)

@@ -1,8 +1,6 @@
-"""The population: records with stable ids and labels.
+"""The population: records with stable ids and labels; anything else is refused with the line that makes one of it.
 
-What is not a population is refused, with the line that makes one of it.
-
-What a shadow pool needs from any data: a population of records, or the nodes of a graph.
+A shadow pool takes records or the nodes of a graph: what it needs of either is `AnyPopulation`.
 """
 
 from __future__ import annotations
@@ -15,12 +13,12 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from torch.utils.data import Dataset
 
 from glasshouse.core.arrays import BoolArray, TextArray
 from glasshouse.core.digests import digest_arrays, row_digests
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import not_finite
+from glasshouse.core.optional import is_made_by
 from glasshouse.data.convert import opened
 from glasshouse.data.features import count_records, joined, plain_parts
 from glasshouse.data.labels import (
@@ -285,7 +283,7 @@ def advice_for(given: Any) -> str:
         names = list(given.columns if is_frame(given) else getattr(given, "column_names", []))
         label = names[-1] if names else "label"
         return f"make one: Population(data, {label!r}), with the name of the column that holds the labels."
-    if isinstance(given, Dataset):
+    if is_made_by(given, "torch.utils.data", "Dataset"):
         return "make one: Population(dataset)."
     if isinstance(given, Mapping):
         return "make one: Population(arrays, y)."

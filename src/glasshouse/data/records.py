@@ -8,9 +8,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from torch.utils.data import Dataset
 
 from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.core.optional import is_made_by
 from glasshouse.data.labels import comes_from
 
 
@@ -100,7 +100,8 @@ def row_batches(x: Any, count: int, size: int) -> Iterator[IntArray]:
 
 def _is_list(x: Any) -> bool:
     """Whether records can be read from it one by one."""
-    return isinstance(x, list | tuple | Dataset) and isinstance(x, Sized) and len(x) > 0
+    readable = isinstance(x, list | tuple) or is_made_by(x, "torch.utils.data", "Dataset")
+    return readable and isinstance(x, Sized) and len(x) > 0
 
 
 def _maker(one: Any) -> Callable[[Any], Records] | None:

@@ -25,9 +25,9 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-import torch
 
 from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_made_by, is_tensor
 from glasshouse.training.trainer import Versioned
 
 
@@ -274,6 +274,7 @@ def describe(trainer: Any) -> Any:
 
     Example:
         >>> import functools
+        >>> import torch
         >>> describe(functools.partial(torch.optim.SGD, lr=0.1))["keywords"]
         {'lr': 0.1}
     """
@@ -371,7 +372,7 @@ class _Walker:
                 return {"(cached)": self(value.func, path)}
             case functools._lru_cache_wrapper():
                 return {"(cached)": self(value.__wrapped__, path)}
-            case list() | tuple() if type(value) in (list, tuple, torch.Size):
+            case list() | tuple() if type(value) in (list, tuple) or is_made_by(value, "torch", "Size"):
                 return self._list(value, path)
             case set() | frozenset() if type(value) in (set, frozenset):
                 return {"(set)": _shortened(sorted((self(one, path) for one in value), key=_text))}
@@ -458,12 +459,12 @@ def _plain(value: Any) -> Any:
             return value if isinstance(value, str) else {"(bytes)": repr(value)}
         content = value.encode() if isinstance(value, str) else value
         return {f"({type(value).__name__})": len(value), "(sha256)": hashlib.sha256(content).hexdigest()[:16]}
-    if isinstance(value, torch.Tensor) and not value.is_sparse:
+    if is_tensor(value) and not value.is_sparse:
         kept = value.detach().cpu()
         # numpy does not have bfloat16
         exact = kept.float() if kept.is_floating_point() and kept.element_size() < 4 else kept
         return _array(np.asarray(exact), str(value.dtype))
-    if isinstance(value, torch.Generator):
+    if is_made_by(value, "torch", "Generator"):
         return {"(generator)": _array(value.get_state().numpy(), "state")}
     if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
         return _array(np.asarray(value), f"{type(value).__module__}.{value.dtype}")

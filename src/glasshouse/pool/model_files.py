@@ -6,22 +6,23 @@ of an estimator or a function a pool keeps what it answered about the records.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_module
 from glasshouse.data import AnyPopulation
 from glasshouse.io.guarded import guarded
 from glasshouse.query.adapters import KeptAnswers
 from glasshouse.query.classify import QueryOptions, query
 from glasshouse.query.regress import population_predictions, predict
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KINDS = ("torch", "answers")
 _AGAIN = "Delete this model's files to train it again."
@@ -75,14 +76,16 @@ def stored(
         kept = KeptAnswers(population_predictions(model, data)) if data.regression else how.kept(model, data)
         metrics = _metrics(kept, trainer, population, members, how)
         return StoredModel("answers", safetensors.numpy.save(kept.arrays()), metrics)
-    if not isinstance(model, nn.Module):
+    if not is_module(model):
         raise InputError(
             f"pool: the trainer has a method restore, but made a {type(model).__name__} and not a torch module. "
             f"Return a module, or remove restore."
         )
+    from safetensors.torch import save
+
     tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     metrics = _metrics(model, trainer, population, members, QueryOptions())
-    return StoredModel("torch", save_tensors(_apart(tensors)), metrics)
+    return StoredModel("torch", save(_apart(tensors)), metrics)
 
 
 def _metrics(
@@ -112,7 +115,9 @@ def restored(kind: str, content: bytes, trainer: Any, population: AnyPopulation)
         )
     with guarded("its .safetensors file", what=f"a stored model of kind {kind}", advice=_AGAIN):
         if kind == "torch":
-            return trainer.restore(population.training_data, load_tensors(content))
+            from safetensors.torch import load
+
+            return trainer.restore(population.training_data, load(content))
         return _answers(safetensors.numpy.load(content), len(population))
 
 

@@ -315,4 +315,8 @@ def described(trainer: Any) -> str:
 
 
 def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn", "torch")}
+    found = {}
+    for name in ("numpy", "scikit-learn", "torch"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # torch is an extra
+            found[name] = importlib.metadata.version(name)
+    return found

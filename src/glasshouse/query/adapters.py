@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import refusing
 from glasshouse.data import Population, Records
-from glasshouse.training.batches import failure_line
 from glasshouse.training.estimator_compat import habits_of, parts_of, single_precision
-from glasshouse.training.inputs import called, first_tensor, moved, reader_for
+
+if TYPE_CHECKING:
+    from torch import nn
 
 LABELS_ADVICE = "If labels are all that it gives, ask for labels alone, which shows less: audit(…, query=LabelOnly())."
 
@@ -76,7 +76,7 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
         raise InputError(f"model: is the class {model.__name__}; give a model that was trained on the members.")
     if isinstance(population.x, Records) and callable(model) and not hasattr(model, "predict_proba"):
         return population.x.asker(model, device=device)
-    if isinstance(model, nn.Module):
+    if is_module(model):
         return module_asker(model, population, device=device)
     if hasattr(model, "predict_proba"):
         columns: IntArray | None = None
@@ -125,10 +125,16 @@ def module_asker(model: nn.Module, population: Population, *, device: str | None
     """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
 
     Example:
+        >>> from torch import nn
         >>> population = Population(np.zeros((2, 3)), [0, 1])
         >>> module_asker(nn.Identity(), population)(population.x).shape
         torch.Size([2, 3])
     """
+    import torch
+
+    from glasshouse.training.batches import failure_line
+    from glasshouse.training.inputs import called, first_tensor, moved, reader_for
+
     weights = next(model.parameters(), None)
     place = torch.device(device or (weights.device if weights is not None else "cpu"))
     if weights is not None and weights.device.type == "meta":

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
@@ -20,6 +19,7 @@ from glasshouse.core.numerics import (
     probabilities_from_logits,
     refuse_not_finite,
 )
+from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import (
     SHARES_NOTE,
     array_of,
@@ -207,6 +207,7 @@ def check_model(model: Any, population: Population, *, how: QueryOptions | None 
         A warning if its answers about a record change with the other records of a query, or from one query to the next.
 
     Example:
+        >>> from torch import nn
         >>> check_model(nn.Linear(3, 2), Population(np.eye(2, dtype=np.float32), [1, 0]))
         Traceback (most recent call last):
         glasshouse.InputError: model: it failed on records of shape [2]: mat1 and mat2 shapes cannot be ...
@@ -283,7 +284,7 @@ class _Source:
         if isinstance(model, KeptAnswers):
             model.check_question(labels_only=False)
             self.kept = model.population_logits
-        self.estimator = self.kept is None and not isinstance(model, nn.Module) and hasattr(model, "predict_proba")
+        self.estimator = self.kept is None and not is_module(model) and hasattr(model, "predict_proba")
         self.ask = asker(model, population, device=how.device) if self.kept is None else _nothing_to_ask
 
     def __iter__(self) -> Iterator[Batch]:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import logits_from_probabilities, refuse_not_finite
+from glasshouse.core.optional import is_module, is_tensor
 from glasshouse.core.outputs import ends_in_sigmoid, losses_from_logits, unwrapped
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers, module_asker
 from glasshouse.query.classify import Answers, QueryOptions
-from glasshouse.training.inputs import tensor_of
 from glasshouse.training.sklearn import check_task
+
+if TYPE_CHECKING:
+    import torch
 
 _NO_LABEL = -1  # scores that are not finite have no largest one
 _BLOCK = 1024  # records that share a random stream; it does not depend on the batch size, so neither does the noise
@@ -118,6 +119,10 @@ class LabelOnly(QueryOptions):
 
     def _augmented(self, x: Any, vote: int, start: int) -> Any:
         assert self.augmentation is not None  # noqa: S101 (for the type checker: checked by the caller)
+        import torch
+
+        from glasshouse.training.inputs import tensor_of
+
         random = torch.Generator().manual_seed(seed_for(self.seed, "label-only", vote, start))
         if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiub":
             return self.augmentation(x, random)
@@ -147,7 +152,9 @@ def predicted_labels(
         >>> predicted_labels(lambda x: np.where(x[:, 0] > 0, "yes", "no"), population)(population.x)
         array([1, 0])
     """
-    if isinstance(model, nn.Module):
+    if is_module(model):
+        import torch
+
         answer, border = (
             module_asker(model, population, device=None if how is None else how.device),
             0.5 if ends_in_sigmoid(model) else 0.0,
@@ -175,7 +182,7 @@ def predicted_labels(
 
 def _codes(answer: Any, population: Population) -> IntArray:
     plain = unwrapped(answer)
-    values = np.asarray(plain.detach().cpu() if isinstance(plain, Tensor) else plain)
+    values = np.asarray(plain.detach().cpu() if is_tensor(plain) else plain)
     classes = population.classes
     if values.ndim == 2 and values.shape[1] == len(classes) and values.dtype.kind in "fiub":
         # NaN if any is; minus infinity is a class that is ruled out, which does not hide the largest
@@ -210,7 +217,9 @@ def _noise(population: Population, how: LabelOnly, size: float) -> Callable[[Any
         flipped = binary & (random.random(given.shape, dtype=np.float32) < how.flips * size)
         moved = given + spread * random.standard_normal(given.shape, dtype=np.float32)
         made = np.where(flipped, 1 - given.astype(np.int8), moved).astype(given.dtype)
-        if isinstance(batch, Tensor):
+        if is_tensor(batch):
+            import torch
+
             return torch.from_numpy(made).to(batch.device)
         return type(batch)(made, index=batch.index, columns=batch.columns) if hasattr(batch, "iloc") else made
 
@@ -219,7 +228,7 @@ def _noise(population: Population, how: LabelOnly, size: float) -> Callable[[Any
 
 def _numbers(x: Any) -> NDArray[Any]:
     """Features as an array; what noise cannot be added to is refused."""
-    values = x.detach().cpu().numpy() if isinstance(x, Tensor) else x.to_numpy() if hasattr(x, "iloc") else x
+    values = x.detach().cpu().numpy() if is_tensor(x) else x.to_numpy() if hasattr(x, "iloc") else x
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiub":
         raise InputError(
             f"query: LabelOnly adds noise to arrays of numbers, and the features are a {type(x).__name__} of something "

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from torch import nn
 
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import check_finite
+from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import array_of, unwrapped
 from glasshouse.data import Population, select
 from glasshouse.query.adapters import KeptAnswers, module_asker
@@ -128,7 +128,7 @@ def _columns(answer: Any, records: int) -> FloatArray:
 
 
 def _asker(model: Any, population: Population, how: QueryOptions) -> Callable[[Any], Any]:
-    if isinstance(model, nn.Module):
+    if is_module(model):
         return module_asker(model, population, device=how.device)
     if hasattr(model, "predict"):
         check_task(model, population, place="model")

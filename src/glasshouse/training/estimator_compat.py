@@ -1,6 +1,6 @@
 """What each library of estimators needs: names of its seeds, silence, and the labels that it takes.
 
-A fitted estimator whose columns have other names: the population's labels instead of the numbers that it learned.
+Where it takes numbers alone, `Relabelled` gives a fitted estimator's columns the population's labels again.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from glasshouse.core.optional import is_tensor
 from glasshouse.core.randomness import seed_for
 
 SEEDS = frozenset({"random_state", "random_seed", "seed"}) | {  # the last ones are LightGBM's
@@ -215,6 +215,6 @@ def single_precision(x: Any) -> Any:
     """
     if hasattr(x, "iloc") and all(kind.kind in "fiub" for kind in x.dtypes):
         x = x.to_numpy()
-    if isinstance(x, torch.Tensor):
-        return x.float() if x.dtype == torch.float64 else x
+    if is_tensor(x):
+        return x.float() if str(x.dtype) == "torch.float64" else x
     return x.astype(np.float32) if getattr(x, "dtype", None) == np.float64 else x

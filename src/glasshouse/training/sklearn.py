@@ -1,17 +1,13 @@
-"""An untrained copy of an estimator: every shadow model learns from its own records alone.
+"""Train an estimator with scikit-learn's interface on the members of a population.
 
-What to do about features that an estimator could not be fitted to.
-
-What an estimator predicts, classes or real numbers, and whether that is what a population holds.
-
-Train an estimator with scikit-learn's interface on the members of a population.
-
-What a user gives as a trainer, as a trainer.
+Every shadow model is an untrained copy of the estimator that learns from its own records alone. Estimators that predict
+something else than the population holds are refused, and so are features that they do not take, with what to do.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import get_tags
-from torch import nn
 
 from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError, first_line
+from glasshouse.core.optional import is_module
 from glasshouse.data import Population, select
 from glasshouse.training.estimator_compat import Relabelled, habits_of, parts_of, prepare, single_precision
 from glasshouse.training.trainer import Trainer, check_trainer, seeded
@@ -63,7 +59,7 @@ def check_fresh(estimator: Any) -> None:
                 f"every shadow model must be fitted to its own records. Give it unfitted."
             )
         module = getattr(part, "module", None)
-        if isinstance(module, nn.Module):
+        if is_module(module):
             name = type(module).__name__
             raise InputError(
                 f"estimator: module: is a {name} that is already made. Give the class, or what makes a fresh one: "
@@ -250,10 +246,14 @@ class SklearnTrainer:
 
 
 def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
-    name = type(estimator).__name__
+    name, loaded = type(estimator).__name__, "torch" in sys.modules
     try:
         with seeded(seed):
             estimator.fit(x, labels)
+        if not loaded and "torch" in sys.modules:  # it was imported by fit, so its stream did not follow the seed yet
+            estimator = fresh(estimator)
+            with seeded(seed):
+                estimator.fit(x, labels)
     except Exception as error:
         raise InputError(
             f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {fitting_advice(x, error)}"

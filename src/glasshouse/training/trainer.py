@@ -1,25 +1,20 @@
-"""What a trainer is.
-
-A trainer with a version that the user sets, for parts that a pool cannot describe.
-
-One seed for every library's own random stream, for code that takes no seed.
-"""
+"""What a trainer is; one with a version that the user sets; and one seed for every library's own random stream."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import torch
-from torch import nn
 
 from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
+from glasshouse.core.optional import is_module
 from glasshouse.core.randomness import seed_for
 
 _TRAINERS = {  # by the base class of a module, since these libraries are optional
@@ -65,11 +60,11 @@ def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
         glasshouse.InputError: trainer: str is not a trainer. Pass TorchTrainer, SklearnTrainer, GNNTrainer, ...
     """
     advice = "Pass TorchTrainer, SklearnTrainer, GNNTrainer, or a function (population, members, seed) -> model."
-    if not callable(trainer) or isinstance(trainer, nn.Module | type):
+    if not callable(trainer) or isinstance(trainer, type) or is_module(trainer):
         given = trainer if isinstance(trainer, type) else type(trainer)
         kind = given.__name__
-        if issubclass(given, nn.Module):
-            bases = {base.__name__ for base in given.__mro__}
+        bases = {base.__name__ for base in given.__mro__}
+        if "torch.nn.modules.module" in {base.__module__ for base in given.__mro__}:
             fitting = next((known for base, known in _TRAINERS.items() if base in bases), "TorchTrainer")
             advice = f"Pass {fitting}(module=…) with what makes a fresh {kind}, such as lambda: {kind}(…)."
         elif hasattr(trainer, "fit"):
@@ -92,11 +87,12 @@ def check_factory(factory: Any, *, place: str) -> None:
     """Refuse a module in place of something that makes fresh ones: every shadow model starts untrained.
 
     Example:
+        >>> from torch import nn
         >>> check_factory(nn.Linear(1, 1), place="module")
         Traceback (most recent call last):
         glasshouse.InputError: module: is a Linear that is already made. Give what makes a fresh one, such as ...
     """
-    if isinstance(factory, nn.Module) or not callable(factory):
+    if is_module(factory) or not callable(factory):
         name = type(factory).__name__
         raise InputError(
             f"{place}: is a {name} that is already made. Give what makes a fresh one, such as lambda: {name}(…): every "
@@ -143,9 +139,10 @@ class Versioned:
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Inside, the random streams of Python, numpy and torch follow a seed; afterwards the user's own go on.
+    """Inside, the random streams of Python, numpy and torch, if it is loaded, follow a seed; then the user's own go on.
 
     Example:
+        >>> import torch
         >>> with seeded(0):
         ...     first = torch.rand(1), random.random()
         >>> with seeded(0):
@@ -153,10 +150,12 @@ def seeded(seed: int) -> Iterator[None]:
         True
     """
     python, arrays = random.getstate(), np.random.get_state()  # noqa: NPY002 (others' code reads this stream)
-    with torch.random.fork_rng():
+    torch: Any = sys.modules.get("torch")
+    with contextlib.nullcontext() if torch is None else torch.random.fork_rng():
         random.seed(seed_for(seed, "python"))
         np.random.seed(seed_for(seed, "numpy") % 2**32)  # noqa: NPY002
-        torch.manual_seed(seed_for(seed, "torch"))
+        if torch is not None:
+            torch.manual_seed(seed_for(seed, "torch"))
         try:
             yield
         finally:

@@ -1,0 +1,81 @@
+"""Libraries that may not be installed: names that are imported when they are used, and objects of these libraries.
+
+torch takes two seconds and 300 MB to import, and an audit of a forest does not need it. Where a library is not loaded,
+nothing can be an object of it, so these questions never import anything.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from glasshouse.core.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+
+def lazy_exports(
+    package: str, modules: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package (PEP 562) that imports a name when it is first used.
+
+    Args:
+        package: its ``__name__``.
+        modules: by module, the names that the package exports from it.
+
+    Example:
+        >>> find, names = lazy_exports("fractions", {"decimal": ["Decimal"]})
+        >>> find("Decimal")("0.5"), "Decimal" in names()
+        (Decimal('0.5'), True)
+    """
+    home = {name: module for module, names in modules.items() for name in names}
+
+    def find(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
+            found = getattr(importlib.import_module(home[name]), name)
+        except ModuleNotFoundError as error:
+            if error.name != "torch":
+                raise
+            raise MissingExtraError(name, package="torch", extra="torch") from None
+        vars(sys.modules[package])[name] = found  # the next time it is found without this function
+        return found
+
+    return find, lambda: sorted({*vars(sys.modules[package]), *home})
+
+
+def is_made_by(thing: Any, module: str, name: str) -> bool:
+    """Whether a thing is of a class of a module, which is not imported for the question.
+
+    Example:
+        >>> is_made_by(0.5, "no_such_library", "Number"), is_made_by(0.5, "builtins", "float")
+        (False, True)
+    """
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(thing, getattr(loaded, name, ()))
+
+
+def is_tensor(thing: Any) -> TypeGuard[Tensor]:
+    """Whether it is a tensor of torch.
+
+    Example:
+        >>> import torch
+        >>> is_tensor(torch.zeros(2)), is_tensor([0.0, 0.0])
+        (True, False)
+    """
+    return is_made_by(thing, "torch", "Tensor")
+
+
+def is_module(thing: Any) -> TypeGuard[nn.Module]:
+    """Whether it is a module of torch.
+
+    Example:
+        >>> import torch
+        >>> is_module(torch.nn.Linear(2, 1)), is_module(torch.nn.Linear)
+        (True, False)
+    """
+    return is_made_by(thing, "torch.nn", "Module")
