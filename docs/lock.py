@@ -32,7 +32,8 @@ HEAD = """\
 #   pip install --no-deps --require-hashes --only-binary :all: -r requirements/core.lock -r requirements/graph.lock
 #   pip install --only-binary :all: -c constraints.txt torch==2.13.0
 #   pip install --no-deps --no-build-isolation .
-# Without torch: its CPU build comes from PyTorch's own index, under another hash. What torch needs is in core.
+# Without torch: its CPU build comes from PyTorch's own index, under another hash. What torch needs is in torch, and in
+# every part that brings it (dp, graph, lightning, skorch, text); the line that installs it is for these alone.
 """
 LEFT_OUT = ("torch",)
 SAME_MODULE = {"xgboost": "xgboost-cpu"}  # the plain one brings 300 MB for GPUs

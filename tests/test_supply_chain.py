@@ -6,6 +6,7 @@ import email
 import importlib
 import json
 import re
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +19,9 @@ PINS: dict[str, str] = lock.pinned((ROOT / "constraints.txt").read_text(encoding
 
 
 sbom = importlib.import_module("docs.sbom")
+
+
+BRING_TORCH = {"dp", "graph", "lightning", "skorch", "text", "torch"}
 
 
 def part(name: str) -> dict[str, tuple[str, str]]:
@@ -51,7 +55,9 @@ def test_each_part_of_the_lock_has_what_its_extra_needs_on_any_system_and_no_mor
     assert not part("graph").keys() & part("core").keys()
     assert "colorama" in part("core"), "of Windows alone"
     assert "xgboost-cpu" in part("boosting")
-    assert part("core").keys() >= {"hatchling", "editables", "sympy"}, "the build, and what torch needs"
+    assert part("core").keys() >= {"hatchling", "editables"}, "the build"
+    assert not part("core").keys() & part("torch").keys()
+    assert all(part(name).keys() >= part("torch").keys() >= {"sympy"} for name in BRING_TORCH), "what torch needs"
 
 
 def test_make_the_image_and_the_action_install_nothing_that_has_no_hash_but_torch() -> None:
@@ -69,6 +75,21 @@ def test_make_the_image_and_the_action_install_nothing_that_has_no_hash_but_torc
         for call in calls:
             locked = hashed in call and re.search(r"-r requirements|parts\[@\]", call)
             assert locked or this_tree in call or ("-c constraints.txt" in call and call.endswith(torch)), call
+
+
+def test_torch_is_an_extra_that_others_bring_and_the_action_installs_it_for_these_alone() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = {name: lines for name, lines in project["optional-dependencies"].items() if name != "dev"}
+    bring = {
+        name
+        for name, lines in extras.items()
+        if any(line.startswith(("torch>", "glasshouse[torch]")) for line in lines)
+    }
+    assert bring == BRING_TORCH
+    assert not [line for line in project["dependencies"] if line.startswith("torch")]
+    named = re.search(r",\(([a-z|]+)\),", (ROOT / "action.yml").read_text())
+    assert named
+    assert set(named[1].split("|")) == BRING_TORCH
 
 
 def test_a_wheel_for_no_system_of_a_kind_is_left_out_there_and_nowhere_else() -> None:
