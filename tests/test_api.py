@@ -8,6 +8,7 @@ from pathlib import Path
 
 import glasshouse
 import glasshouse.graph
+from tests.public_api import FILE, public_api
 
 
 def test_examples_need_two_modules_alone() -> None:
@@ -29,3 +30,9 @@ def test_both_audits_take_the_same_names_in_the_same_order_with_the_same_default
     other = {"title", "attacks"}  # a graph has more attacks, and is called one
     for name in set(shared) - other:
         assert records[name].default == graph[name].default, name
+
+
+def test_public_names_and_signatures_are_those_that_are_written_down() -> None:
+    written = FILE.read_text(encoding="utf-8")
+    assert public_api() == written, "a change for users: run python -m tests.public_api, and say so in the changelog"
+    assert " at 0x" not in written

@@ -29,6 +29,11 @@ def test_the_table_has_a_row_for_each_attack_with_intervals(result: AuditResult)
     assert str(table).startswith("attack")
 
 
+def test_what_a_result_holds_is_shown_in_a_few_lines(result: AuditResult) -> None:
+    assert len(repr(result.headline)) < 1500, "without the whole ROC"
+    assert all(len(repr(outcome)) < 200 for outcome in result.outcomes.values()), "without scores"
+
+
 def test_records_have_a_row_each_with_score_decision_and_rank(result: AuditResult) -> None:
     records = result.records()
     assert records.height == 1000

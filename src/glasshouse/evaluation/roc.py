@@ -36,6 +36,9 @@ class ROC:
     members: int
     non_members: int
 
+    def __repr__(self) -> str:
+        return f"ROC({self.members} members, {self.non_members} non-members, area {self.area:.3f})"
+
     @property
     def area(self) -> float:
         """The exact area under the curve; ties count half. The same number as `auc`, without another sort.

@@ -95,6 +95,10 @@ class AttackOutcome:
     picked: str = ""
     whole: WholeFigures | None = None
 
+    def __repr__(self) -> str:
+        auc = "" if self.metrics is None else f", AUC {self.metrics.auc:.3f}"
+        return f"AttackOutcome({self.attack}, {len(self.scores)} records{auc})"
+
     def of_records(self, rows: IntArray) -> AttackOutcome:
         """The same outcome with its records in another order, [N] places; metrics are those of all records."""
         return dataclasses.replace(
