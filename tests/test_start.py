@@ -45,6 +45,25 @@ for more in ({"pool": "pool"}, {"query": LabelOnly(votes=4)}, {"compute": LocalP
     result = audit(population, model=forest, members=members, trainer=forest, shadows=4, progress=False, **more)
 print(result.save("run"), "torch" in sys.modules)
 """
+LATE = """
+import sys
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from glasshouse import Population, SklearnTrainer
+
+class Late(ClassifierMixin, BaseEstimator):
+    def fit(self, x, y):
+        import torch
+        self.classes_, self.drawn_ = np.unique(y), torch.rand(1).item()
+        return self
+    def predict_proba(self, x):
+        return np.full((len(x), 2), 0.5)
+
+population, everyone = Population(np.zeros((4, 1)), [0, 1, 0, 1]), np.ones(4, dtype=bool)
+before = "torch" in sys.modules
+first, again, other = (SklearnTrainer(estimator=Late())(population, everyone, seed).drawn_ for seed in (0, 0, 1))
+print(before, "torch" in sys.modules, first == again, first == other)
+"""
 
 
 def run(folder: Path, *words: str, torch: bool = True) -> subprocess.CompletedProcess[str]:
@@ -94,6 +113,13 @@ def test_commands_on_records_and_saved_losses_run_without_torch(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     assert run(tmp_path, "-m", "glasshouse.cli", "report", "run", torch=False).returncode == 0
     assert "since torch is not installed" in run(tmp_path, "-m", "glasshouse.cli", "doctor", torch=False).stdout
+
+
+def test_an_estimator_that_imports_torch_when_it_is_fitted_follows_the_seed_from_the_first_fit_on(
+    tmp_path: Path,
+) -> None:
+    done = run(tmp_path, "-c", LATE)
+    assert done.stdout == "False True True False\n", done.stderr
 
 
 def test_what_needs_torch_says_in_one_line_what_to_install(tmp_path: Path) -> None:
