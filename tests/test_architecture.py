@@ -141,6 +141,28 @@ def test_a_few_lines_with_one_caller_live_in_their_caller(modules: dict[str, set
     assert small == []
 
 
+def named_files(page: str) -> set[str]:
+    """Files and folders of ours that a page names in backticks; those of a table's row are in the row's room."""
+    found = set()
+    for line in page.splitlines():
+        room = re.match(r"\| `(\w+)/` \|", line)
+        for name in re.findall(r"`([\w/]+(?:\.py|/))`", line):
+            found.add(f"{room[1]}/{name}" if room and not name.startswith(room[1] + "/") else name)
+    return found
+
+
+def test_the_map_names_files_that_are_there() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    before, _, after = page.partition("Beside `src/` is")
+    first, _, graph = before.partition("| room of `graph/` |")
+    missing = [name for name in named_files(first) if not any((place / name).exists() for place in (SOURCE, ROOT))]
+    missing += [name for name in named_files(graph) if not (SOURCE / "graph" / name).exists()]
+    decisions = after.partition("## Decisions, and why")[2]
+    places = (SOURCE, SOURCE / "graph", SOURCE.parent, ROOT)
+    missing += [name for name in named_files(decisions) if not any((place / name).exists() for place in places)]
+    assert missing == []
+
+
 WALL_CLOCKS = {"time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns"}
 
 

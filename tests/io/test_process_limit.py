@@ -76,7 +76,7 @@ import multiprocessing
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 from glasshouse import SklearnTrainer
-from glasshouse.io.arrays import current_limit
+from glasshouse.io.limits import current_limit
 
 class Hungry(DecisionTreeClassifier):
     def fit(self, x, y):

@@ -1,8 +1,6 @@
-"""How often an attack asks a model: this costs the attacker, and the owner of the model could notice it.
+"""What an attack is: one contract, whether it looks at losses of records or at models on a graph.
 
-Try an attack on random losses: this shows whether it can use a pool before any model of the pool is trained.
-
-What an attack is: one contract, whether it looks at losses of records or at models on a graph.
+It is tried on random losses before any model of a pool is trained. Its queries are counted: they cost the attacker.
 """
 
 from __future__ import annotations

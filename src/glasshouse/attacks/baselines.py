@@ -1,14 +1,7 @@
-"""The loss threshold (Yeom et al., 2018): records that the target fits well are called members.
+"""Attacks that compare one number of a record: its loss, its rank, its fall in training, or the whole answer.
 
-The loss calibrated by class: how much surer the target is of a record than of others of the same class.
-
-Difficulty calibration (Watson et al., ICLR 2022): the loss, compared with the usual loss on this record.
-
-Attack-R (Ye et al., CCS 2022): the rank of the target's loss among models without the record.
-
-The trace: how far the loss on a record fell while the target was trained; only its owner can know this.
-
-Attacks on all of the target's answer, without shadow models: modified entropy, and the hinge of the logits.
+The loss threshold (Yeom et al., 2018), the loss by class, difficulty calibration (Watson et al., ICLR 2022), Attack-R
+(Ye et al., CCS 2022), the training trace that only the owner has, modified entropy and the hinge of the logits.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Quantile regression: which quantile of a non-member's margin the target reaches (after Bertran et al., 2023).
 
-Quantile regression on public records: how far the margin is above that of non-members like it (Bertran, 2023).
+Non-members are out-models of shadow pools, or public records.
 """
 
 from __future__ import annotations

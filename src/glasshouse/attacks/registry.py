@@ -1,7 +1,4 @@
-"""The registry: attacks by name, with their parameters checked.
-
-From what a user writes under ``attacks`` to attack objects, each with a unique name.
-"""
+"""Attacks by name: the registry, and what a user writes under ``attacks`` as attack objects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Where to run, from what a user asked for.
-
-Where work runs: this process, local worker processes, or an existing Ray cluster. One interface, equal results.
-"""
+"""Where work runs: this process, local worker processes, or an existing Ray cluster. One interface, equal results."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Where the workers of this machine ask for parcels: a socket of the process that waits for their results.
-
-Worker processes on this machine.
-"""
+"""Worker processes on this machine, and the socket at which they ask for what they need."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Whether a Ray cluster answers at an address, asked in seconds: Ray itself tries for a quarter of an hour.
-
-An existing Ray cluster.
-"""
+"""An existing Ray cluster. Whether it answers is asked first: Ray itself tries for a quarter of an hour."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The ``target`` section: which model is audited.
-
-The entries of ``attacks``: names, or names with parameters, each tried before anything is trained.
-
-The audit file as a whole: what to audit, with what, and where the result goes.
-"""
+"""The audit file as a whole: what to audit, with which attacks, and where the result goes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A population from an npz archive of the user's own.
-
-The ``data`` section: which records.
-"""
+"""The ``data`` section: which records, by name, from a file or from the user's own function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What an audit file would run: code is imported, and pickles are read, only for a user who says that they trust it.
-
-The user's own functions, named in an audit file.
-"""
+"""What an audit file would run: code is imported, and pickles are read, only for a user who says that they trust it."""
 
 from __future__ import annotations
 

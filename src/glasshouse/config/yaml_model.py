@@ -1,6 +1,6 @@
 """Checked YAML: unknown keys and wrong types are faults, and all faults are reported at once.
 
-What an audit file asks for, judged by the limit on memory before anything is made.
+What an audit file asks for is judged by the limit on memory before anything is made.
 """
 
 from __future__ import annotations

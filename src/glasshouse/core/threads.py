@@ -1,6 +1,6 @@
-"""Threads for the arithmetic of large arrays: numpy works outside Python's lock, so nothing is copied.
+"""Threads for the arithmetic of large arrays, and how many the numerical libraries use.
 
-How many threads the numerical libraries use, changed for a moment.
+numpy works outside Python's lock, so nothing is copied.
 """
 
 from __future__ import annotations

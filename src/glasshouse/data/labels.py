@@ -1,10 +1,6 @@
-"""Real-valued targets of a regression, checked; and numbers that look like targets where classes are expected.
+"""Ids, labels and regression targets of any kind as arrays; a missing one is refused.
 
-Which library a user's object comes from, without importing that library.
-
-Labels of any kind as an array; a missing one is refused.
-
-Record ids, checked.
+Which library an object comes from is known without importing that library.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which records trained a model: a mask, or the ids of these records, checked.
+"""Which records trained a model: a mask or ids, checked; and draws of such records.
 
-The draws of the records that train a model: complementary halves (Algorithm 1) and random shares.
+Draws are complementary halves (Algorithm 1) and random shares.
 """
 
 from __future__ import annotations

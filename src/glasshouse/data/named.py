@@ -1,15 +1,4 @@
-"""What a data set is, and where its files are expected.
-
-Handwritten digits: the embedded data set, which needs no download.
-
-Census income: a table with numbers and categories, from files that the user has placed.
-
-The two kinds of files with CIFAR's images: the official bytes, and sheets of 100 x 100 images.
-
-CIFAR-10 and CIFAR-100: 50 000 training images of 32 x 32 pixels, from files that the user has placed.
-
-Data sets by name: the embedded one that needs no download, and others from files that the user has placed.
-"""
+"""Data sets by name: the embedded digits, and Adult and CIFAR from files that the user has placed."""
 
 from __future__ import annotations
 

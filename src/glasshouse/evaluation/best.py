@@ -1,6 +1,6 @@
-"""Attacks tuned for one view and tried on its simulated targets; each of them once, whoever asks for it.
+"""The best attack for a pool: the one that finds most members of simulated targets. The target is not used.
 
-The best attack for a pool: the one that finds most members of simulated targets. The target is not used.
+Equal attacks are tuned and tried once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Columns that divide the records into groups: the user's own, classes, degrees.
+"""Leak per group of records: where an attack does better or worse than on the other groups, after correction.
 
-Leak per group of records: where an attack does better or worse than on the other groups, after correction.
+Groups come from the user's own columns, from classes and from degrees.
 """
 
 from __future__ import annotations

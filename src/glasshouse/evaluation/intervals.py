@@ -1,9 +1,7 @@
 """Confidence intervals of rates, of a TPR whose threshold is read from the same sample, and of the AUC.
 
-Figures of the whole population, estimated from a random sample of it: intervals that know how much was left out.
-
-The usual intervals (`glasshouse.evaluation.intervals`) treat the audited records as drawn from an endless population.
-They stay right for a sample. The ones here are about one number: what an audit of all records would have found.
+The usual intervals treat the audited records as drawn from an endless population. Where records are a random sample of
+a finite one, others are about one number: what an audit of all records would have found.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whether there is any leak at all: one exact p-value over all attacks and all figures.
+"""Whether there is any leak at all, and by which attack: one exact p-value over all attacks and all figures.
 
-The one attack whose figures stand for an audit, chosen so that its figures are not lucky.
+The verdict attack is chosen so that its figures are not lucky.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What smaller pools say: whether a record is still called a member, and whether more shadow models would help.
-
-Whether more shadow models would help: an attack on simulated targets with all references and with half of them.
-"""
+"""Whether more shadow models would help, and whether records are flagged by smaller pools too."""
 
 from __future__ import annotations
 

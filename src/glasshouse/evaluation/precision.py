@@ -1,6 +1,6 @@
-"""Of those accused, how many wrongly: precision and advantage of a decision, with intervals.
+"""How many flagged records are members: precision and advantage, with intervals.
 
-Which records can be called members with a stated share of errors, without knowing any member of the target.
+And which records can be flagged with a stated share of errors, without knowing any member of the target.
 """
 
 from __future__ import annotations

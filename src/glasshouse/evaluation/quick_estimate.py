@@ -1,6 +1,6 @@
-"""The relation between a quick look and eight shadow models: numbers, learned and tested by benchmarks/cheap.py.
+"""What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict.
 
-What eight shadow models would find, estimated from an audit with one or none: an estimate, never a verdict.
+The relation is a table of numbers that benchmarks/cheap.py learned and tested.
 """
 
 from __future__ import annotations

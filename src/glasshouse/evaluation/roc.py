@@ -1,7 +1,4 @@
-"""The exact ROC: tied scores move together, and no rate is interpolated.
-
-Scores of members and of others, each sorted once: what thresholds, rates and guesses need, found by searching.
-"""
+"""The exact ROC: tied scores move together, and no rate is interpolated. Scores are sorted once."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The result of one attack: its scores, its thresholds, and its metrics if the true members are known.
-
-Run an attack on a view: score the target, estimate thresholds from simulated targets, evaluate.
-
-Set public records aside: what attacks without shadow models learn from, with features of any kind as numbers.
-"""
+"""Run an attack on a view: score the target, estimate thresholds from simulated targets, evaluate."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What one simulated target says about an attack, in a few numbers; all that thresholds and figures need of it.
+"""Decision thresholds from simulated targets, never from the target's own membership (paper, App. C).
 
-Decision thresholds from simulated targets, never from the target's own membership (paper, App. C).
-
-What simulated targets say about an attack before the target's members are known.
+Of each simulated target a few numbers are kept: all that thresholds and figures need of it.
 """
 
 from __future__ import annotations

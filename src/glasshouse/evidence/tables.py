@@ -1,10 +1,6 @@
-"""From what a file may hold (losses, logits, probabilities) to what an attack needs.
+"""Tables with one row for each model and record, from csv and parquet files, and what an attack needs of them.
 
-Tables with one row for each model and record, from csv and parquet files.
-
-The door to parquet: a table judged by its own description, then read in parts.
-
-Columns of text from csv and parquet files, as programs and spreadsheets write them.
+A file may hold losses, logits or probabilities.
 """
 
 from __future__ import annotations

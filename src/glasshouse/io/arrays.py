@@ -1,9 +1,4 @@
-"""The door to ``.npz``: plain arrays of numbers and text, each judged by its header before it is read.
-
-The door to ``.safetensors``: plain arrays of numbers after a header, which is judged before anything is mapped.
-
-Doors to files that may come from strangers: one per kind, each judges sizes first and gives one clear line.
-"""
+"""Arrays from ``.npz`` and ``.safetensors``: each is judged by its header before anything is read or mapped."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The door to JSON: a dictionary with each key once, numbers that are numbers, and no deep nesting.
+"""JSON and YAML from untrusted files: every key once, numbers that are numbers, limits on size and nesting.
 
-The door to YAML: the safe loader, with every key once and a limit on size, nesting and what aliases expand to.
+YAML is read by the safe loader alone, and what aliases expand to is limited too.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""A place as a user names it: what the system cannot name is refused once, before anybody asks what is there.
+"""Files that are complete or absent: written under a name of their own, synced, then put in place in one step.
 
-Folders and files that are made: only their owner reads them, since they name people; and names outlast a crash.
-
-The files that a run's own list, ``run.json``, describes: what may be replaced or removed, and what is the user's.
-
-Unfinished files and folders: under names of their own, locked while their process lives, removed once it is gone.
-
-One file, complete or absent: written beside its final place, synced, renamed into it, and the name synced too.
-
-Two folders change names in one step, where the system can do that.
+Only their owner reads them, since they name people. Unfinished files are locked while their process lives and removed
+once it is gone. What a run's own list does not name is the user's, and is left alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Whether a run or a page can be written to a place, judged before the long work; and where a run is found.
-
-A folder that is complete or absent: filled under a name of its own, and put in its place in one step.
-
-Files and folders that are complete or absent, and that only their owner reads unless asked otherwise.
-"""
+"""Folders that are complete or absent, and whether one can be written: judged before the long work."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What every door does: look at the file before it is opened, and turn whatever a library raises into one line.
+"""What every reader does: look at the file before it is opened, and turn whatever a library raises into one line.
 
-Zip archives judged by their directory, before anything in them is unpacked.
-
-Arrays that stay in their file: the system reads what is looked at, and may drop it again when memory is short.
+Zip archives are judged by their directory. Large arrays stay in their file: the system reads what is looked at.
 """
 
 from __future__ import annotations

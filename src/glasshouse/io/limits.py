@@ -166,7 +166,7 @@ def check_memory(needed: int, *, place: str, what: str) -> None:
         return
     raise InputError(
         f"{place}: {what} {memory_of(needed)}, and the limit is {memory_of(most)}. If that is right, raise the limit: "
-        f"--memory {_enough(4 * needed)}, or glasshouse.reading.memory_limit."
+        f"--memory {_enough(4 * needed)}, or glasshouse.io.limits.memory_limit."
     )
 
 

@@ -1,8 +1,6 @@
-"""Which code is a library's and which is the user's: a library is named with its version, user code is described.
+"""A trainer down to its values, as plain data: a later process must find the same to use the same models.
 
-Functions, classes and modules as plain data: what they do, without their place in a file or their layout.
-
-A trainer down to its values, as plain data: a later process must find the same to use the same models.
+A library is named with its version. Code of the user is described by what it does, without its place in a file.
 """
 
 from __future__ import annotations

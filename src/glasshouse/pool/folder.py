@@ -1,6 +1,6 @@
 """The pool's folder: a file and a manifest for each model, and a description of what all models share.
 
-Which process trains which models: claims that the operating system releases when a process dies.
+Which process trains which models is a lock that the operating system releases when a process dies.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The work of a worker: train a group of models and return them as bytes.
-
-The shadow pool: which records train which shadow model, training of missing models, and the models one by one.
-"""
+"""The shadow pool: which records train which shadow model, training of missing models, and the models one by one."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""What a comparison compares: one false-positive rate and one attack, chosen without the measured figures.
+"""Several runs side by side: what a defence buys, what it costs, and whether the difference is more than chance.
 
-What a comparison of runs found, as plain data.
-
-What a comparison found, in words.
-
-The top of a comparison, in counts of people: for the one who decides between two ways to train.
-
-Several runs side by side: what a defence buys, what it costs, and whether the difference is more than chance.
+The false-positive rate and the attack of a comparison are chosen without the measured figures.
 """
 
 from __future__ import annotations

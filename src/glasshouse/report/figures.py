@@ -1,11 +1,4 @@
-"""A ROC as a report draws it: some of its points, each achievable, with a band.
-
-The distribution of an attack's scores, of members and of others.
-
-Whether posteriors are calibrated: of the records with a posterior of 70 %, are 70 % members?
-
-The figures of one attack in a report: plain data, no scores.
-"""
+"""The figures of one attack in a report: rates, a drawn ROC, histograms and calibration; plain data, no scores."""
 
 from __future__ import annotations
 

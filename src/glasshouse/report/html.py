@@ -1,12 +1,6 @@
-"""How every page is made: one HTML file that needs no network, with one small script that is optional.
+"""The report of one audit, and a comparison, as a page: one HTML file that needs no network.
 
-The words and abbreviations of a report, explained to a reader who meets them for the first time.
-
-The report of one audit as a page.
-
-A comparison as a page.
-
-Pictures of a report, each one SVG element: no library, no script, colours from the page's own style.
+Its one small script is optional. A glossary explains the words and abbreviations.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A summary as JSON types, and back: ``metrics.json`` (figures) and ``run.json`` (how they were made).
 
-Whether a summary that was read back can be one: lists that fit each other, rates between 0 and 1, no NaN.
+What is read back is checked: lists that fit each other, rates between 0 and 1, no NaN.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""What a policy may demand of a run: limits on figures, and on how the run was made.
+"""A risk policy: limits that a run must keep before a model is released, and a run judged by them.
 
-The policy that rates a run where its owner gave none: stated in every report that uses it.
-
-Judge a run by a policy: one finding per demand, and what they come to.
-
-The policy of a run, kept in its ``run.json``: the page that is rendered again has the same rating.
-
-A verdict as JUnit XML, which build servers show as tests.
-
-A risk policy: limits that a run must keep before a model is released.
+Where its owner gave none, the usual policy rates a run; the policy is kept in ``run.json``. A verdict can be written as
+JUnit XML, which build servers show as tests.
 """
 
 from __future__ import annotations

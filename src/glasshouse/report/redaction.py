@@ -1,7 +1,4 @@
-"""Ids replaced by keyed hashes: a report can be passed on, and who has the key can still look a record up.
-
-A saved run's summary with hashed ids, for a page that is passed on.
-"""
+"""Ids replaced by keyed hashes: a report can be passed on, and who has the key can still look a record up."""
 
 from __future__ import annotations
 

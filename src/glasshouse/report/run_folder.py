@@ -1,7 +1,4 @@
-"""A run's folder: its files, whether it is complete, and its summary read back.
-
-A run with its records: as an audit gives it, or read back from its folder.
-"""
+"""A run's folder: its files, whether it is complete, and its summary and records read back."""
 
 from __future__ import annotations
 

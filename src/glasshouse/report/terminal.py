@@ -1,7 +1,4 @@
-r"""A summary in the terminal.
-
-The attacks as a LaTeX table, for a paper: ``\input{table.tex}`` with booktabs loaded.
-"""
+"""A summary in the terminal, and the attacks as a LaTeX table for a paper (booktabs)."""
 
 from __future__ import annotations
 

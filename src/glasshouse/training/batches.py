@@ -1,10 +1,6 @@
-"""What batched training shares: many weights in one tensor, optimizers for these, batches spread over the cores.
+"""What all torch trainers share: shuffled batches, the loss that is minimised, and many models in one batch.
 
-What all torch trainers share: shuffled batches, and the loss.
-
-What a torch trainer minimises: the cross-entropy of classes, or the squared error (Gaussian) of real numbers.
-
-How many threads to use for a small network.
+The loss is the cross-entropy of classes, or the squared error (Gaussian) of real numbers.
 """
 
 from __future__ import annotations

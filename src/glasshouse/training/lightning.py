@@ -1,6 +1,6 @@
-"""The members as a torch Dataset, for trainers of other libraries, and a look at what their module answers.
+"""Train a LightningModule on the members of a population, through Lightning's own Trainer.
 
-Train a LightningModule on the members of a population, through Lightning's own Trainer.
+Trainers of other libraries get the members as a torch dataset.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Small torch networks for tables and small images.
+"""Small torch networks for tables and small images, and wide residual networks (Zagoruyko and Komodakis, 2016).
 
-Wide residual networks for 32 x 32 images (Zagoruyko and Komodakis, 2016); the paper uses depth 28 and width 2.
+The paper uses a wide residual network of depth 28 and width 2.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""How the learning rate changes while a model is trained.
-
-When to end training before the last epoch.
-
-Random changes to a batch of images while training.
-"""
+"""What changes while a torch model is trained: the learning rate, the images of a batch, and when training ends."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""Training of small perceptrons for two classes by Adam: several networks take their steps together, in place.
-
-The steps are so small (some hundred records and units) that fresh memory would cost more than the sums.
-
-Small perceptrons for two classes, trained as scikit-learn's are, several at once and without its repeated checks.
+"""Small perceptrons for two classes, trained as scikit-learn's are, several at once and without its repeated checks.
 
 An audit trains one for every simulated target. Their steps are so small (256 records, 64 units) that scikit-learn
-spends most of the time on checks, and numpy on fetching memory. The weights are the same up to rounding.
+spends most of the time on checks, and numpy on fetching memory; so arrays are written in place. The weights are the
+same up to rounding.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The confidence that shadow models lead to expect of a target, record by record.
-
-Pick one number of an attack by how well it separates members of simulated targets.
-"""
+"""The confidence that shadow models lead to expect of a target, record by record; and how one number is tuned on it."""
 
 from __future__ import annotations
 

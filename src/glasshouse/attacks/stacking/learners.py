@@ -1,9 +1,4 @@
-"""Features without outliers and on one scale, for learners that add them up.
-
-Learners of a membership posterior from features: boosted trees, and a linear one for few records.
-
-A learner of a membership posterior: a few small networks, smooth where trees have steps.
-"""
+"""Learners of a membership posterior from features: boosted trees, small networks, and a linear one for few records."""
 
 from __future__ import annotations
 

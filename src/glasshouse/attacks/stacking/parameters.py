@@ -1,7 +1,4 @@
-"""Which shadow models play the target, with which references, and which of them must be held out together.
-
-The parameters that both stacked attacks share, and what follows from them alone.
-"""
+"""The parameters that both stacked attacks share, and which shadow models play the target with which references."""
 
 from __future__ import annotations
 

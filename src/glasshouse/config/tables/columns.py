@@ -1,11 +1,4 @@
-"""What a cell of a table says: nothing, a number, a truth or a date.
-
-What a column of a table holds, decided from its different cells.
-
-The keys of ``data: {name: file}``.
-
-The tables of an audit file before their cells are read: one file, or two below each other.
-"""
+"""Columns of a user's table: what cells and columns hold, and which keys say so in an audit file."""
 
 from __future__ import annotations
 

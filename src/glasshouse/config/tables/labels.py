@@ -1,7 +1,4 @@
-"""The labels of a table, as the user's own program would have them.
-
-Which records of a table trained the target: a column, a second file, or a file of ids.
-"""
+"""The labels of a table, as the user's own program would have them, and which of its records trained the target."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Columns as features: numbers as they are, text one-hot, empty cells filled and marked.
+"""From the tables of an audit file to a population, its members and its groups.
 
-The encoding is the same for all models. It looks at all records of the table and at no membership, so a feature cannot
-tell who was trained on.
-
-From the tables of an audit file to a population, its members and its groups.
+Numbers stay as they are, text becomes one-hot, empty cells are filled and marked. The encoding is the same for all
+models. It looks at all records of the table and at no membership, so a feature cannot tell who was trained on.
 """
 
 from __future__ import annotations

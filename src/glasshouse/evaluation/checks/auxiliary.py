@@ -1,7 +1,4 @@
-"""Features of any kind as a few columns: what a learner of membership can use, at a cost that has a limit.
-
-What is known about records without the target: their features, labels and edges, and the shadow models' answers.
-"""
+"""What is known about records without the target: features, labels, edges and shadow answers, as a few columns."""
 
 from __future__ import annotations
 

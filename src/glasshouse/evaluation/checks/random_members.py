@@ -1,16 +1,8 @@
-"""Quick learners whose out-of-fold scores are linear in the labels, so that hundreds of labellings cost one fit.
+"""Whether members were drawn at random: if not, an attack's figures say little about the model.
 
-What they learn from the columns alone (a basis, random cells) does not depend on the labels. The scores of a fold are
-therefore a fixed matrix times the labels of the other folds, and a permutation test refits all of its permutations in a
-few matrix products.
-
-The blind baseline: who is a member, predicted from what is known about the records without the target.
-
-Whether members are joined to members: in a random draw the edges of a graph do not depend on who is a member.
-
-Whether members look drawn at random, and what a reader must know if they do not.
-
-Whether members were drawn at random: if not, an attack's figures say little about the model.
+Two looks: whether members can be predicted from what is known without the target (the blind baseline), and whether
+edges of a graph join members to members. The learners' scores are linear in the labels: those of a fold are a fixed
+matrix times the labels of the other folds, so that a permutation test refits hundreds of labellings in a few products.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Which attack guesses, and about how many records: chosen where the target's members are not looked at.
+"""What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words.
 
-What is claimed about a target's privacy, and what the attacks show about it, in numbers and in words.
-
-From the scores of the attacks to a verdict about ε.
+Which attack guesses, and about how many records, is chosen where the target's members are not looked at.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The evidence file as data: every clause with the statements of one run, and what is still to be supplied.
+"""The evidence file: every clause with the statements of one run, and what is still to be supplied.
 
-The evidence file as Markdown, in which no text from outside can become markup.
-
-The evidence file as a page.
+It is written as a page, or as Markdown in which no text from outside can become markup.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What a run can say to a clause: each function gives statements, and each statement says what kind it is.
-
-What regulators and standards ask for, in our own words: data alone, each clause with the facts that speak to it.
+"""What regulators and standards ask for, in our own words, and what a run can say to each clause.
 
 Clauses are paraphrased; a reader must read the source. Paragraph numbers are given only where they are certain.
 """

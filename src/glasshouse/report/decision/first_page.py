@@ -1,7 +1,4 @@
-"""What an audit tried, and what it did not: no reader should take silence for safety.
-
-The first page of a report, as plain data: for the one who decides.
-"""
+"""The first page of a report, as plain data: for the decision-maker. It also says what was tried and what was not."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What to do next: only what fits the finding and the kind of audit, each with lines that Glasshouse runs.
-
-A model in a few words, from the description of its trainer.
-"""
+"""What to do next: only what fits the finding and the kind of audit, each with lines that Glasshouse runs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The verdict in plain sentences, and what else a reader has to know.
+"""The verdict in plain sentences, and what a reader asks after it.
 
-What a reader asks after the verdict: who is wrongly accused, which groups leak, which leak could be seen.
+Who is wrongly flagged, which groups leak more, and which leak an audit of this size could have shown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The nodes around a record of a graph, small enough to draw.
+"""The nodes around a record of a graph, small enough to draw, and their picture.
 
-A node and its neighbours: round for its own class, square for another; filled for members, hollow for others.
+Round for the node's own class, square for another; filled for members, hollow for non-members.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A crowd of 1 000: how many of them an attacker points at.
-
-The leak per group: a dot and its interval for each group, beside the line of all records.
-"""
+"""Pictures of people: how many of 1 000 an attacker identifies, and the leak per group."""
 
 from __future__ import annotations
 

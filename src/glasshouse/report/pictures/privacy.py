@@ -1,9 +1,4 @@
-"""What the attacks show about ε, on a line: where the true value can be, and where the claim is.
-
-Wrong answers of both kinds against each other, beside the curves that a privacy guarantee allows (f-DP).
-
-What a defence gains and costs: exposure against usefulness, one point per run.
-"""
+"""Pictures of privacy: the bound on ε, the trade-off of both errors (f-DP), and what a defence gains and costs."""
 
 from __future__ import annotations
 

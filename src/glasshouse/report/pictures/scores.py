@@ -1,9 +1,4 @@
-"""An attack's scores, members beside others.
-
-A reliability diagram: posteriors compared with the share of members that was found.
-
-How many of the accused are members, for every share of members among those one asks about.
-"""
+"""Pictures of scores: their distribution, their calibration, and how many flagged records are members."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Machine code is kept in a private folder of the user, ``~/.cache/glasshouse/kernels`` (or under ``XDG_CACHE_HOME``). The
 name of the folder in it holds a digest of every source file that a kernel may inline, of the versions of numba,
 llvmlite, Python and Glasshouse, and of numba's settings: other sources are other code. ``NUMBA_CACHE_DIR`` has no say.
-numba keeps its lists as pickles, so the folder must belong to the user alone (`glasshouse.store.private_folder`); where
+numba keeps its lists as pickles, so the folder must belong to the user alone (`private_folder`); where
 there is no such folder, nothing is kept, and each process compiles for itself.
 """
 
