@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +42,7 @@ from glasshouse.graph.models.networks import NETWORKS
 from glasshouse.graph.sampling.samplers import SAMPLERS
 from glasshouse.graph.training.many.train import batching_obstacle
 from glasshouse.pool.description import describe
+from tests.manual import blocks as blocks_of_the_manual
 
 TRAINER = GNNTrainer(hidden=8, epochs=20, device="cpu")
 DATA = citation_graph(nodes=160, classes=3, words=60, topic_words=20)
@@ -176,3 +179,31 @@ def test_a_layer_type_is_one_registration_and_makes_a_network_fast() -> None:
     masks, nodes = torch.from_numpy(members), torch.arange(0, 160, 20)
     fast, as_written = (toggle_losses(models, DATA, masks, nodes, engine=engine) for engine in ("layered", "reference"))
     torch.testing.assert_close(fast, as_written, atol=1e-4, rtol=1e-4)
+
+
+RECIPES = """
+import torch
+from glasshouse.graph import GNNTrainer, audit, citation_graph, layer_widths, register_network, toggle_losses
+
+register_network("mine")(lambda *sizes: [MyConv(a, b) for a, b in layer_widths(*sizes)])
+data = citation_graph(nodes=120, classes=3, seed=0)
+trainer = GNNTrainer(architecture="mine", hidden=8, epochs=3, device="cpu")
+members = np.random.default_rng(0).random((2, 120)) < 0.5
+models = trainer.train_many(data, members, [0, 1])
+masks, nodes = torch.from_numpy(members), torch.arange(0, 120, 20)
+fast, written = (toggle_losses(models, data, masks, nodes, engine=one) for one in ("layered", "as-written"))
+torch.testing.assert_close(fast, written, atol=1e-4, rtol=1e-4)
+result = audit(data, trainer=trainer, attacks=[attack], shadows=4, progress=False)
+print(*result.outcomes)
+"""
+
+
+def test_the_recipes_of_the_manual_work_together() -> None:
+    """In a process of their own: what they register would be known to other tests."""
+    blocks = [one.text for one in blocks_of_the_manual() if one.page == "extending.md" and one.language == "python"]
+    assert len(blocks) == 3
+    script = "\n".join([*blocks, RECIPES])
+    command = [sys.executable, "-c", script]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own manual)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["g-base-half"]
