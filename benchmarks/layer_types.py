@@ -61,16 +61,16 @@ def graph() -> Data:
 def seconds(make: Callable[[], nn.Module], data: Data, *, repeats: int = REPEATS) -> tuple[float, str]:
     """Processor seconds of all toggles under two masks, the least of some runs, and who computes the rows."""
     torch.manual_seed(0)
-    models = [make().eval() for _ in range(MODELS)]
+    models = profile_models([make().eval() for _ in range(MODELS)], data)
     masks = torch.rand(2, len(data.x), generator=torch.Generator().manual_seed(1)) < 0.5
     nodes, taken = torch.arange(len(data.x)), []
-    toggle_losses(models, data, masks[:1], nodes[:2], engine="layered")  # models are profiled
+    toggle_losses(models, data, masks[:1], nodes[:2], engine="layered")  # what is compiled or kept is there
     for _ in range(repeats):
         start = time.process_time()
         toggle_losses(models, data, masks, nodes, engine="layered")
         taken.append(time.process_time() - start)
     with torch.no_grad():
-        steps = lower(profile_models(models, data), ask(data, masks, nodes))
+        steps = lower(models, ask(data, masks, nodes))
     asked = any(isinstance(one.layer, Unknown) for one in steps if isinstance(one, MessageOperation))
     return min(taken), "layer itself" if asked else "formula"
 

@@ -17,7 +17,7 @@ from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.evidence import query
 from glasshouse.graph import Scene
 from glasshouse.graph import audit as graph_audit
-from glasshouse.graph.models.queries import node_logits
+from glasshouse.graph.models.profile import node_logits
 from glasshouse.query.adapters import KeptAnswers
 from glasshouse.query.regress import predict
 from tests.verdicts.test_graph_outputs import returning

@@ -45,8 +45,7 @@ from glasshouse.graph.data.checking import checked_graph
 from glasshouse.graph.data.graph_list import check_one_graph
 from glasshouse.graph.data.population import GraphPopulation
 from glasshouse.graph.models.networks import GNN, Model
-from glasshouse.graph.models.profile import Profiled, profile_models
-from glasshouse.graph.models.queries import node_logits
+from glasshouse.graph.models.profile import Profiled, node_logits, profile_models
 from glasshouse.graph.programs.trace import traced
 from glasshouse.graph.rule.self_check import check_engine
 from glasshouse.graph.scene import Scene

@@ -25,8 +25,7 @@ from glasshouse.evidence import Evidence, Kind
 from glasshouse.evidence.simulation import SimulatedTarget, check_simulation, reference_rows
 from glasshouse.graph.data.checking import CheckedGraph, checked_graph
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import AnyModel, Profiled, profile_models, raw_models, refuse_caches
-from glasshouse.graph.models.queries import node_logits
+from glasshouse.graph.models.profile import AnyModel, Profiled, node_logits, profile_models, raw_models, refuse_caches
 from glasshouse.graph.models.tensor_cache import Memory
 from glasshouse.graph.rule.question import Hops, Question, ask
 from glasshouse.graph.rule.toggling import answer_question, settled_engine

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from glasshouse.core.errors import InputError
-from glasshouse.graph.models.queries import node_logits, node_losses
+from glasshouse.graph.models.profile import node_logits, node_losses
 from tests.graph.random_graphs import random_models
 from tests.graph.simple_graphs import simple_graph
 
