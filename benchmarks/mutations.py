@@ -196,7 +196,7 @@ MUTATIONS = (
     Mutation("rule: neighbours of one hop only", "graph/rule/reference.py", "hops=profile.hops, size", "hops=1, size",
              "tests/graph/rule/test_reference.py"),
     Mutation("reach: a sender without senders of its own", "graph/programs/reach.py",
-             ", (12, 5), (13, 12), (12, 13))", ")",
+             ", (12, 5), (13, 12), (12, 13),", ",",
              "tests/graph/programs/test_dependence.py"),
     Mutation("rule: the sign of the change", "graph/rule/reference.py", "(loss_in - loss_out)[summed]",
              "(loss_out - loss_in)[summed]", "tests/graph/rule/test_reference.py"),

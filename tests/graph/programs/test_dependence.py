@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import ChebConv, GATConv, GCN2Conv, GCNConv, MessagePassing, SAGEConv, SGConv
+from torch_geometric.nn import ChebConv, DirGNNConv, GATConv, GCN2Conv, GCNConv, MessagePassing, SAGEConv, SGConv
 from torch_geometric.utils import degree
 
 from glasshouse.graph import toggle_losses
@@ -118,16 +118,53 @@ class Steps(SGConv):  # type: ignore[misc]
     """Several steps, without a type of its own: it is measured."""
 
 
-@pytest.mark.parametrize("both_ways", [True, False])
+class LargestOfSteps(MessagePassing):  # type: ignore[misc]
+    """The largest of what senders share, three times."""
+
+    def __init__(self, width: int, out: int) -> None:
+        super().__init__(aggr="max")
+        self.lin = nn.Linear(width, out)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        x, share = self.lin(x), degree(edge_index[1], len(x), x.dtype).clamp(min=1).rsqrt().unsqueeze(1)
+        for _ in range(3):
+            x = self.propagate(edge_index, x=x * share)
+        return x
+
+
+def directed(width: int, out: int) -> DirGNNConv:
+    """One convolution along the edges and one against them; neither adds self-loops."""
+    return DirGNNConv(GCNConv(width, out))
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_degrees_count_for_layers_of_several_steps_without_self_loops(steps: int, both_ways: bool) -> None:
+def test_degrees_count_for_layers_of_several_steps_without_self_loops(steps: int) -> None:
     """Nothing comes from a node that nobody sends to, so such a layer may seem to depend on nothing."""
     layer = Steps(FEATURES, CLASSES, K=steps, add_self_loops=False)
     assert dependence_of(lambda x, edges: layer(x, edges).detach(), torch.randn(9, FEATURES)).senders
+
+
+def test_a_layer_against_the_edges_depends_on_leaving_edges() -> None:
+    layer = directed(FEATURES, CLASSES)
+    assert dependence_of(lambda x, edges: layer(x, edges).detach(), torch.randn(9, FEATURES)).leaving
+
+
+@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Two(Steps, K=2, add_self_loops=False),
+        lambda: Two(Steps, K=3, add_self_loops=False),
+        lambda: Two(LargestOfSteps),
+        lambda: Two(directed),
+    ],
+    ids=["two steps", "three steps", "the largest of three steps", "against the edges too"],
+)
+def test_layers_that_are_measured_equal_the_rule(make: Any, both_ways: bool) -> None:
     data = plain(messy_graph(7, both_ways=both_ways))
-    models = made_models(lambda: Two(Steps, K=steps, add_self_loops=False))
+    models = made_models(make)
     masks = torch.rand(2, 12, generator=torch.Generator().manual_seed(4)) < 0.6
-    found = toggle_losses(models, data, masks, torch.arange(12), engine="layered")
+    found = toggle_losses(models, data, masks, torch.arange(12))
     wanted = toggle_losses(models, data, masks, torch.arange(12), engine="reference")
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
 

@@ -224,11 +224,12 @@ def _farthest(edge_index: Tensor, starts: list[int], changed: Tensor) -> int:
     return steps
 
 
-_DEPENDENCE_TRIALS = 8
-_NODES = 14
-# node 0 is asked; 1, 3 and 5 send to it. Node 5 has senders over any number of steps: a layer that divides by degrees,
-# and adds no self-loops, takes nothing from a node that nobody sends to, so that nothing would depend on anything.
-_BASE = ((1, 0), (3, 0), (5, 1), (12, 5), (13, 12), (12, 13))
+_DEPENDENCE_TRIALS = 24  # a maximum over several steps shows a change in few of them
+_NODES = 15
+# Node 0 is asked; 1, 3 and 5 send to it. A layer that divides by degrees, and adds no self-loops, takes nothing from a
+# node without edges, so that nothing would seem to depend on anything: node 5 has senders over any number of steps, and
+# the nodes that leaving edges lead to (4 and 6) have edges of their own.
+_BASE = ((1, 0), (3, 0), (5, 1), (12, 5), (13, 12), (12, 13), (4, 14), (14, 4), (6, 14), (14, 6))
 _SENDERS = ((2, 1),)  # one more sender of a sender
 _LEAVING = ((1, 6), (0, 4), (5, 6))  # edges that no answer of a layer's senders needs
 _APART = ((7, 8), (7, 9), (7, 10), (7, 11), (8, 7), (9, 7), (10, 7), (11, 7))  # a star that nothing joins to node 0
@@ -254,7 +255,7 @@ class Dependence:
 
 
 def dependence_of(ask: Ask, rows: Tensor, *, seed: int = 0) -> Dependence:
-    """What the answers of a layer or a model depend on, on graphs of 14 nodes.
+    """What the answers of a layer or a model depend on, on graphs of 15 nodes.
 
     Args:
         ask: the layer or the model.
