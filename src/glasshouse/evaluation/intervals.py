@@ -360,8 +360,8 @@ def _tpr_interval(curve: ROC, fpr: float, sampled: Sampled, confidence: float) -
     ends are the fewest and the most members above it, of all N₁, that these M do not contradict, over all J. Strata are
     not used: they only make a sample better, so an interval is a little too wide.
     """
-    outsiders, insiders = sampled.records - sampled.members, sampled.members
-    above, weights = _above_threshold_of_sample(allowed_wrong(fpr, outsiders), outsiders, curve.non_members)
+    non_members, insiders = sampled.records - sampled.members, sampled.members
+    above, weights = _above_threshold_of_sample(allowed_wrong(fpr, non_members), non_members, curve.non_members)
     wrong, right = np.rint(curve.fpr * curve.non_members), np.rint(curve.tpr * curve.members)
     last = np.searchsorted(wrong, above, side="right") - 1
     first = np.searchsorted(wrong, wrong[last], side="left")
@@ -386,12 +386,12 @@ def _tpr_estimate(curve: ROC, fpr: float, sampled: Sampled) -> float:
     return low + (1 + curve.non_members / (sampled.records - sampled.members)) / 2 * (high - low)
 
 
-def _above_threshold_of_sample(allowed: int, outsiders: int, audited: int) -> tuple[FloatArray, FloatArray]:
+def _above_threshold_of_sample(allowed: int, non_members: int, audited: int) -> tuple[FloatArray, FloatArray]:
     """How many audited non-members are above the threshold of all, [J], and the probability of each, [J]."""
-    middle, spread = audited * allowed / outsiders, np.sqrt(audited * allowed / outsiders) + 1
-    low, high = max(0, allowed + audited - outsiders), min(allowed, audited)
+    middle, spread = audited * allowed / non_members, np.sqrt(audited * allowed / non_members) + 1
+    low, high = max(0, allowed + audited - non_members), min(allowed, audited)
     every = np.arange(max(low, int(middle - _FAR * spread)), min(high, int(middle + _FAR * spread)) + 1)
-    weights = hypergeom.pmf(every, outsiders, allowed, audited)
+    weights = hypergeom.pmf(every, non_members, allowed, audited)
     if len(every) <= _LEVELS:
         return every.astype(np.float64), weights / weights.sum()
     levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
