@@ -29,7 +29,6 @@ from sklearn.tree import DecisionTreeClassifier
 import glasshouse
 import glasshouse.graph
 from glasshouse.auditing.result import AuditResult
-from glasshouse.config import AuditFile, run_audit_file
 from glasshouse.data import random_subsets
 from glasshouse.data.named import load_dataset
 from glasshouse.training import TorchTrainer, mlp
@@ -74,6 +73,8 @@ def digests_of(result: AuditResult, *, place: str) -> Digests:
 
 def of_default() -> Digests:
     """The embedded default of ``glasshouse audit``."""
+    from glasshouse.config import AuditFile, run_audit_file  # here, since a GPU's machine may lack pydantic
+
     return digests_of(run_audit_file(AuditFile(), folder=Path(), progress=False), place="default")
 
 
