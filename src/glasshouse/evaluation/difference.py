@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates
@@ -17,7 +16,6 @@ from glasshouse.evaluation.roc import allowed_wrong, checked, roc
 
 ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
 Resampling = Literal["paired", "unpaired", "opposed"]
-IntArray = NDArray[np.int64]
 
 _FEWEST = 10  # members, and non-members: a bootstrap of fewer says nothing about the population
 _DRAWS = 4000
@@ -89,9 +87,8 @@ def tpr_difference(
         >>> found.value < -0.5, found.shown
         (True, True)
     """
-    one, other = checked(*first), checked(*second)
+    one, other = _both(first, second, resampling)
     paired = resampling == "paired"
-    _check_pairing(one, other, paired)
     source = generator(seed, "difference")
     ties = source.random(len(one[0]))
     placed = [_places(*one, ties), _places(*other, ties if paired else source.random(len(other[0])))]
@@ -102,10 +99,8 @@ def tpr_difference(
     else:
         rates = [_resampled(*place, count, draws, source) for place, count in zip(placed, allowed, strict=True)]
         samples = np.sort(rates[1]) - np.sort(rates[0])[::-1] if resampling == "opposed" else rates[1] - rates[0]
-    interval, p_value = _percentiles(samples, (1 - confidence) / comparisons)
-    if _too_few(one[1]) or _too_few(other[1]):
-        interval, p_value = Interval(-1.0, 1.0), 1.0
-    return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
+    found = value, *_percentiles(samples, (1 - confidence) / comparisons)
+    return _judged(found, (one, other), resampling, comparisons, confidence)
 
 
 def auc_difference(
@@ -124,12 +119,10 @@ def auc_difference(
         >>> auc_difference((noise + members, members), (noise + members, members), resampling="paired").p_value
         1.0
     """
-    one, other = checked(*first), checked(*second)
-    paired = resampling == "paired"
-    _check_pairing(one, other, paired)
+    one, other = _both(first, second, resampling)
     before, after = placements(*one), placements(*other)
     value = float(after[0].mean() - before[0].mean())
-    if paired:
+    if resampling == "paired":
         spread = _error([b - a for a, b in zip(before, after, strict=True)])
     elif resampling == "opposed":
         spread = _error(before) + _error(after)
@@ -137,8 +130,27 @@ def auc_difference(
         spread = _error([*before, *after])
     p_value = 2 * float(norm.sf(abs(value) / spread)) if spread else float(value == 0.0)
     reach = float(norm.isf((1 - confidence) / comparisons / 2)) * spread
-    interval = Interval(max(-1.0, value - reach), min(1.0, value + reach))
-    if _too_few(one[1]) or _too_few(other[1]):
+    found = value, Interval(max(-1.0, value - reach), min(1.0, value + reach)), p_value
+    return _judged(found, (one, other), resampling, comparisons, confidence)
+
+
+def _both(first: ScoredRecords, second: ScoredRecords, resampling: Resampling) -> tuple[ScoredRecords, ScoredRecords]:
+    one, other = checked(*first), checked(*second)
+    if resampling == "paired" and not np.array_equal(one[1], other[1]):
+        raise InputError("paired: the runs do not have the same records and members; compare them without pairing.")
+    return one, other
+
+
+def _judged(
+    found: tuple[float, Interval, float],
+    runs: tuple[ScoredRecords, ScoredRecords],
+    resampling: Resampling,
+    comparisons: int,
+    confidence: float,
+) -> Difference:
+    """Corrected for the number of comparisons, and without a judgement where a run has too few records."""
+    value, interval, p_value = found
+    if min(int((members == kind).sum()) for _, members in runs for kind in (True, False)) < _FEWEST:
         interval, p_value = Interval(-1.0, 1.0), 1.0
     return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
 
@@ -146,16 +158,6 @@ def auc_difference(
 def _error(parts: Sequence[FloatArray]) -> float:
     """Standard error of a sum of independent means."""
     return float(np.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)))
-
-
-def _too_few(members: BoolArray) -> bool:
-    inside = int(members.sum())
-    return min(inside, len(members) - inside) < _FEWEST
-
-
-def _check_pairing(one: ScoredRecords, other: ScoredRecords, paired: bool) -> None:
-    if paired and not np.array_equal(one[1], other[1]):
-        raise InputError("paired: the runs do not have the same records and members; compare them without pairing.")
 
 
 def _places(scores: FloatArray, members: BoolArray, ties: FloatArray) -> tuple[IntArray, IntArray]:

@@ -39,10 +39,10 @@ class Rate(NamedTuple):
     ``estimate`` is what reports show: a median-unbiased estimate of the true-positive rate at the true threshold of
     the wanted rate; ``interval`` is of the same. ``fpr`` is the sample's largest achievable rate not above ``wanted``,
     and ``tpr`` the sample's rate there: with few allowed false positives it is too high (`tpr_estimates`).
-    ``threshold`` is where it is reached on the target itself (only an evaluator knows it: an attacker has to estimate
-    it). ``allowed`` is how many of the non-members may be wrongly flagged: the rate rests on so few of them. If more
-    than a share ``wanted`` of the non-members have the highest score, no threshold reaches it: all three rates are then
-    0 because no record is flagged, which is not a measurement, and ``first`` has the first rate that can be reached.
+    ``threshold`` is where it is reached on the target itself, which only an evaluator knows. ``allowed`` is how many of
+    the non-members may be wrongly flagged. If more than a share ``wanted`` of the non-members have the highest score,
+    no threshold reaches it: all three rates are then 0, which is not a measurement, and ``first`` has the first rate
+    that can be reached.
     """
 
     wanted: float
@@ -111,37 +111,23 @@ def evaluate(
 
 
 def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, ...]:
-    """The false-positive rates to evaluate at; if None, the default ones that the sample can resolve.
-
-    Example:
-        >>> resolvable(None, 500)
-        (0.01,)
-    """
+    """The false-positive rates to evaluate at; if None, the default ones that the sample can resolve."""
     if fprs is None:
         return tuple(fpr for fpr in DEFAULT_FPRS if allowed_wrong(fpr, non_members) >= 1)
     for fpr in fprs:
         if not 0 < fpr < 1:
             raise InputError(f"fprs: {fpr} is not a rate between 0 and 1.")
         if allowed_wrong(fpr, non_members) < 1:
+            more = f"Audit {int(np.ceil(1 / fpr))} non-members, or use" if fpr > 1e-10 else "Use"
             raise InputError(
                 f"fprs: with {non_members} non-members a false-positive rate of {fpr:.4g} is not measurable; the "
-                f"smallest is {1 / non_members:.2g}. {_more(fpr)}se a larger rate."
+                f"smallest is {1 / non_members:.2g}. {more} a larger rate."
             )
     return tuple(fprs)
 
 
-def _more(fpr: float) -> str:
-    """How many non-members a rate needs, if there may be as many."""
-    return f"Audit {int(np.ceil(1 / fpr))} non-members, or u" if fpr > 1e-10 else "U"
-
-
 def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
-    """The smallest rate at which ten non-members or more may be wrongly accused; if there is none, the largest.
-
-    Example:
-        >>> headline_rate([0.01, 0.001], 2000), headline_rate([0.01, 0.001], 500)
-        (0.01, 0.01)
-    """
+    """The smallest rate at which ten non-members or more may be wrongly flagged; if there is none, the largest."""
     enough = [fpr for fpr in fprs if allowed_wrong(fpr, non_members) >= ENOUGH_WRONG]
     return min(enough) if enough else max(fprs, default=None)
 

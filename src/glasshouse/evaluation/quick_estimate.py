@@ -53,12 +53,7 @@ class Relation:
     held: float
 
     def spread(self, middle: float) -> float:
-        """The unit of ``below`` and ``above``: it grows with the leak that the line says.
-
-        Example:
-            >>> Relation(constant=0.0, slopes=(), chance=0.0, below=-0.4, above=0.4, held=0.9).spread(1.5)
-            2.0
-        """
+        """The unit of ``below`` and ``above``: it grows with the leak that the line says."""
         return 0.5 + max(0.0, middle - self.chance)
 
 
@@ -206,7 +201,8 @@ def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Tabl
     table = tables[evidence.models]
     reference = evidence.shadow_loss[0] if evidence.models else None
     found = signals(evidence.target_loss, members, reference)
-    if not _familiar(found, table):
+    low, high = np.array(table.lowest) - _WIDER, np.array(table.highest) + _WIDER
+    if ((found < low) | (found > high)).any():
         return None
     measured = floors(evidence.target_loss, members, reference)
     area, rate = (
@@ -227,22 +223,16 @@ def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Tabl
 
 
 def signals(loss: FloatArray, members: BoolArray, reference: FloatArray | None = None) -> FloatArray:
-    """What the estimate is made from, [3] from the target alone, [5] with a reference model.
+    """What the estimate is made from, [3] from the target's losses [N] alone, [5] with those of a reference model.
 
     The separation that the AUC of the loss means for two normal distributions; the normal quantile of the share of
     non-members whose loss is above that of all but 1 % of the members (Dodd et al., 2025: members have left the tail);
     the share of non-members that the target gives less than one half. With a reference model also the separation by
     the difference of the two losses, and the normal quantile of its TPR at 1 % FPR.
-
-    Args:
-        loss: [N] of the target.
-        members: [N].
-        reference: [N] losses of the reference model.
     """
-    calibrated = [] if reference is None else [reference - loss]
     found = [_separation(-loss, members), _quantile(loss, ~members), float((loss[~members] > np.log(2)).mean())]
-    for scores in calibrated:
-        found += [_separation(scores, members), _quantile(scores, members)]
+    if reference is not None:
+        found += [_separation(reference - loss, members), _quantile(reference - loss, members)]
     return np.array(found)
 
 
@@ -285,9 +275,3 @@ def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[floa
     middle = max(relation.chance, relation.constant + float(np.dot(relation.slopes, found)))
     unit = relation.spread(middle)
     return min(middle + unit * relation.below, floor), middle, middle + unit * relation.above
-
-
-def _familiar(found: FloatArray, table: Table) -> bool:
-    """Whether every signal is within what the table was learned from, or a little outside."""
-    low, high = np.array(table.lowest) - _WIDER, np.array(table.highest) + _WIDER
-    return bool(((found >= low) & (found <= high)).all())

@@ -6,7 +6,7 @@ Which attack guesses, and about how many records, is chosen where the target's m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal
@@ -40,8 +40,8 @@ class Guessed:
 
     Args:
         attack: whose scores ranked the records.
-        members: how many records were called members.
-        others: how many were called non-members.
+        members: how many records were guessed to be members.
+        others: how many were guessed to be non-members.
         correct: how many of both were right.
         tried: how many sets of guesses share the allowed error; 1 if the choice was made on simulated targets.
     """
@@ -53,12 +53,7 @@ class Guessed:
     tried: int = 1
 
     def sentence(self, unit: str = "record") -> str:
-        """What was guessed, how many guesses were right, and where that was chosen.
-
-        Example:
-            >>> Guessed("base", members=50, others=0, correct=47).sentence().split(". ")[0]
-            'base called the 50 records ranked highest members; 47 of these 50 guesses were right'
-        """
+        """What was guessed, how many guesses were right, and where that was chosen."""
         sides = [f"the {self.members} {unit}s ranked highest members"] if self.members else []
         sides += [f"the {self.others} {unit}s ranked lowest non-members"] if self.others else []
         chosen = (
@@ -86,13 +81,6 @@ def chosen_guesses(
         practice: `shares_right`, mean over simulated targets, of the attacks that have some.
         delta: δ of the bound that should become large.
         confidence: of that bound.
-
-    Example:
-        >>> values = np.arange(200.0)
-        >>> shares = tuple(0.5 + 0.4 * (place == 5) for place in range(len(DESIGNS) + 1))
-        >>> options = {"practice": {"base": shares}, "delta": 0.0, "confidence": 0.95}
-        >>> chosen_guesses({"base": values}, values >= 100, **options)[0][0]
-        Guessed(attack='base', members=10, others=10, correct=20, tried=1)
     """
     known = [name for name in scores if name in practice]
     if known:
@@ -111,15 +99,8 @@ def chosen_guesses(
 def chosen_for_every_record(
     scores: Mapping[str, FloatArray], members: BoolArray, *, practice: Mapping[str, tuple[float, ...]]
 ) -> list[tuple[Guessed, Guesses]]:
-    """Guesses about every record, by the attack that is most often right about simulated targets; else by each.
-
-    Example:
-        >>> values = np.arange(200.0)
-        >>> chosen_for_every_record({"base": values}, values >= 100, practice={})[0][0]
-        Guessed(attack='base', members=100, others=100, correct=200, tried=1)
-    """
-    known = [name for name in scores if name in practice]
-    if known:
+    """Guesses about every record, by the attack that is most often right about simulated targets; else by each."""
+    if known := [name for name in scores if name in practice]:
         name = max(known, key=lambda one: practice[one][-1])
         return [_made(name, scores[name], members, EVERY_RECORD)]
     return [_made(name, some, members, EVERY_RECORD, tried=len(scores)) for name, some in scores.items()]
@@ -156,19 +137,13 @@ _NEEDS: dict[Unit, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyClaim:
-    """A guarantee that is claimed for the target: (ε, δ)-differential privacy.
-
-    Example:
-        >>> PrivacyClaim(epsilon=3.0, delta=1e-5)
-        PrivacyClaim(epsilon=3.0, delta=1e-05)
-    """
+    """A guarantee that is claimed for the target: (ε, δ)-differential privacy."""
 
     epsilon: float
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        given: dict[str, object] = {"epsilon": self.epsilon, "delta": self.delta}
-        for name, value in given.items():
+        for name, value in vars(self).items():
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise InputError(f"claim: {name}: {shortened(value)} is not a number.")
         if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
@@ -183,9 +158,6 @@ def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim |
     Example:
         >>> as_claim({"epsilon": 8.0, "delta": 1e-5})
         PrivacyClaim(epsilon=8.0, delta=1e-05)
-        >>> as_claim((8.0, 1e-5))
-        Traceback (most recent call last):
-        glasshouse.InputError: claim: (8.0, 1e-05) is no claim; give PrivacyClaim(epsilon=8.0, delta=...
     """
     if given is None or isinstance(given, PrivacyClaim):
         return given
@@ -277,13 +249,7 @@ class PrivacyVerdict:
         return f"The claimed {stated} is not contradicted: {found}. This does not prove the claim."
 
     def gaussian_sentence(self) -> str:
-        """What follows under Gaussian privacy, with each assumption named; empty where nothing follows.
-
-        Example:
-            >>> bounds = {"gaussian": GaussianBound(0.6, 2.44), "independent": GaussianBound(0.85, 3.6)}
-            >>> PrivacyVerdict(pure=1.7, epsilon=1.7, **bounds).gaussian_sentence().split(";")[0]
-            'Under Gaussian privacy (noise as that of DP-SGD) ε ≥ 2.44 at δ = 1e-05 (μ ≥ 0.60)'
-        """
+        """What follows under Gaussian privacy, with each assumption named; empty where nothing follows."""
         said = []
         if self.gaussian.epsilon > 0:
             said.append(f"ε ≥ {self.gaussian.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.gaussian.mu:.2f})")
@@ -298,12 +264,7 @@ class PrivacyVerdict:
         return f"Under Gaussian privacy (noise as that of DP-SGD) {found}. {scope} only under what is assumed."
 
     def bound(self) -> str:
-        """The bound alone, as a part of a sentence.
-
-        Example:
-            >>> PrivacyVerdict(pure=1.72, epsilon=1.71, unit="node").bound()
-            'node-level ε ≥ 1.71 at δ = 1e-05 (≥ 1.72 at δ = 0)'
-        """
+        """The bound alone, as a part of a sentence."""
         level = {"record": "", "node": "node-level "}[self.unit]
         if self.pure <= 0:
             return f"no {level}ε above 0 (at δ = 0 and at δ = {self.delta:g})"
@@ -351,7 +312,11 @@ def judge_claim(
     bounds = [_bounds(guessed, guesses, delta=delta, confidence=confidence) for guessed, guesses in looks]
     pure, epsilon, gaussian = (max(column) for column in zip(*bounds, strict=True))
     best = max(range(len(looks)), key=lambda place: bounds[place][1])
-    every = _independent(chosen_for_every_record(scores, members, practice=practice), confidence=confidence)
+    every = [
+        (mu_if_independent(guesses, confidence=1 - (1 - confidence) / guessed.tried), guessed)
+        for guessed, guesses in chosen_for_every_record(scores, members, practice=practice)
+    ]
+    mu, every_guessed = max(every, key=lambda one: one[0])
     shown = pure if claim is not None and claim.delta == 0 else epsilon
     return PrivacyVerdict(
         claim=claim,
@@ -361,7 +326,7 @@ def judge_claim(
         confidence=confidence,
         contradicted=claim is not None and shown > claim.epsilon,
         gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
-        independent=GaussianBound(every[0], gaussian_epsilon(every[0], delta), every[1]),
+        independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every_guessed),
         guessed=looks[best][0],
         unit=unit,
     )
@@ -375,10 +340,3 @@ def _bounds(guessed: Guessed, guesses: Guesses, *, delta: float, confidence: flo
         epsilon_lower_bound(guesses, delta=delta, confidence=each),
         mu_lower_bound(guesses, confidence=each),
     )
-
-
-def _independent(looks: Sequence[tuple[Guessed, Guesses]], *, confidence: float) -> tuple[float, Guessed]:
-    """The largest bound on μ from guesses about every record, and whose guesses they are."""
-    bounds = [mu_if_independent(guesses, confidence=1 - (1 - confidence) / guessed.tried) for guessed, guesses in looks]
-    best = max(range(len(looks)), key=bounds.__getitem__)
-    return bounds[best], looks[best][0]
