@@ -33,10 +33,6 @@ class Trials:
 
     Learning takes most of the time of the strongest attacks. ``"best"`` tries every candidate, and an audit may name
     the same attacks beside it; attacks with equal parameters are tuned and tried once.
-
-    Args:
-        view: evidence or a scene; attacks on records see only the evidence of a scene.
-        progress: whether to show bars; None shows them on a terminal, and plain lines elsewhere.
     """
 
     def __init__(self, view: View, *, progress: bool | None = False) -> None:
@@ -77,19 +73,12 @@ _COARSE = 0.1  # the rate to pick by if too few records were audited to resolve 
 
 @dataclass(frozen=True, eq=False)
 class Pick:
-    """The attack that did best, and why.
+    """The attack that did best, and why."""
 
-    Args:
-        name: name of the attack.
-        attack: the attack, tuned for the pool.
-        simulated: its scores [N] and the members [N] of every simulated target; thresholds use them too.
-        reason: one sentence.
-    """
-
-    name: str
-    attack: Attack[Any]
-    simulated: Scored
-    reason: str
+    name: str  # name of the attack
+    attack: Attack[Any]  # the attack, tuned for the pool
+    simulated: Scored  # its scores [N] and the members [N] of every simulated target; thresholds use them too
+    reason: str  # one sentence
 
 
 @register("best")
@@ -168,11 +157,8 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fp
     """The attack with the largest mean TPR over simulated targets; AUC decides between equals.
 
     If tied scores keep an attack from reaching the rate, it counts with its TPR when ties are broken at random.
-
-    Args:
-        trials: functions by name that tune an attack and score the simulated targets with it. An attack that refuses
-            this pool (too few models, no logits) is left out.
-        fprs: wanted false-positive rates; the smallest that all simulated targets can resolve decides.
+    ``trials`` tune an attack and score the simulated targets with it; an attack that refuses this pool (too few models,
+    no logits) is left out. The smallest rate that all simulated targets can resolve decides.
     """
     scored: dict[str, tuple[Attack[Any], Scored]] = {}
     refusals: dict[str, InputError] = {}

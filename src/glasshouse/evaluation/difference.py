@@ -26,23 +26,14 @@ _BEYOND = 1e-9  # chance that a resampled threshold lies below the records that 
 
 
 class Difference(NamedTuple):
-    """A figure of one run minus that of the run it is compared with.
+    """A figure of one run minus that of the run it is compared with."""
 
-    Args:
-        value: the difference.
-        interval: of it, corrected for the number of comparisons.
-        p_value: two-sided, for no difference at all, corrected in the same way.
-        resampling: how the runs were resampled together, as in `tpr_difference`.
-        comparisons: how many are made at once; Bonferroni's correction is for these.
-        confidence: that all intervals hold at once.
-    """
-
-    value: float
-    interval: Interval
-    p_value: float
-    resampling: Resampling
-    comparisons: int
-    confidence: float
+    value: float  # the difference
+    interval: Interval  # of it, corrected for the number of comparisons
+    p_value: float  # two-sided, for no difference at all, corrected in the same way
+    resampling: Resampling  # how the runs were resampled together, as in `tpr_difference`
+    comparisons: int  # how many are made at once; Bonferroni's correction is for these
+    confidence: float  # that all intervals hold at once
 
     @property
     def shown(self) -> bool:
@@ -77,7 +68,7 @@ def tpr_difference(
             lower the other, so the samples are matched in the worst order, and the interval holds for any dependence.
         comparisons: how many are made at once (Bonferroni).
         confidence: that all intervals hold at once.
-        draws: bootstrap samples; fewer, but at least 1 000, if more than 50 million counts would be needed.
+        draws: bootstrap samples; fewer, but at least 1 000, if many counts would be needed.
         seed: of the samples.
 
     Example:
@@ -229,7 +220,7 @@ def _paired_thresholds(
     ranked = [place[tail][order] for place, order in zip(places, orders, strict=True)]
     width = int(tail.sum())
     draws = int(np.clip(_WORK // width, min(draws, _FEWEST_DRAWS), draws))
-    found = [np.empty(draws, dtype=np.int64) for _ in places]
+    found = np.empty(draws, dtype=np.int64), np.empty(draws, dtype=np.int64)
     step = max(1, _AT_ONCE // width)
     for start in range(0, draws, step):
         rows = min(step, draws - start)
@@ -239,7 +230,7 @@ def _paired_thresholds(
         for at, order, rank in zip(found, orders, ranked, strict=True):
             above = np.sum(np.cumsum(counts[:, order], axis=1) <= allowed, axis=1)
             at[start : start + rows] = rank[np.minimum(above, width - 1)]
-    return found[0], found[1]
+    return found
 
 
 def _percentiles(samples: FloatArray, error: float) -> tuple[Interval, float]:

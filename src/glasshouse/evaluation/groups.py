@@ -116,35 +116,20 @@ Side = Literal["more", "less", ""]
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLeak:
-    """One attack on one group of records. All intervals hold at once, over all groups of the run.
+    """One attack on one group of records. All intervals hold at once, over all groups of the run."""
 
-    Args:
-        column: what divides the records, such as ``"class"``.
-        group: the value, or the range of values.
-        members: how many members are in it.
-        non_members: how many non-members.
-        auc: area under the ROC within the group; None with fewer than 20 members or 20 non-members.
-        auc_interval: of it.
-        tpr: share of its members that the attack's first threshold flags; None without members or threshold.
-        tpr_interval: of it.
-        fpr: the same share of its non-members.
-        fpr_interval: of it.
-        judged: whether the group was compared with the others of its column; small groups are not.
-        singled_out: ``"more"`` or ``"less"`` if its area differs from that of the others after correction.
-    """
-
-    column: str
-    group: str
-    members: int
-    non_members: int
-    auc: float | None = None
-    auc_interval: Interval | None = None
-    tpr: float | None = None
-    tpr_interval: Interval | None = None
-    fpr: float | None = None
-    fpr_interval: Interval | None = None
-    judged: bool = False
-    singled_out: Side = ""
+    column: str  # what divides the records, such as ``"class"``
+    group: str  # the value, or the range of values
+    members: int  # how many members are in it
+    non_members: int  # how many non-members
+    auc: float | None = None  # area under the ROC within the group; None with fewer than 20 members or 20 non-members
+    auc_interval: Interval | None = None  # of it
+    tpr: float | None = None  # share of its members flagged at the first threshold; None without either
+    tpr_interval: Interval | None = None  # of it
+    fpr: float | None = None  # the same share of its non-members
+    fpr_interval: Interval | None = None  # of it
+    judged: bool = False  # whether the group was compared with the others of its column; small groups are not
+    singled_out: Side = ""  # ``"more"`` or ``"less"`` if its area differs from that of the others after correction
 
 
 @dataclass(frozen=True)
@@ -244,7 +229,6 @@ def _area(scores: FloatArray, members: BoolArray) -> _Area | None:
     if min(inside, outside) < _FEWEST:
         return None
     above, below = placements(scores, members)
-    # variances do not depend on whether the share above or the share below is counted
     return _Area(float(above.mean()), float(np.var(above, ddof=1)), float(np.var(below, ddof=1)), inside, outside)
 
 

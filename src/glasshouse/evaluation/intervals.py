@@ -202,17 +202,11 @@ _FAR = 8.0  # standard deviations beyond which nothing is left
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampled:
-    """How audited records were drawn from all records: within strata, each record with the same chance.
+    """How audited records were drawn from all records: within strata, each record with the same chance."""
 
-    Args:
-        strata: [n] the stratum of each audited record.
-        sizes: [H] how many of all records each stratum has.
-        members: how many of all records are members of the target.
-    """
-
-    strata: IntArray
-    sizes: IntArray
-    members: int
+    strata: IntArray  # [n] the stratum of each audited record
+    sizes: IntArray  # [H] how many of all records each stratum has
+    members: int  # how many of all records are members of the target
 
     @property
     def records(self) -> int:
@@ -237,23 +231,14 @@ class WholeRate(NamedTuple):
 
 @dataclass(frozen=True)
 class WholeFigures:
-    """What an audit of all records would find, as a sample tells it.
+    """What an audit of all records would find, as a sample tells it."""
 
-    Args:
-        audited: n, how many records were audited.
-        records: N, how many there are.
-        auc: the estimate of the AUC.
-        auc_interval: of the AUC over all records.
-        rates: for each wanted false-positive rate.
-        confidence: of each interval.
-    """
-
-    audited: int
-    records: int
-    auc: float
-    auc_interval: Interval
-    rates: tuple[WholeRate, ...]
-    confidence: float
+    audited: int  # n, how many records were audited
+    records: int  # N, how many there are
+    auc: float  # the estimate of the AUC
+    auc_interval: Interval  # of the AUC over all records
+    rates: tuple[WholeRate, ...]  # for each wanted false-positive rate
+    confidence: float  # of each interval
 
 
 def estimate_whole(

@@ -36,28 +36,17 @@ _BLOCK = 4_000_000  # labels held at once
 _SHUFFLED = 1 << 16  # records
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LeakTest:
-    """How surprising the best figure of all attacks is if scores say nothing about membership.
+    """How surprising the best figure of all attacks is if scores say nothing about membership."""
 
-    Args:
-        p_value: the chance of a best figure at least as surprising as the one that was found.
-        permutations: how often the members were permuted; the smallest possible p-value is 1 / (permutations + 1).
-        attack: whose figure is the most surprising.
-        figure: which one: ``"auc"`` or ``"tpr@0.01"``.
-        tested: how many figures the p-value is corrected for.
-        adjusted: the smallest p-value of each attack's own figures, by its name, corrected for all figures.
-        first: the attack and figure that got most of the error, since simulated targets rank it first; None if all
-            figures got the same.
-    """
-
-    p_value: float
-    permutations: int
-    attack: str
-    figure: str
-    tested: int
-    adjusted: Mapping[str, float]
-    first: Figure | None = None
+    p_value: float  # the chance of a best figure at least as surprising as the one that was found
+    permutations: int  # how often the members were permuted; the smallest possible p-value is 1 / (permutations + 1)
+    attack: str  # whose figure is the most surprising
+    figure: str  # which one: ``"auc"`` or ``"tpr@0.01"``
+    tested: int  # how many figures the p-value is corrected for
+    adjusted: Mapping[str, float]  # by attack, the smallest p-value of its own figures, corrected for all figures
+    first: Figure | None = None  # which got most of the error, since simulated targets rank it first; None: all alike
 
     @property
     def leak(self) -> bool:
@@ -114,20 +103,15 @@ def leak_test(
     found = [_figures(attacks, mask[None, :], allowed)]
     found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
-    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(_shares(names, first))
+    if first is not None and first not in names:
+        raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
+    shares = [error_share(len(names), first=None if first is None else name == first) for name in names]
+    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(shares)
     best = np.sort(surprise.min(axis=1))
     own = {one: surprise[0, [name == one for name, _ in names]].min() for one in given}  # most surprising of an attack
     p_values = {one: float(np.searchsorted(best, value, side="right")) / len(best) for one, value in own.items()}
     attack, figure = names[int(np.argmin(surprise[0]))]
-    return LeakTest(
-        p_value=p_values[attack],
-        permutations=count,
-        attack=attack,
-        figure=figure,
-        tested=len(names),
-        adjusted=p_values,
-        first=first,
-    )
+    return LeakTest(p_values[attack], count, attack, figure, len(names), p_values, first)
 
 
 def error_share(figures: int, *, first: bool | None = None) -> float:
@@ -137,26 +121,15 @@ def error_share(figures: int, *, first: bool | None = None) -> float:
     return FIRST_SHARE if first else (1 - FIRST_SHARE) / (figures - 1)
 
 
-def _shares(names: Sequence[Figure], first: Figure | None) -> FloatArray:
-    if first is not None and first not in names:
-        raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
-    return np.array([error_share(len(names), first=None if first is None else name == first) for name in names])
-
-
 def expected_log_p(
     expected: Mapping[str, Sequence[float]], members: int, non_members: int, fprs: Sequence[float] = ()
 ) -> dict[Figure, float]:
     """How surprising each figure would be on a target of this size if it were as simulated targets have it on average.
 
     The log of its own p-value in `leak_test`, which makes an AUC and a true-positive rate comparable: the smallest is
-    the figure by which a leak of this kind is seen best. The mean over simulated targets is taken before the p-value,
-    so that a weak leak is ranked by its signal and not by the noise of single targets.
-
-    Args:
-        expected: by attack, the mean AUC and the mean TPR at each rate on simulated targets.
-        members: how many members the target has.
-        non_members: how many non-members are audited.
-        fprs: the rates.
+    the figure by which a leak of this kind is seen best. ``expected`` has the mean AUC and the mean TPR at each rate on
+    simulated targets, by attack; means are taken before the p-value, so that a weak leak is ranked by its signal and
+    not by the noise of single targets.
     """
     allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
     tables = [_log_found(wrong, members, non_members) for wrong in allowed]
@@ -283,25 +256,19 @@ _FEWEST_IN_HALF = 10  # members and others in each half; with fewer a choice by 
 class Headline:
     """The attack that a verdict is about, its figures, and whether there is any leak.
 
-    Args:
-        attack: its name.
-        way: how it was chosen: on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the
-            ``"only"`` one (or the first, if there are too few records to choose by), or because the leak is
-            ``"shown"`` by it and not by the attack that was chosen in one of these ways.
-        tried: among how many.
-        metrics: its figures on records that the choice did not look at: all of them, or the other half. If the leak is
-            ``"shown"`` by it, it is measured on the records that chose it: its estimates tend to be too high, and its
-            intervals hold for all attacks at once.
-        fpr: the rate to report first; None if no wanted rate can be measured.
-        test: whether any attack shows a leak at all.
+    It was chosen on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the ``"only"`` one (or the
+    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it and not by the attack
+    that was chosen so. Its figures are of records that the choice did not look at: all of them, or the other half. If
+    the leak is ``"shown"`` by it, all records chose it: its estimates tend to be too high, and its intervals hold for
+    all attacks at once.
     """
 
-    attack: str
+    attack: str  # its name
     way: Way
-    tried: int
+    tried: int  # among how many
     metrics: Metrics
-    fpr: float | None
-    test: LeakTest
+    fpr: float | None  # the rate to report first; None if no wanted rate can be measured
+    test: LeakTest  # whether any attack shows a leak at all
 
 
 def headline(
@@ -373,7 +340,10 @@ def _chosen(
             areas = {one: surprise[one, "auc"] for one in attackers}
             return min(attackers, key=lambda one: (at_rate[one], areas[one])), "simulated", everyone
         return min(surprise, key=lambda figure: surprise[figure])[0], "simulated", everyone
-    half = _half(members, seed)
+    random, half = generator(seed, "halves"), np.zeros_like(members)
+    for side in (members, ~members):
+        places = random.permutation(np.flatnonzero(side))
+        half[places[: len(places) // 2]] = True
     if min(int(half[members].sum()), int(half[~members].sum())) < _FEWEST_IN_HALF:
         return next(iter(attackers)), "only", everyone
     scored = {name: one.scores[half] for name, one in attackers.items()}
@@ -384,16 +354,6 @@ def _chosen(
     return max(strengths, key=lambda name: strengths[name]), "half", ~half
 
 
-def _half(members: BoolArray, seed: int) -> BoolArray:
-    """A random half of the members and of the others, [N]."""
-    random = generator(seed, "halves")
-    half = np.zeros_like(members)
-    for side in (members, ~members):
-        places = random.permutation(np.flatnonzero(side))
-        half[places[: len(places) // 2]] = True
-    return half
-
-
 _CERTAINTY = 0.8  # found in four of five such audits
 _AUCS = (0.6, 0.55, 0.52, 0.51, 0.505, 0.502, 0.501)  # what a finer audit may aim at
 _RATES = (0.01, 0.001, 1e-4, 1e-5)
@@ -401,40 +361,24 @@ _RATES = (0.01, 0.001, 1e-4, 1e-5)
 
 @dataclass(frozen=True)
 class RatePower:
-    """What can be shown at one false-positive rate.
+    """What can be shown at one false-positive rate."""
 
-    Args:
-        wanted: the wanted rate.
-        chance: (k + 1) / (n0 + 1), what guessing finds if k of n0 non-members may be flagged.
-        tpr: the smallest true-positive rate that is found in four of five audits.
-    """
-
-    wanted: float
-    chance: float
-    tpr: float
+    wanted: float  # the wanted rate
+    chance: float  # (k + 1) / (n0 + 1), what guessing finds if k of n0 non-members may be flagged
+    tpr: float  # the smallest true-positive rate that is found in four of five audits
 
 
 @dataclass(frozen=True)
 class Power:
-    """Which leak an audit could have shown.
+    """Which leak an audit could have shown."""
 
-    Args:
-        figures: how many figures (AUC and each rate, of each attack) share the error of 5 %.
-        auc: the smallest AUC that is found in four of five audits.
-        rates: the smallest true-positive rate at each wanted rate.
-        finer_auc: the next smaller AUC that one may want to find.
-        records_for_auc: records that are needed for it, with this share of members.
-        finer_rate: the next smaller rate for which fewer than ten false positives are allowed here.
-        non_members_for_rate: non-members that are needed for it: ten allowed false positives.
-    """
-
-    figures: int
-    auc: float
-    rates: tuple[RatePower, ...]
-    finer_auc: float
-    records_for_auc: int
-    finer_rate: float
-    non_members_for_rate: int
+    figures: int  # how many figures (AUC and each rate, of each attack) share the error of 5 %
+    auc: float  # the smallest AUC that is found in four of five audits
+    rates: tuple[RatePower, ...]  # the smallest true-positive rate at each wanted rate
+    finer_auc: float  # the next smaller AUC that one may want to find
+    records_for_auc: int  # records that are needed for it, with this share of members
+    finer_rate: float  # the next smaller rate for which fewer than ten false positives are allowed here
+    non_members_for_rate: int  # non-members that are needed for it: ten allowed false positives
 
 
 def audit_power(
@@ -501,8 +445,7 @@ def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float =
     least = _members_needed(members, non_members, allowed, error=LEVEL / figures)
     if least > members:
         return None
-    grid = (np.arange(400) + 0.5) / 400  # quantiles of U
-    shares = norm.ppf(beta.ppf(grid, allowed + 1, non_members - allowed))
+    shares = norm.ppf(beta.ppf((np.arange(400) + 0.5) / 400, allowed + 1, non_members - allowed))  # quantiles of U
 
     def missing(shift: float) -> float:
         return float(binom.sf(least - 1, members, norm.cdf(shares + shift)).mean()) - _CERTAINTY

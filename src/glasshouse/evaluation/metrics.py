@@ -57,25 +57,15 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """How well an attack tells members from others.
+    """How well an attack tells members from others."""
 
-    Args:
-        auc: area under the ROC.
-        auc_interval: DeLong interval of the AUC.
-        balanced_accuracy: the best mean of true-positive and true-negative rate over all thresholds.
-        balanced_accuracy_interval: of the best over all thresholds; the sample's best is too high on average.
-        rates: a `Rate` for each wanted FPR.
-        curve: the whole ROC.
-        confidence: of the intervals.
-    """
-
-    auc: float
-    auc_interval: Interval
-    balanced_accuracy: float
-    balanced_accuracy_interval: Interval
-    rates: tuple[Rate, ...]
-    curve: ROC
-    confidence: float
+    auc: float  # area under the ROC
+    auc_interval: Interval  # DeLong interval of the AUC
+    balanced_accuracy: float  # the best mean of true-positive and true-negative rate over all thresholds
+    balanced_accuracy_interval: Interval  # of the best over all thresholds; the sample's best is too high on average
+    rates: tuple[Rate, ...]  # a `Rate` for each wanted FPR
+    curve: ROC  # the whole ROC
+    confidence: float  # of the intervals
 
 
 def evaluate(
@@ -135,18 +125,13 @@ def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
 class AcrossTargets(NamedTuple):
     """A figure over several target models.
 
-    Args:
-        mean: over the targets.
-        std: sample standard deviation; NaN for one target.
-        targets: how many.
-        interval: Student's t-interval of the mean, within 0 and 1; NaN for one target. It covers what another target
-            would change, members and training, which an interval of one target does not.
+    Its interval covers what another target would change, members and training, which that of one target does not.
     """
 
-    mean: float
-    std: float
-    targets: int
-    interval: Interval
+    mean: float  # over the targets
+    std: float  # sample standard deviation; NaN for one target
+    targets: int  # how many
+    interval: Interval  # Student's t-interval of the mean, within 0 and 1; NaN for one target
 
 
 def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> Mapping[str, AcrossTargets]:
@@ -165,13 +150,12 @@ def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> M
         raise InputError("targets: none were evaluated; there is nothing to average.")
     if len({tuple(rate.wanted for rate in metrics.rates) for metrics in several}) != 1:
         raise InputError("targets: they were evaluated at different false-positive rates; use the same for all.")
-    figures: dict[str, list[float]] = {
-        "auc": [metrics.auc for metrics in several],
-        "balanced_accuracy": [metrics.balanced_accuracy for metrics in several],
-    }
-    for index, rate in enumerate(several[0].rates):
-        figures[f"tpr@{rate.wanted:g}"] = [metrics.rates[index].estimate for metrics in several]
-    return {name: _mean_of(values, confidence) for name, values in figures.items()}
+    figures = [
+        {"auc": one.auc, "balanced_accuracy": one.balanced_accuracy}
+        | {f"tpr@{rate.wanted:g}": rate.estimate for rate in one.rates}
+        for one in several
+    ]
+    return {name: _mean_of([one[name] for one in figures], confidence) for name in figures[0]}
 
 
 def _mean_of(values: Sequence[float], confidence: float) -> AcrossTargets:

@@ -90,27 +90,17 @@ def _pairs(members: BoolArray) -> list[tuple[int, int]] | None:
 _MOST = 100_000  # records; more give no better answer, and each target is scored again
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FewerReferences:
-    """The mean strength of an attack on the same simulated targets, with all references and with half of them.
+    """The mean strength of an attack on the same simulated targets, with all references and with half of them."""
 
-    Args:
-        references: how many shadow models judge a simulated target.
-        fewer: half of them, in pairs.
-        targets: how many simulated targets were compared.
-        fpr: the false-positive rate of the figures; None if they are AUCs, because no rate was wanted.
-        strength: mean TPR at that rate with all references.
-        fewer_strength: the same with half of them.
-        error: standard error of the mean difference, over targets.
-    """
-
-    references: int
-    fewer: int
-    targets: int
-    fpr: float | None
-    strength: float
-    fewer_strength: float
-    error: float
+    references: int  # how many shadow models judge a simulated target
+    fewer: int  # half of them, in pairs
+    targets: int  # how many simulated targets were compared
+    fpr: float | None  # the false-positive rate of the figures; None if they are AUCs, because no rate was wanted
+    strength: float  # mean TPR at that rate with all references
+    fewer_strength: float  # the same with half of them
+    error: float  # standard error of the mean difference, over targets
 
     @property
     def helps(self) -> bool:
@@ -138,11 +128,7 @@ def compare_references(
 ) -> FewerReferences | None:
     """Score simulated targets again with half of their references; None for attacks for which that is not cheap.
 
-    Args:
-        attack: tuned for the whole pool.
-        evidence: what it looks at.
-        scored: scores [N] and members [N] of each simulated target, with all references.
-        fprs: wanted false-positive rates; the largest is used, since it rests on most records.
+    ``scored`` are the same targets with all references. The largest wanted rate is used: it rests on most records.
     """
     if not is_cheap(attack):
         return None
@@ -159,12 +145,6 @@ def compare_references(
         return np.array([auc(*pair) if fpr is None else rate_with_ties(*pair, fpr)[0] for pair in pairs])
 
     full, half = strengths(scored[: len(again)]), strengths(again)
-    return FewerReferences(
-        references=evidence.models - 2,
-        fewer=fewer_references(evidence.models),
-        targets=len(again),
-        fpr=fpr,
-        strength=float(full.mean()),
-        fewer_strength=float(half.mean()),
-        error=float((full - half).std(ddof=1) / np.sqrt(len(again))),
-    )
+    error = float((full - half).std(ddof=1) / np.sqrt(len(again)))
+    fewer = fewer_references(evidence.models)
+    return FewerReferences(evidence.models - 2, fewer, len(again), fpr, float(full.mean()), float(half.mean()), error)

@@ -22,17 +22,11 @@ PRIORS = (0.01, 0.1, 0.5)  # shares of members among the people that one asks ab
 
 @dataclass(frozen=True)
 class Precision:
-    """The share of members among the flagged, if a share ``prior`` of those one asks about are members.
+    """The share of members among the flagged, if a share ``prior`` of those one asks about are members."""
 
-    Args:
-        prior: the share of members.
-        value: π·TPR / (π·TPR + (1-π)·FPR); None if no record is flagged.
-        interval: of the value.
-    """
-
-    prior: float
-    value: float | None
-    interval: Interval
+    prior: float  # the share of members
+    value: float | None  # π·TPR / (π·TPR + (1-π)·FPR); None if no record is flagged
+    interval: Interval  # of the value
 
 
 @dataclass(frozen=True)
@@ -40,26 +34,16 @@ class Accusations:
     """What happens if every record above a threshold is flagged.
 
     The threshold comes from simulated targets, so both rates are plain shares of the target's records.
-
-    Args:
-        wanted: the false-positive rate that the threshold aims at.
-        tpr: share of the members that are flagged.
-        tpr_interval: Clopper-Pearson.
-        fpr: share of the non-members that are flagged.
-        fpr_interval: Clopper-Pearson.
-        advantage: TPR - FPR.
-        advantage_interval: of it.
-        precisions: the share of members among the flagged, one for each of `PRIORS`.
     """
 
-    wanted: float
-    tpr: float
-    tpr_interval: Interval
-    fpr: float
-    fpr_interval: Interval
-    advantage: float
-    advantage_interval: Interval
-    precisions: tuple[Precision, ...]
+    wanted: float  # the false-positive rate that the threshold aims at
+    tpr: float  # share of the members that are flagged
+    tpr_interval: Interval  # Clopper-Pearson
+    fpr: float  # share of the non-members that are flagged
+    fpr_interval: Interval  # Clopper-Pearson
+    advantage: float  # TPR - FPR
+    advantage_interval: Interval  # of it
+    precisions: tuple[Precision, ...]  # the share of members among the flagged, one for each of `PRIORS`
 
 
 def accusations_of(
@@ -147,11 +131,6 @@ def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
 
     The non-members of all simulated targets are the calibration sample (Bates, Candès, Lei, Romano, Sesia 2023). That
     is right for targets of the pool's kind, as thresholds are.
-
-    Example:
-        >>> pair = (np.array([0.0, 1.0, 2.0, 9.0]), np.array([False, False, False, True]))
-        >>> conformal_p_values(np.array([5.0, 1.5]), [pair])
-        array([0.25, 0.5 ])
     """
     order = np.argsort(scores)
     asked = scores[order]

@@ -41,52 +41,26 @@ from glasshouse.evidence import Evidence, PublicRecords
 
 @dataclass(frozen=True, eq=False)
 class AttackOutcome:
-    """One attack against one target.
+    """One attack against one target."""
 
-    Args:
-        attack: the attack with its parameters, after tuning.
-        scores: [N], higher means member.
-        thresholds: from simulated targets, one for each wanted FPR that can be reached despite tied scores; if none
-            can, one for the first rate that can be reached; empty if there are too few shadow models, or if the target
-            is unlike them.
-        metrics: against the true members; None if they are not known.
-        seconds: time for scoring the target, with all picking, tuning and learning on simulated targets before it.
-        note: why there are no thresholds, why this attack was picked, or why not to believe it; usually empty.
-        details: figures that only this attack has, such as a sampler's precision.
-        queries: how often models were asked; None if this was not counted.
-        simulated: how strong it is on simulated targets; None if there are too few shadow models.
-        doubt: why scores that are meant as probabilities of membership are not calibrated; empty if they are, or if
-            they are not meant so.
-        withheld: thresholds whose false-positive rate is not known, since the target is unlike the shadow models; no
-            report shows them, but experiments measure how wrong they would be.
-        flag_scores: [N] `Attack.flag_scores`, which thresholds judge; None if no target could be simulated.
-        prior: the stated share of members among the records, for the list at a false-discovery rate.
-        p_values: [N] how rare each score would be for a non-member, by simulated targets; None without them.
-        steady: [N] the share of sub-pools in which a record is still flagged at the first threshold; None without a
-            threshold, or if the attack is not cheap enough to run often.
-        fewer: its strength with half of the references; None if that was not tried.
-        picked: the name of the attack that `best` picked; empty for all others.
-        whole: what the scores of a sample say about all records; None if the records are no random sample of more.
-    """
-
-    attack: Attack[Any]
-    scores: FloatArray
-    thresholds: tuple[Threshold, ...]
-    metrics: Metrics | None
-    seconds: float
-    note: str = ""
-    details: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    queries: QueryCount | None = None
-    simulated: SimulatedFigures | None = None
-    doubt: str = ""
-    withheld: tuple[Threshold, ...] = ()
-    flag_scores: FloatArray | None = None
-    prior: float = 0.0
-    p_values: FloatArray | None = None
-    steady: FloatArray | None = None
-    fewer: FewerReferences | None = None
-    picked: str = ""
-    whole: WholeFigures | None = None
+    attack: Attack[Any]  # with its parameters, after tuning
+    scores: FloatArray  # [N], higher means member
+    thresholds: tuple[Threshold, ...]  # see `thresholds_from`; none for a target that is unlike the shadow models
+    metrics: Metrics | None  # against the true members; None if they are not known
+    seconds: float  # for scoring the target, with all picking, tuning and learning on simulated targets before it
+    note: str = ""  # why there are no thresholds, why this attack was picked, or why not to believe it; usually empty
+    details: Mapping[str, float] = dataclasses.field(default_factory=dict)  # such as a sampler's precision
+    queries: QueryCount | None = None  # how often models were asked; None if this was not counted
+    simulated: SimulatedFigures | None = None  # how strong it is there; None if there are too few shadow models
+    doubt: str = ""  # why scores that are meant as probabilities of membership are not calibrated; empty if they are
+    withheld: tuple[Threshold, ...] = ()  # of a target unlike the shadow models; only experiments look at them
+    flag_scores: FloatArray | None = None  # [N] what thresholds judge (`Attack.flag_scores`), if targets are simulated
+    prior: float = 0.0  # the stated share of members among the records, for flags at a false-discovery rate
+    p_values: FloatArray | None = None  # [N] how rare each score would be for a non-member, by simulated targets
+    steady: FloatArray | None = None  # [N] the share of sub-pools that flag a record; None if that was not tried
+    fewer: FewerReferences | None = None  # its strength with half of the references; None if that was not tried
+    picked: str = ""  # the name of the attack that `best` picked; empty for all others
+    whole: WholeFigures | None = None  # about all records; None if the audited ones are no random sample of more
 
     def __repr__(self) -> str:
         auc = "" if self.metrics is None else f", AUC {self.metrics.auc:.3f}"

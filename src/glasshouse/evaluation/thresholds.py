@@ -27,23 +27,14 @@ Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of
 
 @dataclass(frozen=True, kw_only=True)
 class TriedTarget:
-    """An attack on one simulated target. Its curve would take three times the memory of its scores.
+    """An attack on one simulated target. Its curve would take three times the memory of its scores."""
 
-    Args:
-        auc: area under the ROC.
-        rates: true-positive rate at each wanted false-positive rate, with ties broken at random where they must be.
-        reached: for each wanted rate, whether a threshold reaches it.
-        cuts: for each wanted rate, the lowest score that keeps it.
-        first_fpr: the smallest false-positive rate that any threshold reaches.
-        shares_right: shares of right guesses, for each way to guess that a bound on ε may use.
-    """
-
-    auc: float
-    rates: tuple[float, ...]
-    reached: tuple[bool, ...]
-    cuts: tuple[float, ...]
-    first_fpr: float
-    shares_right: tuple[float, ...]
+    auc: float  # area under the ROC
+    rates: tuple[float, ...]  # TPR at each wanted rate, with ties broken at random where they must be
+    reached: tuple[bool, ...]  # for each wanted rate, whether a threshold reaches it
+    cuts: tuple[float, ...]  # for each wanted rate, the lowest score that keeps it
+    first_fpr: float  # the smallest false-positive rate that any threshold reaches
+    shares_right: tuple[float, ...]  # shares of right guesses, for each way to guess that a bound on ε may use
 
 
 def tried_targets(scored: Scored, fprs: Sequence[float]) -> list[TriedTarget]:
@@ -125,15 +116,8 @@ def estimate_thresholds(
 
 def simulate(attack: Attack[Any], view: View, *, progress: bool | None = False) -> Scored:
     """Scores [N] and members [N] of every simulated target, by an attack that is tuned for the pool."""
-    return list(
-        track(
-            attack.simulated_scores(view),
-            total=len(view.shadow_members),
-            label=f"Simulated targets of {attack.name}",
-            unit="targets",
-            show=progress,
-        )
-    )
+    targets, label = len(view.shadow_members), f"Simulated targets of {attack.name}"
+    return list(track(attack.simulated_scores(view), total=targets, label=label, unit="targets", show=progress))
 
 
 def thresholds_from(
@@ -147,13 +131,8 @@ def thresholds_from(
 ) -> tuple[Threshold, ...]:
     """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
 
-    Args:
-        scored: simulated targets: pairs of scores [N] and members [N].
-        fprs: wanted false-positive rates.
-        policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
-        confidence: of every interval.
-        non_members: how many the target is expected to have; as many as a simulated target by default.
-        tried: `tried_targets` of the same targets and rates, if they are known already.
+    ``non_members`` is how many the target is expected to have, as many as a simulated target by default; ``tried`` are
+    the `tried_targets` of the same targets and rates, if they are known already.
     """
     options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": non_members}
     tried = tried_targets(scored, fprs) if tried is None else tried
@@ -237,19 +216,12 @@ def _agreed(thresholds: FloatArray, policy: Policy) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatedFigures:
-    """How strong an attack is on the simulated targets of a pool: a choice by it does not use the target.
+    """How strong an attack is on the simulated targets of a pool: a choice by it does not use the target."""
 
-    Args:
-        targets: how many shadow models played the target.
-        auc: mean area under their ROC curves.
-        strengths: mean true-positive rate at each wanted rate, with ties broken at random where they must be.
-        shares_right: mean share of right guesses for each way to guess that a bound on ε may use.
-    """
-
-    targets: int
-    auc: float
-    strengths: tuple[float, ...]
-    shares_right: tuple[float, ...] = ()
+    targets: int  # how many shadow models played the target
+    auc: float  # mean area under their ROC curves
+    strengths: tuple[float, ...]  # mean TPR at each wanted rate, with ties broken at random where they must be
+    shares_right: tuple[float, ...] = ()  # mean share of right guesses for each way to guess that a bound on ε may use
 
 
 def simulated_figures(

@@ -18,17 +18,11 @@ _BINS = 10
 
 
 class Bins(NamedTuple):
-    """Records in ten bins of their posterior, of equal width; only those bins that hold a record.
+    """Records in ten bins of their posterior, of equal width; only those bins that hold a record."""
 
-    Args:
-        said: mean posterior of each bin.
-        found: share of members in it.
-        mass: share of all records in it.
-    """
-
-    said: FloatArray
-    found: FloatArray
-    mass: FloatArray
+    said: FloatArray  # mean posterior of each bin
+    found: FloatArray  # share of members in it
+    mass: FloatArray  # share of all records in it
 
     @property
     def error(self) -> float:
@@ -90,12 +84,8 @@ def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float |
 
     Two things can be checked without the members of the target. On simulated targets, weighted to the prior, the
     calibration error must be at most 0.01 above what chance gives. And the mean of the target's posteriors must be the
-    prior, with the same tolerance: the calibration error is never smaller than their distance.
-
-    Args:
-        scores: of the target.
-        scored: scores [N] and members [N] of simulated targets; None if there are none.
-        prior: λ, for which the scores are meant: one number, or one per record.
+    prior, with the same tolerance: the calibration error is never smaller than their distance. The prior is one number,
+    or one per record.
     """
     if not scored:
         return "no simulated target can show whether they are calibrated"

@@ -97,21 +97,12 @@ _WIDER = float(2 * norm.cdf(np.sqrt(2) * norm.ppf(0.975)) - 1)
 
 @dataclass(frozen=True, kw_only=True)
 class Blind:
-    """How well members are told from others without the target.
+    """How well members are told from others without the target."""
 
-    Args:
-        auc: of the mean score of the learners on all columns, out of fold; pairs of one fold are compared. It is 0.5
-            on average if members were drawn at random.
-        interval: 95 %, of the AUC.
-        p_value: how often random members are predicted so well, by permutation. Exact: at most α of the audits with
-            random members have a p-value of α or less.
-        records: how many records were used.
-    """
-
-    auc: float
-    interval: Interval
-    p_value: float
-    records: int
+    auc: float  # of the learners' mean score, over pairs of one fold; 0.5 on average if members were drawn at random
+    interval: Interval  # 95 %, of the AUC
+    p_value: float  # how often random members are predicted so well, by permutation; exact
+    records: int  # how many records were used
 
     def figures(self) -> str:
         """The AUC with its interval and p-value, as a part of a sentence."""
@@ -120,18 +111,13 @@ class Blind:
 
 
 def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray, *, seed: int) -> Blind:
-    """Predict members from the columns of other records, and test whether the prediction is better than chance.
+    """Predict members [N] from the columns of other records, and test whether the prediction is better than chance.
 
-    Four learners are fitted out of fold: ridge regression on the answers of the shadow models (few columns, so a weak
-    dependence shows), and on all columns ridge regression, random Fourier features and random ferns. The test statistic
-    is the largest of their four statistics, each standardised over the permutations. Given the labels of the other
-    folds, random members of a fold are in random order, so the AUC within folds is 0.5 on average.
-
-    Args:
-        features: [N, F] columns about the records, each with mean 0 and variance 1; F may be 0.
-        answers: [N, A] the same about the shadow models' answers and the labels; A may be 0.
-        members: [N] members of the target.
-        seed: of folds, permutations and learners.
+    Columns have mean 0 and variance 1: [N, F] features, and [N, A] answers of the shadow models and labels; either may
+    be none. Four learners are fitted out of fold: ridge regression on the answers (few columns, so a weak dependence
+    shows), and on all columns ridge regression, random Fourier features and random ferns. The test statistic is the
+    largest of their four statistics, each standardised over the permutations. Given the labels of the other folds,
+    random members of a fold are in random order, so the AUC within folds is 0.5 on average.
     """
     random = generator(seed, "blind baseline")
     folds = random.permutation(np.arange(len(members)) % _FOLDS)
@@ -189,23 +175,14 @@ _BLOCK = 1 << 23  # ends of edges that are looked up at once
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """How many edges join two members, and how many two non-members.
+    """How many edges join two members, and how many two non-members."""
 
-    Args:
-        members: share of the edges between audited nodes that join two members.
-        expected_members: 95 % of random draws of as many members have a share in this interval.
-        others: share of the edges that join two non-members.
-        expected_others: the same for them.
-        p_value: how often a random draw is at least as far from the average draw; exact, by permutation.
-        edges: how many edges were used.
-    """
-
-    members: float
-    expected_members: Interval
-    others: float
-    expected_others: Interval
-    p_value: float
-    edges: int
+    members: float  # share of the edges between audited nodes that join two members
+    expected_members: Interval  # 95 % of random draws of as many members have a share in this interval
+    others: float  # share of the edges that join two non-members
+    expected_others: Interval  # the same for them
+    p_value: float  # how often a random draw is at least as far from the average draw; exact, by permutation
+    edges: int  # how many edges were used
 
     def sentence(self) -> str:
         """The shares in words, with those of a random draw."""
@@ -219,18 +196,13 @@ class Joined:
 
 
 def joined_members(pairs: IntArray, members: BoolArray, *, seed: int) -> Joined | None:
-    """Test by permutation whether edges depend on who is a member; None if there is no edge.
+    """Test by permutation whether edges [2, E] between audited records depend on who is a member; None without an edge.
 
     The statistic is that of Chen and Friedman (2017): how far the two counts, edges of two members and edges of two
     non-members, are from their means, in units of their covariance. It finds groups that are joined within themselves,
     and members with unusually many edges. Means and covariance are those of permuted members on the same edges, so hubs
     and skewed degrees are taken into account. Nodes without an edge are left out; under a random draw the others are
-    still in random order.
-
-    Args:
-        pairs: [2, E] joined nodes, as positions among the audited ones; direction and repetition do not matter.
-        members: [N] members of the target.
-        seed: of the permutations.
+    still in random order. Direction and repetition of edges do not matter.
     """
     random = generator(seed, "joined members")
     low, high = pairs.min(axis=0), pairs.max(axis=0)
@@ -280,15 +252,10 @@ _FEWEST = 10  # members, and others
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """How well members can be told from non-members without the target.
+    """How well members can be told from non-members without the target."""
 
-    Args:
-        blind: from features, labels and the shadow models' answers.
-        joined: from the edges between them; None for records, or without edges.
-    """
-
-    blind: Blind
-    joined: Joined | None = None
+    blind: Blind  # from features, labels and the shadow models' answers
+    joined: Joined | None = None  # from the edges between them; None for records, or without edges
 
     @property
     def found(self) -> bool:

@@ -149,7 +149,8 @@ def _ranked(
     scores: FloatArray, members: BoolArray, designs: list[Design], *, ordered: SortedScores | None = None
 ) -> _Ranked:
     random = generator(len(scores), "order of tied scores")
-    surplus = _surplus(members)
+    surplus = 2 * int(members.sum()) - len(members)
+    surplus = surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0  # fair coins may well differ by less
     places = _places(designs, len(members))
     everyone = _searched(ordered or SortedScores.of(scores, members), places)
     if surplus == 0 and everyone is not None:  # drawing takes as long as sorting, and is rarely needed
@@ -164,7 +165,11 @@ def _ranked(
     if everyone is not None and balanced is not None:
         return _Ranked(everyone, balanced)
     order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
-    return _Ranked(_running(members[order], places), _running(members[order[kept[order]]], fewer))
+    return _Ranked(_among_first(members[order], places), _among_first(members[order[kept[order]]], fewer))
+
+
+def _among_first(ranked: BoolArray, places: list[int]) -> dict[int, int]:
+    return {place: int(np.count_nonzero(ranked[:place])) for place in places}
 
 
 def _places(designs: list[Design], count: int) -> list[int]:
@@ -178,22 +183,10 @@ def _searched(ordered: SortedScores, places: list[int]) -> dict[int, int] | None
     """Members among the first records at each place; None if one of them depends on the order of tied scores."""
     found: dict[int, int] = {}
     for place in places:
-        inside = ordered.members_in_top(place)
-        if inside is None:
+        if (inside := ordered.members_in_top(place)) is None:
             return None
         found[place] = inside
     return found
-
-
-def _surplus(members: BoolArray) -> int:
-    """How many more members than others there are; 0 where fair coins may well differ by as much."""
-    surplus = 2 * int(members.sum()) - len(members)
-    return surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0
-
-
-def _running(ranked: BoolArray, places: list[int]) -> dict[int, int]:
-    running = np.concatenate([[0], np.cumsum(ranked)])
-    return {place: int(running[place]) for place in places}
 
 
 def _counted(ranked: _Ranked, designs: list[Design]) -> Mapping[Design, Guesses]:

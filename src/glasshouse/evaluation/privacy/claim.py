@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal
 
@@ -36,21 +36,13 @@ _WITHOUT_PRACTICE = (Design(0.02, 0.02), Design(0.1, 0.1), Design(0.05, 0.0))
 
 @dataclass(frozen=True)
 class Guessed:
-    """What was guessed.
+    """What was guessed."""
 
-    Args:
-        attack: whose scores ranked the records.
-        members: how many records were guessed to be members.
-        others: how many were guessed to be non-members.
-        correct: how many of both were right.
-        tried: how many sets of guesses share the allowed error; 1 if the choice was made on simulated targets.
-    """
-
-    attack: str
-    members: int
-    others: int
-    correct: int
-    tried: int = 1
+    attack: str  # whose scores ranked the records
+    members: int  # how many records were guessed to be members
+    others: int  # how many were guessed to be non-members
+    correct: int  # how many of both were right
+    tried: int = 1  # how many sets of guesses share the allowed error; 1 if the choice was made on simulated targets
 
     def sentence(self, unit: str = "record") -> str:
         """What was guessed, how many guesses were right, and where that was chosen."""
@@ -75,12 +67,8 @@ def chosen_guesses(
 ) -> list[tuple[Guessed, Guesses]]:
     """The guesses to judge: one set, chosen on simulated targets; several, where none were simulated.
 
-    Args:
-        scores: [N] of each attack.
-        members: [N] of the target; they count right guesses and choose nothing.
-        practice: `shares_right`, mean over simulated targets, of the attacks that have some.
-        delta: δ of the bound that should become large.
-        confidence: of that bound.
+    ``practice`` has the mean `shares_right` over simulated targets, of the attacks that have some; the target's members
+    [N] count right guesses and choose nothing.
     """
     known = [name for name in scores if name in practice]
     if known:
@@ -171,17 +159,11 @@ def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim |
 
 @dataclass(frozen=True)
 class GaussianBound:
-    """A lower bound on μ of Gaussian privacy, and the ε that follows from it at the verdict's δ.
+    """A lower bound on μ of Gaussian privacy, and the ε that follows from it at the verdict's δ."""
 
-    Args:
-        mu: bound on μ.
-        epsilon: at the δ of the verdict.
-        guessed: the guesses behind it; None if none were made.
-    """
-
-    mu: float = 0.0
-    epsilon: float = 0.0
-    guessed: Guessed | None = None
+    mu: float = 0.0  # bound on μ
+    epsilon: float = 0.0  # at the δ of the verdict
+    guessed: Guessed | None = None  # the guesses behind it; None if none were made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,32 +172,19 @@ class PrivacyVerdict:
 
     A bound that assumes more and does not show more is left out, here for table, page, file and appendix alike: it is
     then an empty `GaussianBound`.
-
-    Args:
-        claim: what was claimed; None if there was no claim.
-        pure: lower bound on ε at δ = 0. It assumes nothing about the training.
-        epsilon: lower bound on ε at ``delta``. It assumes nothing about the training.
-        delta: of the claim; the usual 1e-5 where none is claimed.
-        confidence: of each bound.
-        contradicted: whether the claimed ε is below the bound at the claimed δ.
-        gaussian: under Gaussian privacy, whatever the records have to do with each other.
-        independent: under Gaussian privacy, and if guesses about different records are independent.
-        guessed: the guesses behind ``pure``, ``epsilon`` and ``gaussian``; None if none were made.
-        unit: whose membership it is about.
-        withheld: why no ε is given; empty if one is.
     """
 
-    claim: PrivacyClaim | None = None
-    pure: float = 0.0
-    epsilon: float = 0.0
-    delta: float = USUAL_DELTA
-    confidence: float = 0.95
-    contradicted: bool = False
-    gaussian: GaussianBound = GaussianBound()
-    independent: GaussianBound = GaussianBound()
-    guessed: Guessed | None = None
-    unit: Unit = "record"
-    withheld: str = ""
+    claim: PrivacyClaim | None = None  # what was claimed; None if there was no claim
+    pure: float = 0.0  # lower bound on ε at δ = 0. It assumes nothing about the training
+    epsilon: float = 0.0  # lower bound on ε at ``delta``. It assumes nothing about the training
+    delta: float = USUAL_DELTA  # of the claim; the usual 1e-5 where none is claimed
+    confidence: float = 0.95  # of each bound
+    contradicted: bool = False  # whether the claimed ε is below the bound at the claimed δ
+    gaussian: GaussianBound = GaussianBound()  # under Gaussian privacy, whatever the records have to do with each other
+    independent: GaussianBound = GaussianBound()  # also if guesses about different records are independent
+    guessed: Guessed | None = None  # the guesses behind ``pure``, ``epsilon`` and ``gaussian``; None if none were made
+    unit: Unit = "record"  # whose membership it is about
+    withheld: str = ""  # why no ε is given; empty if one is
 
     def __post_init__(self) -> None:
         """Compare the bounds in the order of their assumptions, each at ``delta``."""
@@ -312,23 +281,19 @@ def judge_claim(
     bounds = [_bounds(guessed, guesses, delta=delta, confidence=confidence) for guessed, guesses in looks]
     pure, epsilon, gaussian = (max(column) for column in zip(*bounds, strict=True))
     best = max(range(len(looks)), key=lambda place: bounds[place][1])
-    every = [
-        (mu_if_independent(guesses, confidence=1 - (1 - confidence) / guessed.tried), guessed)
-        for guessed, guesses in chosen_for_every_record(scores, members, practice=practice)
-    ]
-    mu, every_guessed = max(every, key=lambda one: one[0])
+    every = chosen_for_every_record(scores, members, practice=practice)
+    each = 1 - (1 - confidence) / every[0][0].tried
+    values = [mu_if_independent(guesses, confidence=each) for _, guesses in every]
+    mu, every_guessed = max(values), every[int(np.argmax(values))][0]
     shown = pure if claim is not None and claim.delta == 0 else epsilon
-    return PrivacyVerdict(
-        claim=claim,
+    return replace(
+        about,
         pure=pure,
         epsilon=epsilon,
-        delta=delta,
-        confidence=confidence,
         contradicted=claim is not None and shown > claim.epsilon,
         gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
         independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every_guessed),
         guessed=looks[best][0],
-        unit=unit,
     )
 
 
