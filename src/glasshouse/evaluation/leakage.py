@@ -409,19 +409,13 @@ def audit_power(
     finer = next((goal for goal in _AUCS if goal <= clearly), 0.5 + (area - 0.5) / 2)
     share = members / (members + non_members)
     rate = next((goal for goal in _RATES if allowed_wrong(goal, non_members) < ENOUGH_WRONG), _RATES[-1] / 10)
-    return Power(
-        figures=figures,
-        auc=area,
-        rates=tuple(
-            RatePower(fpr, (allowed_wrong(fpr, non_members) + 1) / (non_members + 1), smallest)
-            for fpr in fprs
-            if (smallest := smallest_tpr(members, non_members, fpr, figures=among(f"tpr@{fpr:g}"))) is not None
-        ),
-        finer_auc=finer,
-        records_for_auc=_records_for(finer, share, figures=among("auc")),
-        finer_rate=rate,
-        non_members_for_rate=math.ceil(ENOUGH_WRONG / rate * (1 - 1e-12)),
+    rates = tuple(
+        RatePower(fpr, (allowed_wrong(fpr, non_members) + 1) / (non_members + 1), smallest)
+        for fpr in fprs
+        if (smallest := smallest_tpr(members, non_members, fpr, figures=among(f"tpr@{fpr:g}"))) is not None
     )
+    records = _records_for(finer, share, figures=among("auc"))
+    return Power(figures, area, rates, finer, records, rate, math.ceil(ENOUGH_WRONG / rate * (1 - 1e-12)))
 
 
 def smallest_auc(members: int, non_members: int, *, figures: float = 1) -> float:
@@ -462,7 +456,7 @@ def _members_needed(members: int, non_members: int, allowed: int, *, error: floa
 
 
 def _records_for(area: float, share: float, *, figures: float) -> int:
-    """Records, members and others, for which `smallest_auc` is this small; two digits are enough."""
+    """Records for which `smallest_auc` is this small; two digits are enough."""
     needed = (_reach(figures) / (area - 0.5)) ** 2 / (12 * share * (1 - share))
     step = 10.0 ** (math.floor(math.log10(needed)) - 1)
     return round(math.ceil(needed / step) * step)

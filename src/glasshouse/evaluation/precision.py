@@ -71,23 +71,16 @@ def accusations_of(
     tpr_interval = clopper_pearson(hits, inside, confidence=confidence)
     fpr_interval = clopper_pearson(wrong, outside, confidence=confidence)
     ratio = _ratio_interval(hits, inside, wrong, outside, confidence=confidence)
-    return Accusations(
-        wanted=threshold.wanted,
-        tpr=tpr,
-        tpr_interval=tpr_interval,
-        fpr=fpr,
-        fpr_interval=fpr_interval,
-        advantage=tpr - fpr,
-        advantage_interval=_difference_interval(tpr, tpr_interval, fpr, fpr_interval),
-        precisions=tuple(
-            Precision(
-                prior,
-                precision_at(prior, fpr / tpr) if hits else (0.0 if wrong else None),
-                Interval(precision_at(prior, ratio.high), precision_at(prior, ratio.low)),
-            )
-            for prior in PRIORS
-        ),
+    precisions = tuple(
+        Precision(
+            prior,
+            precision_at(prior, fpr / tpr) if hits else (0.0 if wrong else None),
+            Interval(precision_at(prior, ratio.high), precision_at(prior, ratio.low)),
+        )
+        for prior in PRIORS
     )
+    advantage = _difference_interval(tpr, tpr_interval, fpr, fpr_interval)
+    return Accusations(threshold.wanted, tpr, tpr_interval, fpr, fpr_interval, tpr - fpr, advantage, precisions)
 
 
 def precision_at(prior: float, ratio: float) -> float:
