@@ -20,16 +20,15 @@ from scipy.special import expit, logit
 from scipy.stats import binom
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.evaluation.privacy import (
+from glasshouse.evaluation.privacy.bounds import (
     Guesses,
-    PrivacyVerdict,
     delta_shown,
     epsilon_lower_bound,
     gaussian_delta,
     gaussian_epsilon,
-    judge_claim,
     shares_right,
 )
+from glasshouse.evaluation.privacy.claim import PrivacyVerdict, judge_claim
 
 DELTA = 1e-5
 Mechanism = Callable[[np.random.Generator, BoolArray], FloatArray]  # members [N] to scores [N]

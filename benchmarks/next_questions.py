@@ -23,7 +23,7 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.data import complementary_halves
 from glasshouse.evaluation import Interval, Threshold
 from glasshouse.evaluation.groups import group_leaks
-from glasshouse.evaluation.power import smallest_auc, smallest_tpr
+from glasshouse.evaluation.leakage import smallest_auc, smallest_tpr
 from glasshouse.evaluation.precision import (
     DISCOVERY_LEVEL,
     Accusations,

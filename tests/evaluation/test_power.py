@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.evaluation.power import _members_needed, audit_power, smallest_auc, smallest_tpr
+from glasshouse.evaluation.leakage import _members_needed, audit_power, smallest_auc, smallest_tpr
 
 
 def test_more_records_and_fewer_figures_show_smaller_leaks() -> None:

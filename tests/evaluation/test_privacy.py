@@ -28,7 +28,7 @@ from glasshouse.evaluation import (
     mu_lower_bound,
     posterior_bound,
 )
-from glasshouse.evaluation.privacy import (
+from glasshouse.evaluation.privacy.bounds import (
     Design,
     count_right,
     delta_shown,

@@ -13,7 +13,7 @@ from glasshouse.core.threads import side_by_side
 from glasshouse.evaluation import auc, roc, tpr_at_fpr
 from glasshouse.evaluation.pool_size import compare_references
 from glasshouse.evaluation.precision import conformal_p_values
-from glasshouse.evaluation.privacy import shares_right
+from glasshouse.evaluation.privacy.bounds import shares_right
 from glasshouse.evaluation.thresholds import simulated_figures, threshold_from, thresholds_from, tried_targets
 from tests.strategies import gaussian_evidence, scores_and_members
 

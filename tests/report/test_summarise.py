@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from glasshouse import PrivacyClaim, audit_evidence
-from glasshouse.evaluation.power import audit_power
+from glasshouse.evaluation.leakage import audit_power
 from glasshouse.report.json_io import metrics_json
 from tests.strategies import PAPER, gaussian_evidence
 

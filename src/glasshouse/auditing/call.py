@@ -30,7 +30,7 @@ from glasshouse.data import Population, as_members, check_members_fit, check_pop
 from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.checks.members import Finding, shared_losses, shared_records
 from glasshouse.evaluation.groups import as_groups
-from glasshouse.evaluation.privacy import as_claim
+from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.run import with_public_records
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Evidence, LossTrace, Mode, QueryOptions, collect

@@ -20,7 +20,7 @@ from glasshouse.core.randomness import seed_for
 from glasshouse.core.table import Table
 from glasshouse.data import Population, as_population, random_subsets
 from glasshouse.evaluation import AcrossTargets, across_targets
-from glasshouse.evaluation.privacy import as_claim
+from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.io.files import write_file
 from glasshouse.io.folders import new_folder
 from glasshouse.training.sklearn import as_trainer

@@ -7,18 +7,15 @@ from glasshouse.evaluation.checks.random_members import Blind, Drawn, Joined, ho
 from glasshouse.evaluation.intervals import Interval, clopper_pearson, delong, tpr_intervals
 from glasshouse.evaluation.leakage import Headline, LeakTest, headline, leak_test
 from glasshouse.evaluation.metrics import AcrossTargets, Metrics, Rate, across_targets, evaluate
-from glasshouse.evaluation.privacy import (
-    GaussianBound,
+from glasshouse.evaluation.privacy.bounds import (
     Guesses,
-    PrivacyClaim,
-    PrivacyVerdict,
     epsilon_lower_bound,
     gaussian_epsilon,
-    judge_claim,
     mu_if_independent,
     mu_lower_bound,
     posterior_bound,
 )
+from glasshouse.evaluation.privacy.claim import GaussianBound, PrivacyClaim, PrivacyVerdict, judge_claim
 from glasshouse.evaluation.roc import ROC, auc, roc, tpr_at_fpr
 from glasshouse.evaluation.run import AttackOutcome, run_attack
 from glasshouse.evaluation.thresholds import Threshold, estimate_thresholds

@@ -33,18 +33,6 @@ class Trials:
 
     Learning takes most of the time of the strongest attacks. ``"best"`` tries every candidate, and an audit may name
     the same attacks beside it; attacks with equal parameters are tuned and tried once.
-
-    Args:
-        view: evidence or a scene; attacks on records see only the evidence of a scene.
-        progress: whether to show bars; None shows them on a terminal, and plain lines elsewhere.
-
-    Example:
-        >>> from glasshouse.attacks import BASE
-        >>> from glasshouse.evidence import Evidence
-        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
-        >>> trials = Trials(evidence)
-        >>> trials.tuned(BASE()) is trials.tuned(BASE())
-        True
     """
 
     def __init__(self, view: View, *, progress: bool | None = False) -> None:
@@ -76,32 +64,21 @@ def _key(attack: Attack[Any]) -> object:
     described: dict[str, dataclasses.Field[Any]] | None = getattr(attack, "__dataclass_fields__", None)
     if described is None:  # a user's own class: only the same object is the same attack
         return attack
-    values = {name: getattr(attack, name) for name, one in described.items() if one.compare}
-    return type(attack), tuple((name, _shown(value)) for name, value in values.items())
-
-
-def _shown(value: object) -> str:
-    return digest_arrays([value]) if isinstance(value, np.ndarray) else repr(value)
+    values = [getattr(attack, name) for name, one in described.items() if one.compare]
+    return type(attack), *(digest_arrays([one]) if isinstance(one, np.ndarray) else repr(one) for one in values)
 
 
 _COARSE = 0.1  # the rate to pick by if too few records were audited to resolve any wanted rate
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Pick:
-    """The attack that did best, and why.
+    """The attack that did best, and why."""
 
-    Args:
-        name: name of the attack.
-        attack: the attack, tuned for the pool.
-        simulated: its scores [N] and the members [N] of every simulated target; thresholds use them too.
-        reason: one sentence.
-    """
-
-    name: str
-    attack: Attack[Any]
-    simulated: Scored
-    reason: str
+    name: str  # name of the attack
+    attack: Attack[Any]  # the attack, tuned for the pool
+    simulated: Scored  # its scores [N] and the members [N] of every simulated target; thresholds use them too
+    reason: str  # one sentence
 
 
 @register("best")
@@ -151,12 +128,7 @@ class Best(Attack[View]):
         check_simulation(len(members))
 
     def pick(self, view: View, trials: Trials | None = None) -> Pick:
-        """The best candidate for this pool; it does not look at the target.
-
-        Args:
-            view: evidence or a scene.
-            trials: of the same pool: an attack that was tried before is not tried again.
-        """
+        """The best candidate for this pool, by ``trials`` of the same pool; it does not look at the target."""
         known = Trials(view) if trials is None else trials
         offered = attack_names(graph="graph" in view.offers)
         names = (
@@ -185,17 +157,8 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fp
     """The attack with the largest mean TPR over simulated targets; AUC decides between equals.
 
     If tied scores keep an attack from reaching the rate, it counts with its TPR when ties are broken at random.
-
-    Args:
-        trials: functions by name that tune an attack and score the simulated targets with it. An attack that refuses
-            this pool (too few models, no logits) is left out.
-        fprs: wanted false-positive rates; the smallest that all simulated targets can resolve decides.
-
-    Example:
-        >>> pair = (np.arange(20.0), np.arange(20) >= 10)
-        >>> worse = (np.zeros(20), np.arange(20) >= 10)
-        >>> pick_best({"a": lambda: (None, [worse] * 2), "b": lambda: (None, [pair] * 2)}, [0.1]).reason
-        'best picked b: TPR at 10 % FPR 100.0 % ± 0.0 % on 2 simulated targets; next a 10.0 % (ties broken at random).'
+    ``trials`` tune an attack and score the simulated targets with it; an attack that refuses this pool (too few models,
+    no logits) is left out. The smallest rate that all simulated targets can resolve decides.
     """
     scored: dict[str, tuple[Attack[Any], Scored]] = {}
     refusals: dict[str, InputError] = {}
@@ -207,28 +170,20 @@ def pick_best(trials: Mapping[str, Callable[[], tuple[Attack[Any], Scored]]], fp
     if not scored:
         said = next(iter(refusals.values()), "no candidate was given.")
         raise InputError(f"attacks: best cannot pick. {said}")
-    fpr = _resolved(fprs, [members for _, pairs in scored.values() for _, members in pairs])
-    rates = {name: np.array([rate_with_ties(*pair, fpr)[0] for pair in pairs]) for name, (_, pairs) in scored.items()}
-    tied = {
-        name: " (ties broken at random)" for name, (_, pairs) in scored.items() if not rate_with_ties(*pairs[0], fpr)[1]
-    }
+    fewest = min(int((~members).sum()) for _, pairs in scored.values() for _, members in pairs)
+    fpr = min((fpr for fpr in fprs if allowed_wrong(fpr, fewest) >= 1), default=_COARSE)
+    found = {name: [rate_with_ties(*pair, fpr) for pair in pairs] for name, (_, pairs) in scored.items()}
+    rates = {name: np.array([rate for rate, _ in pairs]) for name, pairs in found.items()}
+    tied = {name: "" if pairs[0][1] else " (ties broken at random)" for name, pairs in found.items()}
     areas = {name: float(np.mean([auc(*pair) for pair in pairs])) for name, (_, pairs) in scored.items()}
     order = sorted(scored, key=lambda name: (rates[name].mean(), areas[name]), reverse=True)
     best = order[0]
     spread = rates[best].std(ddof=1) / np.sqrt(len(rates[best]))
     reason = (
         f"best picked {best}: TPR at {100 * fpr:g} % FPR {100 * rates[best].mean():.1f} % ± {100 * spread:.1f} %"
-        f"{tied.get(best, '')} on {len(rates[best])} simulated targets"
+        f"{tied[best]} on {len(rates[best])} simulated targets"
     )
-    if len(order) > 1:
-        reason += f"; next {order[1]} {100 * rates[order[1]].mean():.1f} %{tied.get(order[1], '')}"
-    else:
-        reason += "; no other ran"
+    reason += "".join(f"; next {name} {100 * rates[name].mean():.1f} %{tied[name]}" for name in order[1:2])
+    reason += "" if len(order) > 1 else "; no other ran"
     reason += f"; left out, since they refuse this pool: {', '.join(refusals)}." if refusals else "."
-    attack, simulated = scored[best]
-    return Pick(name=best, attack=attack, simulated=simulated, reason=reason)
-
-
-def _resolved(fprs: Sequence[float], members: Sequence[BoolArray]) -> float:
-    fewest = min(int((~who).sum()) for who in members)
-    return min((fpr for fpr in fprs if allowed_wrong(fpr, fewest) >= 1), default=_COARSE)
+    return Pick(best, *scored[best], reason)

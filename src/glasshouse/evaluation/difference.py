@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
-from glasshouse.core.arrays import BoolArray, FloatArray
+from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.evaluation.intervals import Interval, placements, tpr_estimates
@@ -17,7 +16,6 @@ from glasshouse.evaluation.roc import allowed_wrong, checked, roc
 
 ScoredRecords = tuple[FloatArray, BoolArray]  # scores [N] of the records, and which of them are members [N]
 Resampling = Literal["paired", "unpaired", "opposed"]
-IntArray = NDArray[np.int64]
 
 _FEWEST = 10  # members, and non-members: a bootstrap of fewer says nothing about the population
 _DRAWS = 4000
@@ -28,23 +26,14 @@ _BEYOND = 1e-9  # chance that a resampled threshold lies below the records that 
 
 
 class Difference(NamedTuple):
-    """A figure of one run minus that of the run it is compared with.
+    """A figure of one run minus that of the run it is compared with."""
 
-    Args:
-        value: the difference.
-        interval: of it, corrected for the number of comparisons.
-        p_value: two-sided, for no difference at all, corrected in the same way.
-        resampling: how the runs were resampled together, as in `tpr_difference`.
-        comparisons: how many are made at once; Bonferroni's correction is for these.
-        confidence: that all intervals hold at once.
-    """
-
-    value: float
-    interval: Interval
-    p_value: float
-    resampling: Resampling
-    comparisons: int
-    confidence: float
+    value: float  # the difference
+    interval: Interval  # of it, corrected for the number of comparisons
+    p_value: float  # two-sided, for no difference at all, corrected in the same way
+    resampling: Resampling  # how the runs were resampled together, as in `tpr_difference`
+    comparisons: int  # how many are made at once; Bonferroni's correction is for these
+    confidence: float  # that all intervals hold at once
 
     @property
     def shown(self) -> bool:
@@ -79,7 +68,7 @@ def tpr_difference(
             lower the other, so the samples are matched in the worst order, and the interval holds for any dependence.
         comparisons: how many are made at once (Bonferroni).
         confidence: that all intervals hold at once.
-        draws: bootstrap samples; fewer, but at least 1 000, if more than 50 million counts would be needed.
+        draws: bootstrap samples; fewer, but at least 1 000, if many counts would be needed.
         seed: of the samples.
 
     Example:
@@ -89,9 +78,8 @@ def tpr_difference(
         >>> found.value < -0.5, found.shown
         (True, True)
     """
-    one, other = checked(*first), checked(*second)
+    one, other = _both(first, second, resampling)
     paired = resampling == "paired"
-    _check_pairing(one, other, paired)
     source = generator(seed, "difference")
     ties = source.random(len(one[0]))
     placed = [_places(*one, ties), _places(*other, ties if paired else source.random(len(other[0])))]
@@ -102,10 +90,8 @@ def tpr_difference(
     else:
         rates = [_resampled(*place, count, draws, source) for place, count in zip(placed, allowed, strict=True)]
         samples = np.sort(rates[1]) - np.sort(rates[0])[::-1] if resampling == "opposed" else rates[1] - rates[0]
-    interval, p_value = _percentiles(samples, (1 - confidence) / comparisons)
-    if _too_few(one[1]) or _too_few(other[1]):
-        interval, p_value = Interval(-1.0, 1.0), 1.0
-    return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
+    found = value, *_percentiles(samples, (1 - confidence) / comparisons)
+    return _judged(found, (one, other), resampling, comparisons, confidence)
 
 
 def auc_difference(
@@ -124,12 +110,10 @@ def auc_difference(
         >>> auc_difference((noise + members, members), (noise + members, members), resampling="paired").p_value
         1.0
     """
-    one, other = checked(*first), checked(*second)
-    paired = resampling == "paired"
-    _check_pairing(one, other, paired)
+    one, other = _both(first, second, resampling)
     before, after = placements(*one), placements(*other)
     value = float(after[0].mean() - before[0].mean())
-    if paired:
+    if resampling == "paired":
         spread = _error([b - a for a, b in zip(before, after, strict=True)])
     elif resampling == "opposed":
         spread = _error(before) + _error(after)
@@ -137,8 +121,27 @@ def auc_difference(
         spread = _error([*before, *after])
     p_value = 2 * float(norm.sf(abs(value) / spread)) if spread else float(value == 0.0)
     reach = float(norm.isf((1 - confidence) / comparisons / 2)) * spread
-    interval = Interval(max(-1.0, value - reach), min(1.0, value + reach))
-    if _too_few(one[1]) or _too_few(other[1]):
+    found = value, Interval(max(-1.0, value - reach), min(1.0, value + reach)), p_value
+    return _judged(found, (one, other), resampling, comparisons, confidence)
+
+
+def _both(first: ScoredRecords, second: ScoredRecords, resampling: Resampling) -> tuple[ScoredRecords, ScoredRecords]:
+    one, other = checked(*first), checked(*second)
+    if resampling == "paired" and not np.array_equal(one[1], other[1]):
+        raise InputError("paired: the runs do not have the same records and members; compare them without pairing.")
+    return one, other
+
+
+def _judged(
+    found: tuple[float, Interval, float],
+    runs: tuple[ScoredRecords, ScoredRecords],
+    resampling: Resampling,
+    comparisons: int,
+    confidence: float,
+) -> Difference:
+    """Corrected for the number of comparisons, and without a judgement where a run has too few records."""
+    value, interval, p_value = found
+    if min(int((members == kind).sum()) for _, members in runs for kind in (True, False)) < _FEWEST:
         interval, p_value = Interval(-1.0, 1.0), 1.0
     return Difference(value, interval, min(1.0, comparisons * p_value), resampling, comparisons, confidence)
 
@@ -146,16 +149,6 @@ def auc_difference(
 def _error(parts: Sequence[FloatArray]) -> float:
     """Standard error of a sum of independent means."""
     return float(np.sqrt(sum(float(np.var(part, ddof=1)) / len(part) for part in parts if len(part) > 1)))
-
-
-def _too_few(members: BoolArray) -> bool:
-    inside = int(members.sum())
-    return min(inside, len(members) - inside) < _FEWEST
-
-
-def _check_pairing(one: ScoredRecords, other: ScoredRecords, paired: bool) -> None:
-    if paired and not np.array_equal(one[1], other[1]):
-        raise InputError("paired: the runs do not have the same records and members; compare them without pairing.")
 
 
 def _places(scores: FloatArray, members: BoolArray, ties: FloatArray) -> tuple[IntArray, IntArray]:
@@ -227,7 +220,7 @@ def _paired_thresholds(
     ranked = [place[tail][order] for place, order in zip(places, orders, strict=True)]
     width = int(tail.sum())
     draws = int(np.clip(_WORK // width, min(draws, _FEWEST_DRAWS), draws))
-    found = [np.empty(draws, dtype=np.int64) for _ in places]
+    found = np.empty(draws, dtype=np.int64), np.empty(draws, dtype=np.int64)
     step = max(1, _AT_ONCE // width)
     for start in range(0, draws, step):
         rows = min(step, draws - start)
@@ -237,7 +230,7 @@ def _paired_thresholds(
         for at, order, rank in zip(found, orders, ranked, strict=True):
             above = np.sum(np.cumsum(counts[:, order], axis=1) <= allowed, axis=1)
             at[start : start + rows] = rank[np.minimum(above, width - 1)]
-    return found[0], found[1]
+    return found
 
 
 def _percentiles(samples: FloatArray, error: float) -> tuple[Interval, float]:

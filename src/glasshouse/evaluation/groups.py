@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, logit
-from scipy.stats import norm, rankdata
+from scipy.special import logit
+from scipy.stats import norm
 from scipy.stats import t as student
 
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
-from glasshouse.evaluation.intervals import Interval, clopper_pearson
+from glasshouse.evaluation.intervals import Interval, clopper_pearson, logit_interval, placements, separated
 
 _FEW = 8  # numbers with more different values than this are cut into quartiles
 _RESERVED = ("id", "label", "member", "degree", "class")
@@ -79,9 +80,10 @@ def bands(values: NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
         present = _plain(present)
     different, codes = np.unique(present, return_inverse=True)
     names = [_name(value) for value in different.tolist()]
-    if present.dtype.kind in "US" and (order := _as_numbers(different)) is not None:
-        different, codes = different[order], np.argsort(order)[codes]  # "2" before "10"
-        names = [_name(value) for value in different.tolist()]
+    if present.dtype.kind in "US":
+        with suppress(ValueError):  # texts that are all numbers: "2" before "10"
+            order = np.argsort(different.astype(np.float64), kind="stable")
+            names, codes = [names[place] for place in order], np.argsort(order)[codes]
     if present.dtype.kind in "iuf" and len(different) > _FEW:
         cuts = np.unique(np.quantile(present, (0.25, 0.5, 0.75), method="lower"))
         codes = np.searchsorted(cuts, present, side="left")  # up to and with the quartile
@@ -91,14 +93,6 @@ def bands(values: NDArray[Any]) -> tuple[IntArray, tuple[str, ...]]:
     places = np.full(len(values), len(names), dtype=np.int64)
     places[~missing] = codes
     return places, (*names, _MISSING) if missing.any() else tuple(names)
-
-
-def _as_numbers(texts: NDArray[Any]) -> NDArray[np.intp] | None:
-    """The order of texts that are all numbers; None for other texts."""
-    try:
-        return np.argsort(texts.astype(np.float64), kind="stable")
-    except ValueError:
-        return None
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
@@ -122,38 +116,23 @@ Side = Literal["more", "less", ""]
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLeak:
-    """One attack on one group of records. All intervals hold at once, over all groups of the run.
+    """One attack on one group of records. All intervals hold at once, over all groups of the run."""
 
-    Args:
-        column: what divides the records, such as ``"class"``.
-        group: the value, or the range of values.
-        members: how many members are in it.
-        non_members: how many others.
-        auc: area under the ROC within the group; None with fewer than 20 members or 20 others.
-        auc_interval: of it.
-        tpr: share of its members that the attack's first threshold calls members; None without members or threshold.
-        tpr_interval: of it.
-        fpr: the same share of its non-members.
-        fpr_interval: of it.
-        judged: whether the group was compared with the others of its column; small groups are not.
-        singled_out: ``"more"`` or ``"less"`` if its area differs from that of the others after correction.
-    """
-
-    column: str
-    group: str
-    members: int
-    non_members: int
-    auc: float | None = None
-    auc_interval: Interval | None = None
-    tpr: float | None = None
-    tpr_interval: Interval | None = None
-    fpr: float | None = None
-    fpr_interval: Interval | None = None
-    judged: bool = False
-    singled_out: Side = ""
+    column: str  # what divides the records, such as ``"class"``
+    group: str  # the value, or the range of values
+    members: int  # how many members are in it
+    non_members: int  # how many non-members
+    auc: float | None = None  # area under the ROC within the group; None with fewer than 20 members or 20 non-members
+    auc_interval: Interval | None = None  # of it
+    tpr: float | None = None  # share of its members flagged at the first threshold; None without either
+    tpr_interval: Interval | None = None  # of it
+    fpr: float | None = None  # the same share of its non-members
+    fpr_interval: Interval | None = None  # of it
+    judged: bool = False  # whether the group was compared with the others of its column; small groups are not
+    singled_out: Side = ""  # ``"more"`` or ``"less"`` if its area differs from that of the others after correction
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class _Area:
     """The area within a group and the variances of its placements (DeLong et al. 1988)."""
 
@@ -197,7 +176,7 @@ def group_leaks(
         scores: [N] of one attack, higher means member.
         members: [N] who trained the target.
         columns: values [N] by the name of the column.
-        called: [N] which records the attack's first threshold calls members.
+        called: [N] which records the attack's first threshold flags.
         leak: whether a leak was shown at all; without one no group is singled out.
         confidence: of all intervals together, and of all comparisons together.
 
@@ -210,16 +189,14 @@ def group_leaks(
         [('False', 0.6, 'less'), ('True', 1.0, 'more')]
     """
     split = {name: _largest(values) for name, values in columns.items()}
-    count = sum(len(names) for names in split.values())
-    each = 1 - (1 - confidence) / max(count, 1)
+    each = 1 - (1 - confidence) / max(1, sum(map(len, split.values())))
     areas = {name: {group: _area(scores[at], members[at]) for group, at in split[name].items()} for name in split}
     compared = {name: {group: one for group, one in found.items() if one is not None} for name, found in areas.items()}
-    judged = {name: found for name, found in compared.items() if len(found) > 1}
-    level = (1 - confidence) / max(1, sum(map(len, judged.values())))
+    level = (1 - confidence) / max(1, sum(len(found) for found in compared.values() if len(found) > 1))
     leaks = []
     for name, groups in split.items():
         for group, at in groups.items():
-            others = [one for other, one in judged.get(name, {}).items() if other != group]
+            others = [one for other, one in compared[name].items() if other != group]
             own = areas[name][group]
             verdict = _compare(own, others, level=level) if own is not None and others else None
             leaks.append(
@@ -248,19 +225,11 @@ def _largest(values: NDArray[Any]) -> dict[str, NDArray[np.intp]]:
 
 
 def _area(scores: FloatArray, members: BoolArray) -> _Area | None:
-    inside, outside = scores[members], scores[~members]
-    if min(len(inside), len(outside)) < _FEWEST:
+    inside, outside = int(members.sum()), int((~members).sum())
+    if min(inside, outside) < _FEWEST:
         return None
-    ranks = rankdata(scores)
-    above = (ranks[members] - rankdata(inside)) / len(outside)
-    below = (ranks[~members] - rankdata(outside)) / len(inside)
-    return _Area(
-        auc=float(above.mean()),
-        inside=float(np.var(above, ddof=1)),
-        outside=float(np.var(below, ddof=1)),
-        members=len(inside),
-        others=len(outside),
-    )
+    above, below = placements(scores, members)
+    return _Area(float(above.mean()), float(np.var(above, ddof=1)), float(np.var(below, ddof=1)), inside, outside)
 
 
 def _interval(area: _Area, *, confidence: float) -> Interval:
@@ -269,15 +238,11 @@ def _interval(area: _Area, *, confidence: float) -> Interval:
     DeLong's alone covers too little near 1 with few members, where its variance is small by chance: 99.0 % of a wanted
     99.5 % at an area of 0.95 with 50 and 450 records (binormal scores, 2 000 runs), and both together 99.8 %.
     """
-    pairs = min(area.members, area.others)
     if area.variance == 0 or area.auc in (0.0, 1.0):
-        # perfect separation in the sample: all that is known is that none of that many independent pairs failed
-        return clopper_pearson(round(area.auc * pairs), pairs, confidence=confidence)
-    at = area.shrunk
+        return separated(area.auc, area.members, area.others, confidence=confidence)
     quantile = float(student.ppf((1 + confidence) / 2, _freedom([(1.0, area)])))
-    reach = quantile * np.sqrt(area.variance) / (at * (1 - at))
-    other = _newcombe(area, confidence=confidence)
-    return Interval(min(float(expit(logit(at) - reach)), other.low), max(float(expit(logit(at) + reach)), other.high))
+    one, other = logit_interval(area.shrunk, area.variance, quantile), _newcombe(area, confidence=confidence)
+    return Interval(min(one.low, other.low), max(one.high, other.high))
 
 
 def _newcombe(area: _Area, *, confidence: float) -> Interval:
@@ -336,8 +301,7 @@ def _rates(called: BoolArray | None, members: BoolArray, at: NDArray[np.intp], *
     """True- and false-positive rate of a group at the attack's threshold, with exact intervals."""
     found: dict[str, Any] = {}
     for name, who in (("tpr", members[at]), ("fpr", ~members[at])):
-        trials = int(who.sum())
-        if called is not None and trials:
-            hits = int(called[at][who].sum())
+        if called is not None and who.any():
+            hits, trials = int(called[at][who].sum()), int(who.sum())
             found |= {name: hits / trials, f"{name}_interval": clopper_pearson(hits, trials, confidence=confidence)}
     return found

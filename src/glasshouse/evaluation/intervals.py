@@ -6,7 +6,8 @@ a finite one, others are about one number: what an audit of all records would ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,14 +71,6 @@ def tpr_intervals(
         confidence: of each interval by itself.
         nodes: how many values of J to use where there are more.
         halvings: of the range in which an end is looked for; fewer are quicker, and enough for a picture.
-
-    Example:
-        >>> from glasshouse.evaluation.roc import roc
-        >>> rng = np.random.default_rng(0)
-        >>> members = np.arange(2000) < 1000
-        >>> low, high = tpr_intervals(roc(rng.normal(members, 1.0), members), [0.01])[0]
-        >>> low < 0.0924 < high  # the truth: Φ(1 + Φ⁻¹(0.01))
-        True
     """
     tail = (1 - confidence) / 2
     ends = _tpr_quantiles(curve, fprs, [tail, 1 - tail], nodes, halvings)
@@ -91,19 +84,6 @@ def tpr_estimates(curve: ROC, fprs: Sequence[float] | FloatArray) -> list[float]
     non-member k + 1 count, and a share of (k + 1) / (n + 1) of all non-members is above that on average, not k / n.
     With one allowed false positive and a weak leak it is too high by half. The estimate is the median of the
     distribution whose other quantiles are the ends of `tpr_intervals`; ``benchmarks/intervals_bias.md`` has its bias.
-
-    Args:
-        curve: the ROC of a sample.
-        fprs: [P] false-positive rates above 0.
-
-    Example:
-        >>> from glasshouse.evaluation.roc import roc
-        >>> scores = np.random.default_rng(0).normal(size=(400, 200))  # 400 samples of scores that say nothing
-        >>> curves = [roc(one, np.arange(200) < 100) for one in scores]
-        >>> round(float(np.median([curve.tpr[curve.point_at(0.01)] for curve in curves])), 2)
-        0.02
-        >>> round(float(np.median([tpr_estimates(curve, [0.01]) for curve in curves])), 2)
-        0.01
     """
     (found,) = _tpr_quantiles(curve, fprs, [0.5], _NODES, _HALVINGS)
     return [float(rate) for rate in found]
@@ -114,11 +94,15 @@ def _tpr_quantiles(
 ) -> list[FloatArray]:
     """Quantiles of the distribution of each true-positive rate, [P] for each level."""
     above, weights = _above_threshold(curve.non_members, np.asarray(fprs, dtype=np.float64), nodes)
-    wrong = np.rint(curve.fpr * curve.non_members)
-    last = np.searchsorted(wrong, above, side="right") - 1  # [P, J] the point with so many wrong, or the next fewer
-    first = np.searchsorted(wrong, wrong[last], side="left")  # with the fewest members among those with as many wrong
-    right = np.rint(curve.tpr * curve.members)
-    return [_quantile(right[first], right[last], curve.members, weights, level, halvings) for level in levels]
+    fewest, most = _members_above(curve, above)
+    return [_quantile(fewest, most, curve.members, weights, level, halvings) for level in levels]
+
+
+def _members_above(curve: ROC, above: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The fewest and the most members above a threshold with so many non-members above it, or the next fewer."""
+    wrong, right = np.rint(curve.fpr * curve.non_members), np.rint(curve.tpr * curve.members)
+    last = np.searchsorted(wrong, above, side="right") - 1
+    return right[np.searchsorted(wrong, wrong[last], side="left")], right[last]
 
 
 def balanced_accuracy_interval(curve: ROC, *, confidence: float = 0.95) -> Interval:
@@ -127,12 +111,6 @@ def balanced_accuracy_interval(curve: ROC, *, confidence: float = 0.95) -> Inter
     The lower end subtracts how far two samples of this size from one distribution are apart at their worst threshold
     (the one-sided bound of Kolmogorov and Smirnov). The upper end is the largest over thresholds of each threshold's
     own upper end: the best threshold is one of them.
-
-    Example:
-        >>> from glasshouse.evaluation.roc import roc
-        >>> scores = np.random.default_rng(0).normal(size=400)
-        >>> balanced_accuracy_interval(roc(scores, np.arange(400) < 200)).low
-        0.5
     """
     tail = (1 - confidence) / 2
     sizes = (curve.members, curve.non_members)
@@ -156,15 +134,23 @@ def delong(scores: ArrayLike, members: ArrayLike, *, confidence: float = 0.95) -
         >>> 0 < low < 0.8889 < high < 1
         True
     """
-    values, mask = checked(scores, members)
-    above, below = placements(values, mask)
+    above, below = placements(*checked(scores, members))
     area = float(above.mean())
     spread = sum(float(np.var(part, ddof=1)) / len(part) for part in (above, below) if len(part) > 1)
     if area in (0.0, 1.0) or spread == 0.0:
-        # separation is perfect in the sample: all that is known is that none of min(n, m) independent pairs failed
-        pairs = min(len(above), len(below))
-        return clopper_pearson(round(area * pairs), pairs, confidence=confidence)
-    reach = float(norm.ppf((1 + confidence) / 2)) * np.sqrt(spread) / (area * (1 - area))
+        return separated(area, len(above), len(below), confidence=confidence)
+    return logit_interval(area, spread, float(norm.ppf((1 + confidence) / 2)))
+
+
+def separated(area: float, members: int, non_members: int, *, confidence: float) -> Interval:
+    """Of an AUC of 0 or 1: all that is known is that none of min(n, m) independent pairs was the other way round."""
+    pairs = min(members, non_members)
+    return clopper_pearson(round(area * pairs), pairs, confidence=confidence)
+
+
+def logit_interval(area: float, variance: float, quantile: float) -> Interval:
+    """An interval of an area that is symmetric on the logit scale."""
+    reach = quantile * np.sqrt(variance) / (area * (1 - area))
     return Interval(float(expit(logit(area) - reach)), float(expit(logit(area) + reach)))
 
 
@@ -172,10 +158,6 @@ def placements(scores: FloatArray, members: BoolArray) -> tuple[FloatArray, Floa
     """The share of non-members below each member [n₁], and of members above each non-member [n₀]; ties count half.
 
     The mean of either is the AUC, and their variances give its error (DeLong et al., 1988).
-
-    Example:
-        >>> placements(np.array([3.0, 1.0, 2.0, 1.0]), np.array([True, True, False, False]))
-        (array([1.  , 0.25]), array([0.5 , 0.75]))
     """
     inside, outside = scores[members], scores[~members]
     ranks = rankdata(scores)  # rank among all minus rank among its own side: how many of the other side are below
@@ -220,21 +202,11 @@ _FAR = 8.0  # standard deviations beyond which nothing is left
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampled:
-    """How audited records were drawn from all records: within strata, each record with the same chance.
+    """How audited records were drawn from all records: within strata, each record with the same chance."""
 
-    Args:
-        strata: [n] the stratum of each audited record.
-        sizes: [H] how many of all records each stratum has.
-        members: how many of all records are members of the target.
-
-    Example:
-        >>> Sampled(strata=np.array([0, 0, 1]), sizes=np.array([60, 30]), members=45).sentence("nodes")
-        'All figures are estimated from a sample of 3 of 90 nodes, drawn at random within strata of degree and class.'
-    """
-
-    strata: IntArray
-    sizes: IntArray
-    members: int
+    strata: IntArray  # [n] the stratum of each audited record
+    sizes: IntArray  # [H] how many of all records each stratum has
+    members: int  # how many of all records are members of the target
 
     @property
     def records(self) -> int:
@@ -259,23 +231,14 @@ class WholeRate(NamedTuple):
 
 @dataclass(frozen=True)
 class WholeFigures:
-    """What an audit of all records would find, as a sample tells it.
+    """What an audit of all records would find, as a sample tells it."""
 
-    Args:
-        audited: n, how many records were audited.
-        records: N, how many there are.
-        auc: the estimate of the AUC.
-        auc_interval: of the AUC over all records.
-        rates: for each wanted false-positive rate.
-        confidence: of each interval.
-    """
-
-    audited: int
-    records: int
-    auc: float
-    auc_interval: Interval
-    rates: tuple[WholeRate, ...]
-    confidence: float
+    audited: int  # n, how many records were audited
+    records: int  # N, how many there are
+    auc: float  # the estimate of the AUC
+    auc_interval: Interval  # of the AUC over all records
+    rates: tuple[WholeRate, ...]  # for each wanted false-positive rate
+    confidence: float  # of each interval
 
 
 def estimate_whole(
@@ -306,21 +269,12 @@ def estimate_whole(
     if len(sampled.strata) != len(values) or not int(mask.sum()) <= sampled.members <= sampled.records:
         raise InputError("sampled: it does not describe how these records were drawn.")
     curve = roc(values, mask)
-    return WholeFigures(
-        audited=len(values),
-        records=sampled.records,
-        auc=curve.area,
-        auc_interval=_auc_interval(values, mask, sampled, confidence=confidence),
-        rates=tuple(
-            WholeRate(
-                fpr,
-                _tpr_estimate(curve, fpr, sampled),
-                _tpr_interval(curve, fpr, sampled, confidence),
-            )
-            for fpr in fprs
-        ),
-        confidence=confidence,
-    )
+    rates = [
+        WholeRate(fpr, _tpr_estimate(curve, fpr, sampled), _tpr_interval(curve, fpr, sampled, confidence))
+        for fpr in fprs
+    ]
+    interval = _auc_interval(values, mask, sampled, confidence=confidence)
+    return WholeFigures(len(values), sampled.records, curve.area, interval, tuple(rates), confidence)
 
 
 def _auc_interval(scores: FloatArray, members: BoolArray, sampled: Sampled, *, confidence: float) -> Interval:
@@ -337,8 +291,7 @@ def _auc_interval(scores: FloatArray, members: BoolArray, sampled: Sampled, *, c
     if area in (0.0, 1.0) or spread == 0.0:
         everyone = len(scores) == sampled.records
         return Interval(area, area) if everyone else delong(scores, members, confidence=confidence)
-    reach = float(norm.ppf((1 + confidence) / 2)) * np.sqrt(spread) / (area * (1 - area))
-    return Interval(float(expit(logit(area) - reach)), float(expit(logit(area) + reach)))
+    return logit_interval(area, spread, float(norm.ppf((1 + confidence) / 2)))
 
 
 def _stratified_variance(parts: FloatArray, sampled: Sampled) -> float:
@@ -362,10 +315,7 @@ def _tpr_interval(curve: ROC, fpr: float, sampled: Sampled, confidence: float) -
     """
     non_members, insiders = sampled.records - sampled.members, sampled.members
     above, weights = _above_threshold_of_sample(allowed_wrong(fpr, non_members), non_members, curve.non_members)
-    wrong, right = np.rint(curve.fpr * curve.non_members), np.rint(curve.tpr * curve.members)
-    last = np.searchsorted(wrong, above, side="right") - 1
-    first = np.searchsorted(wrong, wrong[last], side="left")
-    fewest, most = right[first], right[last]
+    fewest, most = _members_above(curve, above)
     tail = (1 - confidence) / 2
 
     def chance(total: int) -> float:
@@ -373,8 +323,8 @@ def _tpr_interval(curve: ROC, fpr: float, sampled: Sampled, confidence: float) -
         each = [hypergeom.sf(count, insiders, total, curve.members) for count in (fewest - 1, most)]
         return float((weights * (each[0] + each[1])).sum() / 2)
 
-    low = _first(lambda total: chance(total) >= tail, 0, insiders)
-    high = _first(lambda total: chance(total) > 1 - tail, 0, insiders + 1) - 1
+    low = bisect_left(range(insiders), True, key=lambda total: chance(total) >= tail)
+    high = bisect_left(range(insiders + 1), True, key=lambda total: chance(total) > 1 - tail) - 1
     return Interval(low / insiders, max(low, high) / insiders)
 
 
@@ -397,14 +347,3 @@ def _above_threshold_of_sample(allowed: int, non_members: int, audited: int) -> 
     levels = (np.arange(_LEVELS) + 0.5) / _LEVELS
     at = np.searchsorted(np.cumsum(weights) / weights.sum(), levels)
     return every[at].astype(np.float64), np.full(_LEVELS, 1 / _LEVELS)
-
-
-def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The smallest whole number from ``low`` to ``high`` at which a rising condition holds; ``high`` if none does."""
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -1,10 +1,11 @@
-"""Whether there is any leak at all, and by which attack: one exact p-value over all attacks and all figures.
+"""Whether there is any leak at all, by one exact p-value over all attacks and figures; which leak could be shown.
 
-The verdict attack is chosen so that its figures are not lucky.
+The verdict attack is chosen without looking at the records that its figures come from.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,14 +13,15 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import gammaln
-from scipy.stats import norm, rankdata
+from scipy.stats import beta, binom, norm, rankdata
 
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
 from glasshouse.core.threads import side_by_side
-from glasshouse.evaluation.metrics import Metrics, evaluate, headline_rate
+from glasshouse.evaluation.metrics import ENOUGH_WRONG, Metrics, evaluate, headline_rate
 from glasshouse.evaluation.roc import allowed_wrong, auc, checked
 from glasshouse.evaluation.run import AttackOutcome
 from glasshouse.evaluation.thresholds import rate_with_ties
@@ -34,28 +36,17 @@ _BLOCK = 4_000_000  # labels held at once
 _SHUFFLED = 1 << 16  # records
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class LeakTest:
-    """How surprising the best figure of all attacks is if scores say nothing about membership.
+    """How surprising the best figure of all attacks is if scores say nothing about membership."""
 
-    Args:
-        p_value: the chance of a best figure at least as surprising as the one that was found.
-        permutations: how often the members were permuted; the smallest possible p-value is 1 / (permutations + 1).
-        attack: whose figure is the most surprising.
-        figure: which one: ``"auc"`` or ``"tpr@0.01"``.
-        tested: how many figures the p-value is corrected for.
-        adjusted: the smallest p-value of each attack's own figures, by its name, corrected for all figures.
-        first: the attack and figure that got most of the error, since simulated targets rank it first; None if all
-            figures got the same.
-    """
-
-    p_value: float
-    permutations: int
-    attack: str
-    figure: str
-    tested: int
-    adjusted: Mapping[str, float]
-    first: Figure | None = None
+    p_value: float  # the chance of a best figure at least as surprising as the one that was found
+    permutations: int  # how often the members were permuted; the smallest possible p-value is 1 / (permutations + 1)
+    attack: str  # whose figure is the most surprising
+    figure: str  # which one: ``"auc"`` or ``"tpr@0.01"``
+    tested: int  # how many figures the p-value is corrected for
+    adjusted: Mapping[str, float]  # by attack, the smallest p-value of its own figures, corrected for all figures
+    first: Figure | None = None  # which got most of the error, since simulated targets rank it first; None: all alike
 
     @property
     def leak(self) -> bool:
@@ -80,17 +71,15 @@ def leak_test(
     is the smallest of them, and permutations say how small it is without a leak (Westfall and Young, 1993). So the test
     is exact, however the attacks depend on each other, with ties, and with any number of permutations.
 
-    With ``first``, each p-value is divided by its figure's share of the error (`error_share`) before the smallest is
-    taken. The test stays exact: the shares do not depend on who is a member of the target, so they are the same for
-    every permutation. Without a leak, the true arrangement is then one of equally likely ones of a fixed statistic, and
-    at most 5 % of them are among the 5 % most surprising.
+    With ``first``, each p-value is divided by its figure's share of the error before the smallest is taken. The test
+    stays exact: the shares do not depend on who is a member, so they are the same for every permutation.
 
     Args:
         scores: [N] of each attack, by name.
         members: [N] which records trained the target.
         fprs: false-positive rates to look at, besides the AUC.
-        first: the attack and figure that most of the error is spent on; it must be chosen without the target's members,
-            such as by `expected_log_p`. By default all figures share it equally.
+        first: the attack and figure that most of the error is spent on, chosen without the target's members
+            (`expected_log_p`). By default all figures share it equally.
         permutations: how many; by default 1 999, and fewer where there are very many records.
         seed: of the permutations.
 
@@ -114,38 +103,22 @@ def leak_test(
     found = [_figures(attacks, mask[None, :], allowed)]
     found += side_by_side(lambda draw: _figures(attacks, draw(), allowed), blocks, records=len(mask))
     figures = np.concatenate(found)  # [1 + permutations, figures], the true members first
-    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(_shares(names, first))
+    if first is not None and first not in names:
+        raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
+    shares = [error_share(len(names), first=None if first is None else name == first) for name in names]
+    surprise = _log_chances(figures, mask, [None, *allowed] * len(attacks)) - np.log(shares)
     best = np.sort(surprise.min(axis=1))
     own = {one: surprise[0, [name == one for name, _ in names]].min() for one in given}  # most surprising of an attack
     p_values = {one: float(np.searchsorted(best, value, side="right")) / len(best) for one, value in own.items()}
     attack, figure = names[int(np.argmin(surprise[0]))]
-    return LeakTest(
-        p_value=p_values[attack],
-        permutations=count,
-        attack=attack,
-        figure=figure,
-        tested=len(names),
-        adjusted=p_values,
-        first=first,
-    )
+    return LeakTest(p_values[attack], count, attack, figure, len(names), p_values, first)
 
 
 def error_share(figures: int, *, first: bool | None = None) -> float:
-    """The share of the error that one of so many figures gets: the first one, another one, or each if none is first.
-
-    Example:
-        >>> error_share(10), error_share(10, first=True), round(error_share(10, first=False), 4)
-        (0.1, 0.9, 0.0111)
-    """
+    """The share of the error that one of so many figures gets: the first one, another one, or each if none is first."""
     if first is None or figures == 1:
         return 1 / figures
     return FIRST_SHARE if first else (1 - FIRST_SHARE) / (figures - 1)
-
-
-def _shares(names: Sequence[Figure], first: Figure | None) -> FloatArray:
-    if first is not None and first not in names:
-        raise InputError(f"first: {first} is not one of the figures that are tested: {', '.join(map(str, names))}.")
-    return np.array([error_share(len(names), first=None if first is None else name == first) for name in names])
 
 
 def expected_log_p(
@@ -154,19 +127,9 @@ def expected_log_p(
     """How surprising each figure would be on a target of this size if it were as simulated targets have it on average.
 
     The log of its own p-value in `leak_test`, which makes an AUC and a true-positive rate comparable: the smallest is
-    the figure by which a leak of this kind is seen best. The mean over simulated targets is taken before the p-value,
-    so that a weak leak is ranked by its signal and not by the noise of single targets.
-
-    Args:
-        expected: by attack, the mean AUC and the mean TPR at each rate on simulated targets.
-        members: how many members the target has.
-        non_members: how many others are audited.
-        fprs: the rates.
-
-    Example:
-        >>> found = expected_log_p({"base": (0.52, 0.012), "lira": (0.51, 0.03)}, 2000, 2000, [0.01])
-        >>> min(found, key=found.get)
-        ('lira', 'tpr@0.01')
+    the figure by which a leak of this kind is seen best. ``expected`` has the mean AUC and the mean TPR at each rate on
+    simulated targets, by attack; means are taken before the p-value, so that a weak leak is ranked by its signal and
+    not by the noise of single targets.
     """
     allowed = [allowed_wrong(fpr, non_members) for fpr in fprs]
     tables = [_log_found(wrong, members, non_members) for wrong in allowed]
@@ -183,20 +146,16 @@ def _arrangements(members: BoolArray, sizes: Sequence[int], seed: int) -> Iterat
     """Random arrangements of as many members, in blocks [B, N] of the wanted sizes, each drawn when it is called.
 
     Shuffling a million flags takes far longer than all that is done with them. So with very many records each flag is
-    drawn by itself, and then as many flags as are too many, chosen at random, are turned. No record is treated unlike
-    another, so all arrangements are equally likely. Fewer records keep the shuffles that they always had.
+    drawn by itself, and the surplus is turned at random: no record is treated unlike another, so all arrangements are
+    equally likely.
     """
     if len(members) < _SHUFFLED:
         random = generator(seed, "leak test")
         for size in sizes:
-            yield partial(_as_drawn, random.permuted(np.broadcast_to(members, (size, len(members))), axis=1))
+            yield partial(np.asarray, random.permuted(np.broadcast_to(members, (size, len(members))), axis=1))
         return
     for number, size in enumerate(sizes):
         yield partial(_drawn_flags, members, size, generator(seed, "leak test", number))
-
-
-def _as_drawn(flags: BoolArray) -> BoolArray:
-    return flags
 
 
 def _drawn_flags(members: BoolArray, size: int, random: np.random.Generator) -> BoolArray:
@@ -297,37 +256,31 @@ _FEWEST_IN_HALF = 10  # members and others in each half; with fewer a choice by 
 class Headline:
     """The attack that a verdict is about, its figures, and whether there is any leak.
 
-    Args:
-        attack: its name.
-        way: how it was chosen: on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the
-            ``"only"`` one (or the first, if there are too few records to choose by), or because the leak is
-            ``"shown"`` by it and not by the attack that was chosen in one of these ways.
-        tried: among how many.
-        metrics: its figures on records that the choice did not look at: all of them, or the other half. An attack that
-            was chosen because the leak is shown by it is measured on the records that chose it, so its estimates tend
-            to be too high; its intervals hold for all attacks at once, and so for the chosen one.
-        fpr: the rate to report first; None if no wanted rate can be measured.
-        test: whether any attack shows a leak at all.
+    It was chosen on ``"simulated"`` targets, on one ``"half"`` of the records, because it is the ``"only"`` one (or the
+    first, if there are too few records to choose by), or because the leak is ``"shown"`` by it and not by the attack
+    that was chosen so. Its figures are of records that the choice did not look at: all of them, or the other half. If
+    the leak is ``"shown"`` by it, all records chose it: its estimates tend to be too high, and its intervals hold for
+    all attacks at once.
     """
 
-    attack: str
+    attack: str  # its name
     way: Way
-    tried: int
+    tried: int  # among how many
     metrics: Metrics
-    fpr: float | None
-    test: LeakTest
+    fpr: float | None  # the rate to report first; None if no wanted rate can be measured
+    test: LeakTest  # whether any attack shows a leak at all
 
 
 def headline(
     outcomes: Mapping[str, AttackOutcome], members: BoolArray, *, fprs: Sequence[float] = (), seed: int = 0
 ) -> Headline:
-    """Choose the strongest attack without luck, and measure it.
+    """Choose the attack that carries the verdict, without a gain by chance, and measure it.
 
-    If all attacks were tried on simulated targets, the strongest there is taken: the choice does not use the target.
-    Strongest is the one with the largest TPR at the rate to report first, if simulated targets find more than chance
-    there. Where that rate is too noisy to rank by, it is the one whose AUC or TPR would be the most surprising on a
-    target of this size (`expected_log_p`); most of the leak test's error is spent on that figure. Otherwise the
-    strongest on a random half of the records is taken, and measured on the other half.
+    If all attacks were tried on simulated targets, the strongest there is taken: the one with the largest TPR at the
+    rate to report first, if simulated targets find more than chance there. Where that rate is too noisy to rank by, it
+    is the one whose AUC or TPR would be the most surprising on a target of this size (`expected_log_p`); most of the
+    leak test's error is spent on that figure. Otherwise the strongest on a random half of the records is taken, and
+    measured on the other half.
 
     A leak that is shown must be shown by the attack that the verdict is about: if none of its own figures shows it, by
     p-values that are corrected for all figures, the attack that shows it best takes its place.
@@ -387,7 +340,10 @@ def _chosen(
             areas = {one: surprise[one, "auc"] for one in attackers}
             return min(attackers, key=lambda one: (at_rate[one], areas[one])), "simulated", everyone
         return min(surprise, key=lambda figure: surprise[figure])[0], "simulated", everyone
-    half = _half(members, seed)
+    random, half = generator(seed, "halves"), np.zeros_like(members)
+    for side in (members, ~members):
+        places = random.permutation(np.flatnonzero(side))
+        half[places[: len(places) // 2]] = True
     if min(int(half[members].sum()), int(half[~members].sum())) < _FEWEST_IN_HALF:
         return next(iter(attackers)), "only", everyone
     scored = {name: one.scores[half] for name, one in attackers.items()}
@@ -398,11 +354,113 @@ def _chosen(
     return max(strengths, key=lambda name: strengths[name]), "half", ~half
 
 
-def _half(members: BoolArray, seed: int) -> BoolArray:
-    """A random half of the members and of the others, [N]."""
-    random = generator(seed, "halves")
-    half = np.zeros(len(members), dtype=np.bool_)
-    for side in (members, ~members):
-        places = random.permutation(np.flatnonzero(side))
-        half[places[: len(places) // 2]] = True
-    return half
+_CERTAINTY = 0.8  # found in four of five such audits
+_AUCS = (0.6, 0.55, 0.52, 0.51, 0.505, 0.502, 0.501)  # what a finer audit may aim at
+_RATES = (0.01, 0.001, 1e-4, 1e-5)
+
+
+@dataclass(frozen=True)
+class RatePower:
+    """What can be shown at one false-positive rate."""
+
+    wanted: float  # the wanted rate
+    chance: float  # (k + 1) / (n0 + 1), what guessing finds if k of n0 non-members may be flagged
+    tpr: float  # the smallest true-positive rate that is found in four of five audits
+
+
+@dataclass(frozen=True)
+class Power:
+    """Which leak an audit could have shown."""
+
+    figures: int  # how many figures (AUC and each rate, of each attack) share the error of 5 %
+    auc: float  # the smallest AUC that is found in four of five audits
+    rates: tuple[RatePower, ...]  # the smallest true-positive rate at each wanted rate
+    finer_auc: float  # the next smaller AUC that one may want to find
+    records_for_auc: int  # records that are needed for it, with this share of members
+    finer_rate: float  # the next smaller rate for which fewer than ten false positives are allowed here
+    non_members_for_rate: int  # non-members that are needed for it: ten allowed false positives
+
+
+def audit_power(
+    members: int, non_members: int, fprs: Sequence[float], *, attacks: int, first: str | None = None
+) -> Power:
+    """Which leak an audit could have shown, from its counts alone.
+
+    Args:
+        members: how many members are audited.
+        non_members: how many others.
+        fprs: the wanted false-positive rates.
+        attacks: how many attacks share the error.
+        first: the figure, ``"auc"`` or ``"tpr@0.01"``, of one attack that gets most of the error (`error_share`).
+
+    Example:
+        >>> power = audit_power(1000, 1000, [0.01], attacks=3)
+        >>> round(power.auc, 3), round(power.rates[0].tpr, 3), power.finer_auc, power.non_members_for_rate
+        (0.542, 0.033, 0.52, 10000)
+    """
+    figures = attacks * (1 + len(fprs))
+
+    def among(figure: str) -> float:
+        """Among how many figures the error would be shared equally for the best attack to get what it gets here."""
+        return 1 / error_share(figures, first=None if first is None else figure == first)
+
+    area = smallest_auc(members, non_members, figures=among("auc"))
+    clearly = 0.5 + 0.8 * (area - 0.5)  # what this audit almost shows is not worth another one
+    finer = next((goal for goal in _AUCS if goal <= clearly), 0.5 + (area - 0.5) / 2)
+    share = members / (members + non_members)
+    rate = next((goal for goal in _RATES if allowed_wrong(goal, non_members) < ENOUGH_WRONG), _RATES[-1] / 10)
+    rates = tuple(
+        RatePower(fpr, (allowed_wrong(fpr, non_members) + 1) / (non_members + 1), smallest)
+        for fpr in fprs
+        if (smallest := smallest_tpr(members, non_members, fpr, figures=among(f"tpr@{fpr:g}"))) is not None
+    )
+    records = _records_for(finer, share, figures=among("auc"))
+    return Power(figures, area, rates, finer, records, rate, math.ceil(ENOUGH_WRONG / rate * (1 - 1e-12)))
+
+
+def smallest_auc(members: int, non_members: int, *, figures: float = 1) -> float:
+    """The smallest AUC that a one-sided test at 5 % finds in four of five audits.
+
+    Without a leak the AUC has the variance (n0 + n1 + 1) / (12 n0 n1) of the rank sum (Mann and Whitney 1947).
+    """
+    spread = math.sqrt((members + non_members + 1) / (12 * members * non_members))
+    return min(1.0, 0.5 + _reach(figures) * spread)
+
+
+def smallest_tpr(members: int, non_members: int, fpr: float, *, figures: float = 1) -> float | None:
+    """The smallest TPR at a rate that a test at 5 % finds in four of five audits; None if not even 100 % is enough.
+
+    If k false positives are allowed, the threshold is the (k + 1)-th highest score of a non-member. Without a leak the
+    order is random, which gives the test (`_members_needed`), and the share U of members above the threshold has the
+    distribution Beta(k + 1, n0 - k). With a leak that share is taken as Φ(Φ⁻¹(U) + μ), a binormal ROC curve; the μ that
+    is found in four of five audits gives the answer at the mean of U.
+    """
+    allowed = allowed_wrong(fpr, non_members)
+    least = _members_needed(members, non_members, allowed, error=LEVEL / figures)
+    if least > members:
+        return None
+    shares = norm.ppf(beta.ppf((np.arange(400) + 0.5) / 400, allowed + 1, non_members - allowed))  # quantiles of U
+
+    def missing(shift: float) -> float:
+        return float(binom.sf(least - 1, members, norm.cdf(shares + shift)).mean()) - _CERTAINTY
+
+    if missing(40.0) < 0:
+        return None
+    shift = float(brentq(missing, 0.0, 40.0, xtol=1e-6))
+    return float(norm.cdf(norm.ppf((allowed + 1) / (non_members + 1)) + shift))
+
+
+def _members_needed(members: int, non_members: int, allowed: int, *, error: float) -> int:
+    """The smallest number of members above the threshold that chance reaches with at most this probability."""
+    return int(np.searchsorted(-_log_found(allowed, members, non_members), -math.log(error)))
+
+
+def _records_for(area: float, share: float, *, figures: float) -> int:
+    """Records for which `smallest_auc` is this small; two digits are enough."""
+    needed = (_reach(figures) / (area - 0.5)) ** 2 / (12 * share * (1 - share))
+    step = 10.0 ** (math.floor(math.log10(needed)) - 1)
+    return round(math.ceil(needed / step) * step)
+
+
+def _reach(figures: float) -> float:
+    return float(norm.isf(LEVEL / figures) + norm.ppf(_CERTAINTY))

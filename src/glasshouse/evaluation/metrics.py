@@ -39,10 +39,10 @@ class Rate(NamedTuple):
     ``estimate`` is what reports show: a median-unbiased estimate of the true-positive rate at the true threshold of
     the wanted rate; ``interval`` is of the same. ``fpr`` is the sample's largest achievable rate not above ``wanted``,
     and ``tpr`` the sample's rate there: with few allowed false positives it is too high (`tpr_estimates`).
-    ``threshold`` is where it is reached on the target itself (only an evaluator knows it: an attacker has to estimate
-    it). ``allowed`` is how many of the non-members may be wrongly flagged: the rate rests on so few of them. If more
-    than a share ``wanted`` of the non-members have the highest score, no threshold reaches it: all three rates are then
-    0 because no record is flagged, which is not a measurement, and ``first`` has the first rate that can be reached.
+    ``threshold`` is where it is reached on the target itself, which only an evaluator knows. ``allowed`` is how many of
+    the non-members may be wrongly flagged. If more than a share ``wanted`` of the non-members have the highest score,
+    no threshold reaches it: all three rates are then 0, which is not a measurement, and ``first`` has the first rate
+    that can be reached.
     """
 
     wanted: float
@@ -57,25 +57,15 @@ class Rate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metrics:
-    """How well an attack tells members from others.
+    """How well an attack tells members from others."""
 
-    Args:
-        auc: area under the ROC.
-        auc_interval: DeLong interval of the AUC.
-        balanced_accuracy: the best mean of true-positive and true-negative rate over all thresholds.
-        balanced_accuracy_interval: of the best over all thresholds; the sample's best is too high on average.
-        rates: a `Rate` for each wanted FPR.
-        curve: the whole ROC.
-        confidence: of the intervals.
-    """
-
-    auc: float
-    auc_interval: Interval
-    balanced_accuracy: float
-    balanced_accuracy_interval: Interval
-    rates: tuple[Rate, ...]
-    curve: ROC
-    confidence: float
+    auc: float  # area under the ROC
+    auc_interval: Interval  # DeLong interval of the AUC
+    balanced_accuracy: float  # the best mean of true-positive and true-negative rate over all thresholds
+    balanced_accuracy_interval: Interval  # of the best over all thresholds; the sample's best is too high on average
+    rates: tuple[Rate, ...]  # a `Rate` for each wanted FPR
+    curve: ROC  # the whole ROC
+    confidence: float  # of the intervals
 
 
 def evaluate(
@@ -111,37 +101,23 @@ def evaluate(
 
 
 def resolvable(fprs: Sequence[float] | None, non_members: int) -> tuple[float, ...]:
-    """The false-positive rates to evaluate at; if None, the default ones that the sample can resolve.
-
-    Example:
-        >>> resolvable(None, 500)
-        (0.01,)
-    """
+    """The false-positive rates to evaluate at; if None, the default ones that the sample can resolve."""
     if fprs is None:
         return tuple(fpr for fpr in DEFAULT_FPRS if allowed_wrong(fpr, non_members) >= 1)
     for fpr in fprs:
         if not 0 < fpr < 1:
             raise InputError(f"fprs: {fpr} is not a rate between 0 and 1.")
         if allowed_wrong(fpr, non_members) < 1:
+            more = f"Audit {int(np.ceil(1 / fpr))} non-members, or use" if fpr > 1e-10 else "Use"
             raise InputError(
                 f"fprs: with {non_members} non-members a false-positive rate of {fpr:.4g} is not measurable; the "
-                f"smallest is {1 / non_members:.2g}. {_more(fpr)}se a larger rate."
+                f"smallest is {1 / non_members:.2g}. {more} a larger rate."
             )
     return tuple(fprs)
 
 
-def _more(fpr: float) -> str:
-    """How many non-members a rate needs, if there may be as many."""
-    return f"Audit {int(np.ceil(1 / fpr))} non-members, or u" if fpr > 1e-10 else "U"
-
-
 def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
-    """The smallest rate at which ten non-members or more may be wrongly accused; if there is none, the largest.
-
-    Example:
-        >>> headline_rate([0.01, 0.001], 2000), headline_rate([0.01, 0.001], 500)
-        (0.01, 0.01)
-    """
+    """The smallest rate at which ten non-members or more may be wrongly flagged; if there is none, the largest."""
     enough = [fpr for fpr in fprs if allowed_wrong(fpr, non_members) >= ENOUGH_WRONG]
     return min(enough) if enough else max(fprs, default=None)
 
@@ -149,18 +125,13 @@ def headline_rate(fprs: Sequence[float], non_members: int) -> float | None:
 class AcrossTargets(NamedTuple):
     """A figure over several target models.
 
-    Args:
-        mean: over the targets.
-        std: sample standard deviation; NaN for one target.
-        targets: how many.
-        interval: Student's t-interval of the mean, within 0 and 1; NaN for one target. It covers what another target
-            would change, members and training, which an interval of one target does not.
+    Its interval covers what another target would change, members and training, which that of one target does not.
     """
 
-    mean: float
-    std: float
-    targets: int
-    interval: Interval
+    mean: float  # over the targets
+    std: float  # sample standard deviation; NaN for one target
+    targets: int  # how many
+    interval: Interval  # Student's t-interval of the mean, within 0 and 1; NaN for one target
 
 
 def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> Mapping[str, AcrossTargets]:
@@ -179,13 +150,12 @@ def across_targets(several: Sequence[Metrics], *, confidence: float = 0.95) -> M
         raise InputError("targets: none were evaluated; there is nothing to average.")
     if len({tuple(rate.wanted for rate in metrics.rates) for metrics in several}) != 1:
         raise InputError("targets: they were evaluated at different false-positive rates; use the same for all.")
-    figures: dict[str, list[float]] = {
-        "auc": [metrics.auc for metrics in several],
-        "balanced_accuracy": [metrics.balanced_accuracy for metrics in several],
-    }
-    for index, rate in enumerate(several[0].rates):
-        figures[f"tpr@{rate.wanted:g}"] = [metrics.rates[index].estimate for metrics in several]
-    return {name: _mean_of(values, confidence) for name, values in figures.items()}
+    figures = [
+        {"auc": one.auc, "balanced_accuracy": one.balanced_accuracy}
+        | {f"tpr@{rate.wanted:g}": rate.estimate for rate in one.rates}
+        for one in several
+    ]
+    return {name: _mean_of([one[name] for one in figures], confidence) for name in figures[0]}
 
 
 def _mean_of(values: Sequence[float], confidence: float) -> AcrossTargets:

@@ -22,45 +22,21 @@ _TARGETS = 8  # simulated targets that are scored again with fewer references
 
 
 def is_cheap(attack: Attack[Any]) -> bool:
-    """Whether an attack can be run on many sub-pools: it looks at losses alone, and learns nothing but a few numbers.
-
-    Example:
-        >>> from glasshouse.attacks import create
-        >>> is_cheap(create("base")), is_cheap(create("stacked"))
-        (True, False)
-    """
+    """Whether an attack can be run on many sub-pools: it looks at losses alone, and learns at most a few numbers."""
     return attack.kind == "records" and not (attack.learns_much or attack.needs_logits)
 
 
 def steadiness(attack: Attack[Any], evidence: Evidence, threshold: Threshold) -> FloatArray | None:
-    """[N] the share of sub-pools in which each record is still called a member; None for attacks that are not cheap.
+    """[N] the share of sub-pools in which each record is still flagged; None for attacks that are not cheap.
 
     A sub-pool is the pool without one shadow model and its complement: what simulated targets are judged by, so the
-    threshold fits it exactly.
-
-    Args:
-        attack: tuned for the whole pool; it is not tuned again.
-        evidence: what it looks at.
-        threshold: from simulated targets.
-
-    Example:
-        >>> from glasshouse.attacks import create
-        >>> from glasshouse.evaluation.intervals import Interval
-        >>> evidence = Evidence(
-        ...     target_loss=[0.1, 0.6], shadow_loss=[[0.5, 1.0], [0.7, 1.2], [0.9, 0.2], [0.6, 0.3]],
-        ...     shadow_members=[[1, 0], [0, 1], [1, 0], [0, 1]],
-        ... )
-        >>> steadiness(create("base"), evidence, Threshold(0.1, 0.5, "mean", 0.1, Interval(0.0, 0.2), 4))
-        array([1. , 0.5])
+    threshold fits it exactly. The attack is tuned for the whole pool, and is not tuned again.
     """
     if not is_cheap(attack):
         return None
-    called, count = np.zeros(evidence.records), 0
-    for scores in attack.scores_among(evidence, _panels(evidence.shadow_members)):
-        if scores is not None:
-            called += threshold.decide(scores)
-            count += 1
-    return called / count if count else None
+    among = attack.scores_among(evidence, _panels(evidence.shadow_members))
+    flagged = [threshold.decide(scores) for scores in among if scores is not None]
+    return np.sum(flagged, axis=0) / len(flagged) if flagged else None
 
 
 def with_fewer_references(attack: Attack[Any], evidence: Evidence) -> Scored | None:
@@ -86,12 +62,7 @@ def with_fewer_references(attack: Attack[Any], evidence: Evidence) -> Scored | N
 
 
 def fewer_references(models: int) -> int:
-    """How many references are half of those of a simulated target, in pairs.
-
-    Example:
-        >>> fewer_references(8), fewer_references(16)
-        (4, 8)
-    """
+    """How many references are half of those of a simulated target, in pairs: 4 of 6, 8 of 14."""
     return 2 * -(-(models - 2) // 4)
 
 
@@ -119,27 +90,17 @@ def _pairs(members: BoolArray) -> list[tuple[int, int]] | None:
 _MOST = 100_000  # records; more give no better answer, and each target is scored again
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class FewerReferences:
-    """The mean strength of an attack on the same simulated targets, with all references and with half of them.
+    """The mean strength of an attack on the same simulated targets, with all references and with half of them."""
 
-    Args:
-        references: how many shadow models judge a simulated target.
-        fewer: half of them, in pairs.
-        targets: how many simulated targets were compared.
-        fpr: the false-positive rate of the figures; None if they are AUCs, because no rate was wanted.
-        strength: mean TPR at that rate with all references.
-        fewer_strength: the same with half of them.
-        error: standard error of the mean difference, over targets.
-    """
-
-    references: int
-    fewer: int
-    targets: int
-    fpr: float | None
-    strength: float
-    fewer_strength: float
-    error: float
+    references: int  # how many shadow models judge a simulated target
+    fewer: int  # half of them, in pairs
+    targets: int  # how many simulated targets were compared
+    fpr: float | None  # the false-positive rate of the figures; None if they are AUCs, because no rate was wanted
+    strength: float  # mean TPR at that rate with all references
+    fewer_strength: float  # the same with half of them
+    error: float  # standard error of the mean difference, over targets
 
     @property
     def helps(self) -> bool:
@@ -147,13 +108,7 @@ class FewerReferences:
         return self.strength - self.fewer_strength > 2 * self.error and self.strength > 1.02 * self.fewer_strength
 
     def sentence(self) -> str:
-        """What it means for a reader.
-
-        Example:
-            >>> found = dict(references=6, fewer=4, targets=8, fpr=0.01, error=0.002)
-            >>> FewerReferences(**found, strength=0.11, fewer_strength=0.08).sentence().split(" attack ")[1]
-            'finds 8.0 % of the members instead of 11.0 % (at 1 % FPR): more shadow models would probably help.'
-        """
+        """What it means for a reader."""
         if self.fpr is None:
             figures = f"reaches an AUC of {self.fewer_strength:.3f} instead of {self.strength:.3f}"
         else:
@@ -173,21 +128,7 @@ def compare_references(
 ) -> FewerReferences | None:
     """Score simulated targets again with half of their references; None for attacks for which that is not cheap.
 
-    Args:
-        attack: tuned for the whole pool.
-        evidence: what it looks at.
-        scored: scores [N] and members [N] of each simulated target, with all references.
-        fprs: wanted false-positive rates; the largest is used, since it rests on most records.
-
-    Example:
-        >>> from glasshouse.attacks import create
-        >>> from glasshouse.data import complementary_halves
-        >>> members = complementary_halves(400, models=8, seed=0)
-        >>> loss = np.random.default_rng(0).exponential(np.where(members, 0.5, 1.0))
-        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        >>> attack = create("base")
-        >>> compare_references(attack, evidence, list(attack.simulated_scores(evidence)), [0.1]).fewer
-        4
+    ``scored`` are the same targets with all references. The largest wanted rate is used: it rests on most records.
     """
     if not is_cheap(attack):
         return None
@@ -204,12 +145,6 @@ def compare_references(
         return np.array([auc(*pair) if fpr is None else rate_with_ties(*pair, fpr)[0] for pair in pairs])
 
     full, half = strengths(scored[: len(again)]), strengths(again)
-    return FewerReferences(
-        references=evidence.models - 2,
-        fewer=fewer_references(evidence.models),
-        targets=len(again),
-        fpr=fpr,
-        strength=float(full.mean()),
-        fewer_strength=float(half.mean()),
-        error=float((full - half).std(ddof=1) / np.sqrt(len(again))),
-    )
+    error = float((full - half).std(ddof=1) / np.sqrt(len(again)))
+    fewer = fewer_references(evidence.models)
+    return FewerReferences(evidence.models - 2, fewer, len(again), fpr, float(full.mean()), float(half.mean()), error)

@@ -22,44 +22,28 @@ PRIORS = (0.01, 0.1, 0.5)  # shares of members among the people that one asks ab
 
 @dataclass(frozen=True)
 class Precision:
-    """The share of members among the accused, if a share ``prior`` of those one asks about are members.
+    """The share of members among the flagged, if a share ``prior`` of those one asks about are members."""
 
-    Args:
-        prior: the share of members.
-        value: π·TPR / (π·TPR + (1-π)·FPR); None if no record is accused.
-        interval: of the value.
-    """
-
-    prior: float
-    value: float | None
-    interval: Interval
+    prior: float  # the share of members
+    value: float | None  # π·TPR / (π·TPR + (1-π)·FPR); None if no record is flagged
+    interval: Interval  # of the value
 
 
 @dataclass(frozen=True)
 class Accusations:
-    """What happens if every record above a threshold is called a member.
+    """What happens if every record above a threshold is flagged.
 
     The threshold comes from simulated targets, so both rates are plain shares of the target's records.
-
-    Args:
-        wanted: the false-positive rate that the threshold aims at.
-        tpr: share of the members that are called members.
-        tpr_interval: Clopper-Pearson.
-        fpr: share of the others that are called members.
-        fpr_interval: Clopper-Pearson.
-        advantage: TPR - FPR.
-        advantage_interval: of it.
-        precisions: the share of members among the accused, one for each of `PRIORS`.
     """
 
-    wanted: float
-    tpr: float
-    tpr_interval: Interval
-    fpr: float
-    fpr_interval: Interval
-    advantage: float
-    advantage_interval: Interval
-    precisions: tuple[Precision, ...]
+    wanted: float  # the false-positive rate that the threshold aims at
+    tpr: float  # share of the members that are flagged
+    tpr_interval: Interval  # Clopper-Pearson
+    fpr: float  # share of the non-members that are flagged
+    fpr_interval: Interval  # Clopper-Pearson
+    advantage: float  # TPR - FPR
+    advantage_interval: Interval  # of it
+    precisions: tuple[Precision, ...]  # the share of members among the flagged, one for each of `PRIORS`
 
 
 def accusations_of(
@@ -87,32 +71,20 @@ def accusations_of(
     tpr_interval = clopper_pearson(hits, inside, confidence=confidence)
     fpr_interval = clopper_pearson(wrong, outside, confidence=confidence)
     ratio = _ratio_interval(hits, inside, wrong, outside, confidence=confidence)
-    return Accusations(
-        wanted=threshold.wanted,
-        tpr=tpr,
-        tpr_interval=tpr_interval,
-        fpr=fpr,
-        fpr_interval=fpr_interval,
-        advantage=tpr - fpr,
-        advantage_interval=_difference_interval(tpr, tpr_interval, fpr, fpr_interval),
-        precisions=tuple(
-            Precision(
-                prior,
-                precision_at(prior, fpr / tpr) if hits else (0.0 if wrong else None),
-                Interval(precision_at(prior, ratio.high), precision_at(prior, ratio.low)),
-            )
-            for prior in PRIORS
-        ),
+    precisions = tuple(
+        Precision(
+            prior,
+            precision_at(prior, fpr / tpr) if hits else (0.0 if wrong else None),
+            Interval(precision_at(prior, ratio.high), precision_at(prior, ratio.low)),
+        )
+        for prior in PRIORS
     )
+    advantage = _difference_interval(tpr, tpr_interval, fpr, fpr_interval)
+    return Accusations(threshold.wanted, tpr, tpr_interval, fpr, fpr_interval, tpr - fpr, advantage, precisions)
 
 
 def precision_at(prior: float, ratio: float) -> float:
-    """Share of members among the accused, from a prior and FPR / TPR, in which it falls.
-
-    Example:
-        >>> precision_at(0.5, 0.25), precision_at(0.5, float("inf"))
-        (0.8, 0.0)
-    """
+    """Share of members among the flagged, from a prior and FPR / TPR, in which it falls."""
     return prior / (prior + (1 - prior) * ratio)
 
 
@@ -131,22 +103,20 @@ def _difference_interval(first: float, one: Interval, second: float, other: Inte
 def _ratio_interval(hits: int, inside: int, wrong: int, outside: int, *, confidence: float) -> Interval:
     """The interval of FPR / TPR: squares of distances add as for a difference, on the logarithmic scale.
 
-    If nobody, or no member, was accused, a logarithm is infinite, and the rectangle of both intervals is used, each of
+    If nobody, or no member, was flagged, a logarithm is infinite, and the rectangle of both intervals is used, each of
     them with half of the allowed error.
     """
+    each = confidence if hits and wrong else (1 + confidence) / 2
+    upper, lower = clopper_pearson(wrong, outside, confidence=each), clopper_pearson(hits, inside, confidence=each)
     if hits and wrong:
-        upper = clopper_pearson(wrong, outside, confidence=confidence)
-        lower = clopper_pearson(hits, inside, confidence=confidence)
         fpr, tpr = wrong / outside, hits / inside
         down = math.hypot(math.log(fpr / upper.low), math.log(lower.high / tpr))
         up = math.hypot(math.log(upper.high / fpr), math.log(tpr / lower.low))
         return Interval(fpr / tpr * math.exp(-down), fpr / tpr * math.exp(up))
-    each = (1 + confidence) / 2
-    upper, lower = (clopper_pearson(*count, confidence=each) for count in ((wrong, outside), (hits, inside)))
     return Interval(upper.low / lower.high, upper.high / lower.low if lower.low else math.inf)
 
 
-DISCOVERY_LEVEL = 0.1  # the share of wrongly listed records that a report allows
+DISCOVERY_LEVEL = 0.1  # the share of wrongly flagged records that a report allows
 
 
 def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
@@ -154,15 +124,6 @@ def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
 
     The non-members of all simulated targets are the calibration sample (Bates, Candès, Lei, Romano, Sesia 2023). That
     is right for targets of the pool's kind, as thresholds are.
-
-    Args:
-        scores: [N] of the target's records.
-        scored: simulated targets: pairs of scores [N] and members [N].
-
-    Example:
-        >>> pair = (np.array([0.0, 1.0, 2.0, 9.0]), np.array([False, False, False, True]))
-        >>> conformal_p_values(np.array([5.0, 1.5]), [pair])
-        array([0.25, 0.5 ])
     """
     order = np.argsort(scores)
     asked = scores[order]
@@ -183,20 +144,14 @@ def conformal_p_values(scores: FloatArray, scored: Scored) -> FloatArray:
 
 
 def discovery_levels(p_values: ArrayLike, *, prior: float = 0.0) -> FloatArray:
-    """[N] the smallest false-discovery rate at which each record is listed (Benjamini and Hochberg 1995).
+    """[N] the smallest false-discovery rate at which each record is flagged (Benjamini and Hochberg 1995).
 
-    Conformal p-values that share a calibration sample depend on each other positively, for which the rule holds. Only
-    non-members can be listed wrongly, and they are a share 1 - λ of the records: the rule without it would keep a list
-    at 10 % below 5 % if half of the records are members. If fewer are members than is stated, λ' < λ, up to
-    (1 - λ') / (1 - λ) times the stated rate is wrong; if more are, less.
-
-    Args:
-        p_values: [N] of the records.
-        prior: λ, the stated share of members; 0 if nothing is known about it.
+    Conformal p-values [N] that share a calibration sample depend on each other positively, for which the rule holds.
+    Only non-members can be flagged wrongly, and they are a share 1 - λ of the records: the rule without it would keep a
+    list at 10 % below 5 % if half of the records are members. If fewer are members than the stated prior λ, λ' < λ, up
+    to (1 - λ') / (1 - λ) times the stated rate is wrong; if more are, less.
 
     Example:
-        >>> discovery_levels([0.01, 0.5, 0.02])
-        array([0.03, 0.5 , 0.03])
         >>> discovery_levels([0.01, 0.5, 0.02], prior=0.5)
         array([0.015, 0.25 , 0.015])
     """

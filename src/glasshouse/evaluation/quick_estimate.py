@@ -33,54 +33,30 @@ FRESH = Fresh(auc=96 / 96, tpr=94 / 96)
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """A line from signals to a figure, in units of a normal quantile, and how far figures are from it.
+    """A line from signals to a figure, in units of a normal quantile, and how far figures are from it."""
 
-    Args:
-        constant: of the line.
-        slopes: one for each signal.
-        chance: the figure of a target that leaks nothing; the farther above it, the less sure is the line.
-        below: how far the interval reaches below the line, in units of `spread`: as far as it takes to hold a target
-            of a family of data that was left out (`benchmarks/cheap_learning.py`).
-        above: how far above it.
-        held: how often an interval of that kind held the figure, on sources that were left out of line and quantiles.
-    """
-
-    constant: float
-    slopes: tuple[float, ...]
-    chance: float
-    below: float
-    above: float
-    held: float
+    constant: float  # of the line
+    slopes: tuple[float, ...]  # one for each signal
+    chance: float  # the figure of a target that leaks nothing; the farther above it, the less sure is the line
+    below: float  # how far the interval reaches below the line, in units of `spread` (`benchmarks/cheap_learning.py`)
+    above: float  # how far above it
+    held: float  # how often an interval of that kind held the figure, on sources that were left out
 
     def spread(self, middle: float) -> float:
-        """The unit of ``below`` and ``above``: it grows with the leak that the line says.
-
-        Example:
-            >>> Relation(constant=0.0, slopes=(), chance=0.0, below=-0.4, above=0.4, held=0.9).spread(1.5)
-            2.0
-        """
+        """The unit of ``below`` and ``above``: it grows with the leak that the line says."""
         return 0.5 + max(0.0, middle - self.chance)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What was learned for audits with one number of shadow models.
+    """What was learned for audits with one number of shadow models."""
 
-    Args:
-        auc: to the separation that the AUC of the strongest attack with eight shadow models means.
-        tpr: to the normal quantile of its TPR at 1 % FPR.
-        lowest: the smallest of each signal among the targets.
-        highest: the largest.
-        targets: how many there were.
-        sources: of how many sources of data.
-    """
-
-    auc: Relation
-    tpr: Relation
-    lowest: tuple[float, ...]
-    highest: tuple[float, ...]
-    targets: int
-    sources: int
+    auc: Relation  # to the separation that the AUC of the strongest attack with eight shadow models means
+    tpr: Relation  # to the normal quantile of its TPR at 1 % FPR
+    lowest: tuple[float, ...]  # the smallest of each signal among the targets
+    highest: tuple[float, ...]  # the largest
+    targets: int  # how many there were
+    sources: int  # of how many sources of data
 
 
 # learned from the problems of benchmarks/cheap_problems.py; `python benchmarks/cheap.py --learn` prints these lines
@@ -139,18 +115,6 @@ _WIDER = 0.5  # how far a signal may lie outside of what the table was learned f
 class Foreseen:
     """An estimate of what the strongest attack with eight shadow models would find on the same target.
 
-    Args:
-        models: the shadow models that the estimate is made from, 0 or 1.
-        auc: the estimated AUC.
-        auc_interval: a prediction interval of it.
-        tpr: the estimated TPR at 1 % FPR.
-        tpr_interval: a prediction interval of it.
-        level: of the intervals.
-        auc_held: how often such intervals held the AUC, on data that they were not learned from.
-        tpr_held: the same for the TPR.
-        targets: how many targets they were learned from.
-        sources: of how many sources of data.
-
     Example:
         >>> rng = np.random.default_rng(0)
         >>> members = np.arange(1000) < 500
@@ -160,16 +124,16 @@ class Foreseen:
         True
     """
 
-    models: int
-    auc: float
-    auc_interval: Interval
-    tpr: float
-    tpr_interval: Interval
-    level: float
-    auc_held: float
-    tpr_held: float
-    targets: int
-    sources: int
+    models: int  # the shadow models that the estimate is made from, 0 or 1
+    auc: float  # the estimated AUC
+    auc_interval: Interval  # a prediction interval of it
+    tpr: float  # the estimated TPR at 1 % FPR
+    tpr_interval: Interval  # a prediction interval of it
+    level: float  # of the intervals
+    auc_held: float  # how often such intervals held the AUC, on data that they were not learned from
+    tpr_held: float  # the same for the TPR
+    targets: int  # how many targets they were learned from
+    sources: int  # of how many sources of data
 
     def sentence(self) -> str:
         """The estimate in words, for a report."""
@@ -206,18 +170,18 @@ def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Tabl
     table = tables[evidence.models]
     reference = evidence.shadow_loss[0] if evidence.models else None
     found = signals(evidence.target_loss, members, reference)
-    if not _familiar(found, table):
+    low, high = np.array(table.lowest) - _WIDER, np.array(table.highest) + _WIDER
+    if ((found < low) | (found > high)).any():
         return None
-    measured = floors(evidence.target_loss, members, reference)
-    area, rate = (
-        predicted(found, relation, floor) for relation, floor in zip((table.auc, table.tpr), measured, strict=True)
-    )
+    floor_auc, floor_tpr = floors(evidence.target_loss, members, reference)
+    auc_low, area, auc_high = ndtr(np.array(predicted(found, table.auc, floor_auc)) / np.sqrt(2)).tolist()
+    tpr_low, rate, tpr_high = ndtr(predicted(found, table.tpr, floor_tpr)).tolist()
     return Foreseen(
         models=evidence.models,
-        auc=float(ndtr(area[1] / np.sqrt(2))),
-        auc_interval=Interval(*(float(ndtr(end / np.sqrt(2))) for end in (area[0], area[2]))),
-        tpr=float(ndtr(rate[1])),
-        tpr_interval=Interval(*(float(ndtr(end)) for end in (rate[0], rate[2]))),
+        auc=area,
+        auc_interval=Interval(auc_low, auc_high),
+        tpr=rate,
+        tpr_interval=Interval(tpr_low, tpr_high),
         level=LEVEL,
         auc_held=table.auc.held,
         tpr_held=table.tpr.held,
@@ -227,22 +191,16 @@ def foresee(evidence: Evidence, members: BoolArray, *, tables: Mapping[int, Tabl
 
 
 def signals(loss: FloatArray, members: BoolArray, reference: FloatArray | None = None) -> FloatArray:
-    """What the estimate is made from, [3] from the target alone, [5] with a reference model.
+    """What the estimate is made from, [3] from the target's losses [N] alone, [5] with those of a reference model.
 
     The separation that the AUC of the loss means for two normal distributions; the normal quantile of the share of
     non-members whose loss is above that of all but 1 % of the members (Dodd et al., 2025: members have left the tail);
     the share of non-members that the target gives less than one half. With a reference model also the separation by
     the difference of the two losses, and the normal quantile of its TPR at 1 % FPR.
-
-    Args:
-        loss: [N] of the target.
-        members: [N].
-        reference: [N] losses of the reference model.
     """
-    calibrated = [] if reference is None else [reference - loss]
     found = [_separation(-loss, members), _quantile(loss, ~members), float((loss[~members] > np.log(2)).mean())]
-    for scores in calibrated:
-        found += [_separation(scores, members), _quantile(scores, members)]
+    if reference is not None:
+        found += [_separation(reference - loss, members), _quantile(reference - loss, members)]
     return np.array(found)
 
 
@@ -285,9 +243,3 @@ def predicted(found: FloatArray, relation: Relation, floor: float) -> tuple[floa
     middle = max(relation.chance, relation.constant + float(np.dot(relation.slopes, found)))
     unit = relation.spread(middle)
     return min(middle + unit * relation.below, floor), middle, middle + unit * relation.above
-
-
-def _familiar(found: FloatArray, table: Table) -> bool:
-    """Whether every signal is within what the table was learned from, or a little outside."""
-    low, high = np.array(table.lowest) - _WIDER, np.array(table.highest) + _WIDER
-    return bool(((found >= low) & (found <= high)).all())

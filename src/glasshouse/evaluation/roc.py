@@ -17,14 +17,14 @@ from glasshouse.data import as_members
 
 @dataclass(frozen=True, eq=False)
 class ROC:
-    """Every achievable pair of rates, from calling no record a member to calling all of them.
+    """Every achievable pair of rates, from flagging no record to flagging all of them.
 
     Args:
         fpr: [P] false-positive rates, rising.
         tpr: [P] true-positive rates.
-        thresholds: [P] records scoring at least this are called members; the first is infinite.
+        thresholds: [P] records scoring at least this are flagged; the first is infinite.
         members: how many members were scored.
-        non_members: how many others.
+        non_members: how many non-members.
     """
 
     fpr: FloatArray
@@ -38,12 +38,7 @@ class ROC:
 
     @property
     def area(self) -> float:
-        """The exact area under the curve; ties count half. The same number as `auc`, without another sort.
-
-        Example:
-            >>> roc([1.0, 1.0, 1.0], [1, 0, 1]).area
-            0.5
-        """
+        """The exact area under the curve; ties count half. The same number as `auc`, without another sort."""
         true, false = np.rint(self.tpr * self.members), np.rint(self.fpr * self.non_members)
         below = 2 * self.non_members - false[1:] - false[:-1]  # twice as many as a member of this step scores above
         return float((np.diff(true) * below).sum() / 2 / (self.members * self.non_members))
@@ -55,12 +50,7 @@ class ROC:
 
 
 def allowed_wrong(fpr: float, non_members: int) -> int:
-    """How many non-members may be wrongly accused at a rate; 3 of 300 at 0.01, although 0.01 is not exactly 1/100.
-
-    Example:
-        >>> allowed_wrong(0.01, 300), allowed_wrong(0.001, 1500)
-        (3, 1)
-    """
+    """How many non-members may be wrongly flagged at a rate; 3 of 300 at 0.01, although 0.01 is not exactly 1/100."""
     return int(np.floor(fpr * non_members * (1 + 1e-12)))
 
 
@@ -132,12 +122,7 @@ class SortedScores:
 
     Args:
         inside: [n₁] scores of members, rising.
-        outside: [n₀] scores of others, rising.
-
-    Example:
-        >>> found = SortedScores.of(np.array([4.0, 3.0, 2.0, 1.0]), np.array([True, False, True, False]))
-        >>> found.area, found.rate_at(0.5), found.cut_at(0.5), found.members_in_top(2)
-        (0.75, (1.0, True), 2.0, 1)
+        outside: [n₀] scores of non-members, rising.
     """
 
     inside: FloatArray
@@ -159,12 +144,7 @@ class SortedScores:
         return _reaching(self.outside, self._highest) / len(self.outside)
 
     def rate_at(self, fpr: float) -> tuple[float, bool]:
-        """TPR at a rate, and whether a threshold reaches it; if not, the TPR there when ties are broken at random.
-
-        Example:
-            >>> SortedScores(np.ones(2), np.ones(2)).rate_at(0.1)
-            (0.1, False)
-        """
+        """TPR at a rate, and whether a threshold reaches it; if not, the TPR there when ties are broken at random."""
         cut = self._threshold(fpr)
         if cut is not None:
             return _reaching(self.inside, cut) / len(self.inside), True
@@ -193,18 +173,18 @@ class SortedScores:
         return None if last and following and min(last) == max(following) else taken
 
     @property
-    def _sides(self) -> tuple[FloatArray, FloatArray]:
-        return self.inside, self.outside
+    def _sides(self) -> list[FloatArray]:
+        return [side for side in (self.inside, self.outside) if len(side)]
 
     @property
     def _highest(self) -> float:
-        return float(max(side[-1] for side in self._sides if len(side)))
+        return float(max(side[-1] for side in self._sides))
 
     def _threshold(self, fpr: float) -> float | None:
         """The lowest score from which on at most the allowed number of others is called; None if there is none."""
         allowed = allowed_wrong(fpr, len(self.outside))
         if allowed >= len(self.outside):
-            return float(min(side[0] for side in self._sides if len(side)))
+            return float(min(side[0] for side in self._sides))
         refused = self.outside[len(self.outside) - 1 - allowed]
         higher = [side[at] for side in self._sides if (at := int(np.searchsorted(side, refused, "right"))) < len(side)]
         return float(min(higher)) if higher else None

@@ -41,54 +41,26 @@ from glasshouse.evidence import Evidence, PublicRecords
 
 @dataclass(frozen=True, eq=False)
 class AttackOutcome:
-    """One attack against one target.
+    """One attack against one target."""
 
-    Args:
-        attack: the attack with its parameters, after tuning.
-        scores: [N], higher means member.
-        thresholds: from simulated targets, one for each wanted FPR that can be reached despite tied scores; if none
-            can, one for the first rate that can be reached; empty if there are too few shadow models, or if the target
-            is unlike them.
-        note: why there are none, why this attack was picked, or why not to believe it; usually empty.
-        details: figures that only this attack has, such as a sampler's precision.
-        metrics: against the true members; None if they are not known.
-        seconds: time for scoring the target, with all picking, tuning and learning on simulated targets before it, and
-            without thresholds.
-        queries: how often models were asked; None if this was not counted.
-        simulated: how strong it is on simulated targets; None if there are too few shadow models.
-        doubt: why scores that are meant as probabilities of membership cannot be believed; empty if they can, or if
-            they are not meant so.
-        withheld: thresholds whose false-positive rate is not known, since the target is unlike the shadow models; no
-            report shows them, but experiments measure how wrong they would be.
-        flag_scores: [N] scores by as many references as simulated targets have, which thresholds judge
-            (`Attack.flag_scores`); None if no target could be simulated.
-        prior: the stated share of members among the records, for the list at a false-discovery rate.
-        p_values: [N] how rare each score would be for a non-member, by simulated targets; None without them.
-        steady: [N] the share of sub-pools in which a record is still called a member at the first threshold; None
-            without a threshold, or if the attack is not cheap enough to run often.
-        fewer: its strength with half of the references; None if that was not tried.
-        picked: the name of the attack that `best` picked; empty for all others.
-        whole: what the scores of a sample say about all records; None if the records are no random sample of more.
-    """
-
-    attack: Attack[Any]
-    scores: FloatArray
-    thresholds: tuple[Threshold, ...]
-    metrics: Metrics | None
-    seconds: float
-    note: str = ""
-    details: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    queries: QueryCount | None = None
-    simulated: SimulatedFigures | None = None
-    doubt: str = ""
-    withheld: tuple[Threshold, ...] = ()
-    flag_scores: FloatArray | None = None
-    prior: float = 0.0
-    p_values: FloatArray | None = None
-    steady: FloatArray | None = None
-    fewer: FewerReferences | None = None
-    picked: str = ""
-    whole: WholeFigures | None = None
+    attack: Attack[Any]  # with its parameters, after tuning
+    scores: FloatArray  # [N], higher means member
+    thresholds: tuple[Threshold, ...]  # see `thresholds_from`; none for a target that is unlike the shadow models
+    metrics: Metrics | None  # against the true members; None if they are not known
+    seconds: float  # for scoring the target, with all picking, tuning and learning on simulated targets before it
+    note: str = ""  # why there are no thresholds, why this attack was picked, or why not to believe it; usually empty
+    details: Mapping[str, float] = dataclasses.field(default_factory=dict)  # such as a sampler's precision
+    queries: QueryCount | None = None  # how often models were asked; None if this was not counted
+    simulated: SimulatedFigures | None = None  # how strong it is there; None if there are too few shadow models
+    doubt: str = ""  # why scores that are meant as probabilities of membership are not calibrated; empty if they are
+    withheld: tuple[Threshold, ...] = ()  # of a target unlike the shadow models; only experiments look at them
+    flag_scores: FloatArray | None = None  # [N] what thresholds judge (`Attack.flag_scores`), if targets are simulated
+    prior: float = 0.0  # the stated share of members among the records, for flags at a false-discovery rate
+    p_values: FloatArray | None = None  # [N] how rare each score would be for a non-member, by simulated targets
+    steady: FloatArray | None = None  # [N] the share of sub-pools that flag a record; None if that was not tried
+    fewer: FewerReferences | None = None  # its strength with half of the references; None if that was not tried
+    picked: str = ""  # the name of the attack that `best` picked; empty for all others
+    whole: WholeFigures | None = None  # about all records; None if the audited ones are no random sample of more
 
     def __repr__(self) -> str:
         auc = "" if self.metrics is None else f", AUC {self.metrics.auc:.3f}"
@@ -96,13 +68,9 @@ class AttackOutcome:
 
     def of_records(self, rows: IntArray) -> AttackOutcome:
         """The same outcome with its records in another order, [N] places; metrics are those of all records."""
-        return dataclasses.replace(
-            self,
-            scores=self.scores[rows],
-            flag_scores=None if self.flag_scores is None else self.flag_scores[rows],
-            p_values=None if self.p_values is None else self.p_values[rows],
-            steady=None if self.steady is None else self.steady[rows],
-        )
+        names = ("scores", "flag_scores", "p_values", "steady")
+        known = {name: values for name in names if (values := getattr(self, name)) is not None}
+        return dataclasses.replace(self, **{name: values[rows] for name, values in known.items()})
 
     @property
     def believed(self) -> bool:
@@ -120,21 +88,18 @@ class AttackOutcome:
 
     @functools.cached_property
     def discovery_levels(self) -> FloatArray | None:
-        """[N] the smallest false-discovery rate at which each record is listed; None without a threshold.
+        """[N] the smallest false-discovery rate at which each record is flagged; None without a threshold.
 
-        A list needs what a threshold needs: that non-members of the target score as those of simulated targets do.
+        It needs what a threshold needs: that non-members of the target score as those of simulated targets do.
         """
-        return (
-            None if self.p_values is None or not self.thresholds else discovery_levels(self.p_values, prior=self.prior)
-        )
+        if self.p_values is None or not self.thresholds:
+            return None
+        return discovery_levels(self.p_values, prior=self.prior)
 
     @property
     def ranks(self) -> FloatArray:
         """[N], 1 for the most exposed record; equal scores share a rank."""
         return np.asarray(rankdata(-self.scores, method="min"), dtype=np.int64)
-
-
-_UNLIKE = "the target is unlike the shadow models"
 
 
 def run_attack(
@@ -175,31 +140,14 @@ def run_attack(
         array([1, 2])
     """
     trials = Trials(view, progress=progress) if trials is None else trials
-    if isinstance(attack, Best):
-        began = time.perf_counter()
-        pick = attack.pick(view, trials)
-        picking = time.perf_counter() - began
-        outcome = run_attack(
-            pick.attack,
-            view,
-            fprs=fprs,
-            members=members,
-            policy=policy,
-            confidence=confidence,
-            progress=progress,
-            trials=trials,
-            prior=prior,
-            unlike=unlike,
-        )
-        note = " ".join([pick.reason, outcome.note]).strip()
-        return dataclasses.replace(outcome, note=note, seconds=picking + outcome.seconds, picked=pick.name)
-    seen = seen_by(attack, view)
     started = time.perf_counter()
-    attack = trials.tuned(attack)
+    pick = attack.pick(view, trials) if isinstance(attack, Best) else None
+    attack = trials.tuned(attack if pick is None else pick.attack)
+    seen = seen_by(attack, view)
     with showing(progress, label=f"Attack {attack.name}"):
         judgement = attack.judge(seen)
     seconds = time.perf_counter() - started
-    scores, note = judgement.scores, judgement.warning
+    scores, notes = judgement.scores, ["" if pick is None else pick.reason, judgement.warning]
     if (wrong := not_finite(scores)).any():
         record = str(view.ids[wrong][0])
         raise InputError(f"{attack.name}: record {record!r} got a score that is not finite; please report this.")
@@ -208,17 +156,19 @@ def run_attack(
         try:
             simulated = trials.simulated(attack)
         except InputError as error:  # the target could be scored, so only what simulated targets would say is missing
-            simulable = len(view.shadow_members) >= 2  # without a pool, one sentence for all attacks says so
-            note = f"{note} {_no_threshold(attack.name, error)}".strip() if fprs and simulable else note
+            if fprs and len(view.shadow_members) >= 2:  # without a pool, one sentence for all attacks says so
+                notes.append(_no_threshold(attack.name, error))
     expected = _prior_of(attack, view, prior)
-    others = len(scores) * (1 - float(np.mean(np.asarray(expected))))
-    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": others}
+    share = float(np.mean(np.asarray(expected)))
+    options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": len(scores) * (1 - share)}
     unlike = unlike or bool(judgement.warning)  # what was learned from the shadow models does not hold for the target
     tried = None if simulated is None else tried_targets(simulated, fprs)
     thresholds = () if simulated is None else thresholds_from(simulated, fprs, tried=tried, **options)
     doubt = ""
     if attack.posterior:
-        doubt = _UNLIKE if unlike else posterior_doubt(scores, simulated, prior=expected)
+        doubt = "the target is unlike the shadow models"
+        if not unlike:
+            doubt = posterior_doubt(scores, simulated, prior=expected)
     note_work("An attack had been run.")
     outcome = AttackOutcome(
         attack,
@@ -226,12 +176,13 @@ def run_attack(
         () if unlike else thresholds,
         None if members is None else evaluate(scores, members, fprs=fprs, confidence=confidence),
         seconds,
-        note,
+        " ".join(filter(None, notes)),
         {**judgement.details, **_sampler_figures(judgement, members)},
         judgement.queries,
         None if simulated is None else simulated_figures(simulated, fprs, tried=tried),
         doubt,
         thresholds if unlike else (),
+        picked="" if pick is None else pick.name,
     )
     if simulated is None:
         return outcome
@@ -240,7 +191,7 @@ def run_attack(
     return dataclasses.replace(
         outcome,
         flag_scores=flag_scores,
-        prior=float(np.mean(np.asarray(expected))),
+        prior=share,
         p_values=conformal_p_values(flag_scores, simulated),
         steady=None if first is None else steadiness(attack, seen, first),
         fewer=compare_references(attack, seen, simulated, fprs),
@@ -285,21 +236,8 @@ def with_public_records(evidence: Evidence, population: Population, public: Bool
         population: for what is known about them without the target.
         public: [N] which are public.
         seed: of the projections of wide features.
-
-    Example:
-        >>> import numpy as np
-        >>> population = Population(np.arange(6.0).reshape(6, 1), [0, 1, 0, 1, 0, 1])
-        >>> evidence = Evidence(target_loss=np.ones(6), labels=population.y)
-        >>> cut = with_public_records(evidence, population, np.arange(6) < 2, seed=0)
-        >>> cut.records, len(cut.public)
-        (4, 2)
     """
     columns = few_columns(population.features, generator(seed, "public features"))
-    return evidence.of_records(~public).with_public(
-        PublicRecords(
-            loss=evidence.target_loss[public],
-            labels=population.y[public],
-            features=columns[public],
-            audited=columns[~public],
-        )
-    )
+    loss, labels = evidence.target_loss[public], population.y[public]
+    known = PublicRecords(loss=loss, labels=labels, features=columns[public], audited=columns[~public])
+    return evidence.of_records(~public).with_public(known)

@@ -27,55 +27,33 @@ Scored = Sequence[tuple[FloatArray, BoolArray]]  # scores [N] and members [N] of
 
 @dataclass(frozen=True, kw_only=True)
 class TriedTarget:
-    """An attack on one simulated target. Its curve would take three times the memory of its scores.
+    """An attack on one simulated target. Its curve would take three times the memory of its scores."""
 
-    Args:
-        auc: area under the ROC.
-        rates: true-positive rate at each wanted false-positive rate, with ties broken at random where they must be.
-        reached: for each wanted rate, whether a threshold reaches it.
-        cuts: for each wanted rate, the lowest score that keeps it.
-        first_fpr: the smallest false-positive rate that any threshold reaches.
-        shares_right: shares of right guesses, for each way to guess that a bound on ε may use.
-    """
-
-    auc: float
-    rates: tuple[float, ...]
-    reached: tuple[bool, ...]
-    cuts: tuple[float, ...]
-    first_fpr: float
-    shares_right: tuple[float, ...]
+    auc: float  # area under the ROC
+    rates: tuple[float, ...]  # TPR at each wanted rate, with ties broken at random where they must be
+    reached: tuple[bool, ...]  # for each wanted rate, whether a threshold reaches it
+    cuts: tuple[float, ...]  # for each wanted rate, the lowest score that keeps it
+    first_fpr: float  # the smallest false-positive rate that any threshold reaches
+    shares_right: tuple[float, ...]  # shares of right guesses, for each way to guess that a bound on ε may use
 
 
 def tried_targets(scored: Scored, fprs: Sequence[float]) -> list[TriedTarget]:
-    """Each simulated target in a few numbers, on all cores.
+    """Each simulated target in a few numbers, on all cores."""
 
-    Args:
-        scored: pairs of scores [N] and members [N].
-        fprs: wanted false-positive rates.
+    def tried(pair: tuple[FloatArray, BoolArray]) -> TriedTarget:
+        values, mask = checked(*pair)
+        ordered = SortedScores.of(values, mask)
+        rates = [ordered.rate_at(fpr) for fpr in fprs]
+        return TriedTarget(
+            auc=ordered.area,
+            rates=tuple(rate for rate, _ in rates),
+            reached=tuple(reached for _, reached in rates),
+            cuts=tuple(ordered.cut_at(fpr) for fpr in fprs),
+            first_fpr=ordered.first_fpr,
+            shares_right=shares_right(values, mask, ordered=ordered),
+        )
 
-    Example:
-        >>> import numpy as np
-        >>> first, = tried_targets([(np.arange(20.0), np.arange(20) >= 10)], [0.1])
-        >>> first.auc, first.rates, first.cuts
-        (1.0, (1.0,), (9.0,))
-    """
-    return side_by_side(
-        lambda pair: _tried(pair[0], pair[1], fprs), scored, records=len(scored[0][0]) if len(scored) else 0
-    )
-
-
-def _tried(scores: FloatArray, members: BoolArray, fprs: Sequence[float]) -> TriedTarget:
-    values, mask = checked(scores, members)
-    ordered = SortedScores.of(values, mask)
-    rates = [ordered.rate_at(fpr) for fpr in fprs]
-    return TriedTarget(
-        auc=ordered.area,
-        rates=tuple(rate for rate, _ in rates),
-        reached=tuple(reached for _, reached in rates),
-        cuts=tuple(ordered.cut_at(fpr) for fpr in fprs),
-        first_fpr=ordered.first_fpr,
-        shares_right=shares_right(values, mask, ordered=ordered),
-    )
+    return side_by_side(tried, scored, records=len(scored[0][0]) if len(scored) else 0)
 
 
 Policy = Literal["mean", "max"]
@@ -83,11 +61,11 @@ Policy = Literal["mean", "max"]
 
 @dataclass(frozen=True)
 class Threshold:
-    """From which score on records are called members, and the expected false-positive rate.
+    """From which score on records are flagged, and the expected false-positive rate.
 
     Args:
         wanted: the false-positive rate aimed at.
-        value: records that score at least this are called members.
+        value: records that score at least this are flagged.
         policy: ``"mean"`` of the simulated targets' own thresholds, or their ``"max"``, which is more careful.
         expected_fpr: mean rate over simulated targets, each with the threshold of all the others.
         interval: where the rate on one more target is expected to lie (a prediction interval).
@@ -138,15 +116,8 @@ def estimate_thresholds(
 
 def simulate(attack: Attack[Any], view: View, *, progress: bool | None = False) -> Scored:
     """Scores [N] and members [N] of every simulated target, by an attack that is tuned for the pool."""
-    return list(
-        track(
-            attack.simulated_scores(view),
-            total=len(view.shadow_members),
-            label=f"Simulated targets of {attack.name}",
-            unit="targets",
-            show=progress,
-        )
-    )
+    targets, label = len(view.shadow_members), f"Simulated targets of {attack.name}"
+    return list(track(attack.simulated_scores(view), total=targets, label=label, unit="targets", show=progress))
 
 
 def thresholds_from(
@@ -160,18 +131,8 @@ def thresholds_from(
 ) -> tuple[Threshold, ...]:
     """A threshold for each wanted rate that can be reached despite ties; if none can, one for the first that can.
 
-    Args:
-        scored: simulated targets: pairs of scores [N] and members [N].
-        fprs: wanted false-positive rates.
-        policy: ``"mean"`` or ``"max"`` of the simulated targets' thresholds.
-        confidence: of every interval.
-        non_members: how many the target is expected to have; as many as a simulated target by default.
-        tried: `tried_targets` of the same targets and rates, if they are known already.
-
-    Example:
-        >>> pair = (np.repeat([1.0, 0.0], 50), np.tile([True, False], 50))  # half of the non-members have the top score
-        >>> [(threshold.wanted, threshold.value, threshold.first) for threshold in thresholds_from([pair] * 2, [0.01])]
-        [(0.5, 1.0, True)]
+    ``non_members`` is how many the target is expected to have, as many as a simulated target by default; ``tried`` are
+    the `tried_targets` of the same targets and rates, if they are known already.
     """
     options: dict[str, Any] = {"policy": policy, "confidence": confidence, "non_members": non_members}
     tried = tried_targets(scored, fprs) if tried is None else tried
@@ -195,14 +156,7 @@ def threshold_from(
     confidence: float = 0.95,
     non_members: float | None = None,
 ) -> Threshold:
-    """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N].
-
-    Example:
-        >>> scores = np.arange(200.0)
-        >>> pair = (scores, scores >= 100)
-        >>> threshold_from([pair, pair], 0.1).value
-        90.0
-    """
+    """A threshold from simulated targets that are already scored: pairs of scores [N] and members [N]."""
     own = np.array([SortedScores.of(*checked(*pair)).cut_at(fpr) for pair in scored])
     return _threshold(scored, fpr, own, policy=policy, confidence=confidence, non_members=non_members)
 
@@ -211,9 +165,12 @@ def _threshold(
     scored: Scored, fpr: float, own: FloatArray, *, policy: Policy, confidence: float, non_members: float | None
 ) -> Threshold:
     """From the thresholds [T] of the simulated targets."""
-    agreed = [_agreed(np.delete(own, at), policy) for at in range(len(own))]
-    counts = side_by_side(lambda at: _false_alarms(scored[at], agreed[at]), range(len(own)), records=len(scored[0][0]))
-    false = np.array(counts)
+
+    def false_alarms(at: int) -> int:
+        scores, members = scored[at]
+        return int(np.count_nonzero((scores >= _agreed(np.delete(own, at), policy)) > members))
+
+    false = np.array(side_by_side(false_alarms, range(len(own)), records=len(scored[0][0])))
     others = np.array([len(members) - np.count_nonzero(members) for _, members in scored])
     return Threshold(
         wanted=fpr,
@@ -238,13 +195,7 @@ def predicted_rate(
         false: [T] false positives of each simulated target, by the threshold of the others.
         others: [T] its non-members.
         confidence: of the interval.
-        non_members: how many the target is expected to have; the fewer, the more its rate varies by chance. As many as
-            a simulated target by default.
-
-    Example:
-        >>> low, high = predicted_rate(np.array([0, 0, 0, 0]), np.array([100, 100, 100, 100]))
-        >>> low, high  # none in 400, but one in the next 100 would be no surprise
-        (0.0, 0.01)
+        non_members: of the target; the fewer, the more its rate varies by chance.
     """
     rates, count, tail = false / others, len(false), (1 - confidence) / 2
     mean, usual = float(rates.mean()), float(others.mean())
@@ -263,42 +214,20 @@ def _agreed(thresholds: FloatArray, policy: Policy) -> float:
     return float(thresholds.max() if policy == "max" else thresholds.mean())
 
 
-def _false_alarms(pair: tuple[FloatArray, BoolArray], threshold: float) -> int:
-    scores, members = pair
-    return int(np.count_nonzero((scores >= threshold) > members))
-
-
 @dataclass(frozen=True, kw_only=True)
 class SimulatedFigures:
-    """How strong an attack is on the simulated targets of a pool: a choice by it does not use the target.
+    """How strong an attack is on the simulated targets of a pool: a choice by it does not use the target."""
 
-    Args:
-        targets: how many shadow models played the target.
-        auc: mean area under their ROC curves.
-        strengths: mean true-positive rate per allowed false-positive rate, one for each wanted rate: at ties that keep
-            a rate from being reached, the TPR when ties are broken at random.
-        shares_right: mean share of right guesses for each way to guess that a bound on ε may use.
-    """
-
-    targets: int
-    auc: float
-    strengths: tuple[float, ...]
-    shares_right: tuple[float, ...] = ()
+    targets: int  # how many shadow models played the target
+    auc: float  # mean area under their ROC curves
+    strengths: tuple[float, ...]  # mean TPR at each wanted rate, with ties broken at random where they must be
+    shares_right: tuple[float, ...] = ()  # mean share of right guesses for each way to guess that a bound on ε may use
 
 
 def simulated_figures(
     scored: Scored, fprs: Sequence[float], *, tried: Sequence[TriedTarget] | None = None
 ) -> SimulatedFigures:
-    """The figures of an attack from simulated targets that are already scored: pairs of scores [N] and members [N].
-
-    ``tried`` are the `tried_targets` of the same targets and rates, if they are known already.
-
-    Example:
-        >>> pair = (np.arange(20.0), np.arange(20) >= 10)
-        >>> figures = simulated_figures([pair, pair], [0.1])
-        >>> figures.targets, figures.auc, figures.strengths
-        (2, 1.0, (1.0,))
-    """
+    """The figures of an attack from scored simulated targets; ``tried`` are their `tried_targets`, if known already."""
     tried = tried_targets(scored, fprs) if tried is None else tried
     return SimulatedFigures(
         targets=len(scored),
@@ -309,10 +238,5 @@ def simulated_figures(
 
 
 def rate_with_ties(scores: FloatArray, members: BoolArray, fpr: float) -> tuple[float, bool]:
-    """TPR at a rate, and whether a threshold reaches it; if not, the TPR there when ties are broken at random.
-
-    Example:
-        >>> rate_with_ties(np.zeros(20), np.arange(20) >= 10, 0.1)
-        (0.1, False)
-    """
+    """TPR at a rate, and whether a threshold reaches it; if not, the TPR there when ties are broken at random."""
     return SortedScores.of(*checked(scores, members)).rate_at(fpr)

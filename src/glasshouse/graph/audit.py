@@ -35,7 +35,7 @@ from glasshouse.data import as_ids
 from glasshouse.evaluation import Known, PrivacyClaim
 from glasshouse.evaluation.checks.members import shared_nodes
 from glasshouse.evaluation.groups import as_groups
-from glasshouse.evaluation.privacy import as_claim
+from glasshouse.evaluation.privacy.claim import as_claim
 from glasshouse.evaluation.thresholds import Policy
 from glasshouse.evidence import Mode
 from glasshouse.graph.attacks.g_base import with_truth

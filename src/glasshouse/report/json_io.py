@@ -17,7 +17,7 @@ from glasshouse.core.errors import raise_faults, shortened
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Drawn, Interval, PrivacyVerdict
 from glasshouse.evaluation.groups import GroupLeak
-from glasshouse.evaluation.power import Power
+from glasshouse.evaluation.leakage import Power
 from glasshouse.evaluation.quick_estimate import Foreseen
 from glasshouse.report.context import Context
 from glasshouse.report.decision.verdict import HeadlineFigures

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from glasshouse.core.table import Table
 from glasshouse.evaluation import AttackOutcome, Drawn, Headline, PrivacyVerdict
 from glasshouse.evaluation.groups import GroupLeak, group_leaks
-from glasshouse.evaluation.power import Power, audit_power
+from glasshouse.evaluation.leakage import Power, audit_power
 from glasshouse.evaluation.quick_estimate import Foreseen
 from glasshouse.report.context import Context
 from glasshouse.report.decision.verdict import HeadlineFigures, attackers, headline_figures, notes, verdict

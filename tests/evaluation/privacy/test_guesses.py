@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glasshouse.evaluation.privacy import DESIGNS, EVERY_RECORD, Design, count_right, judge_claim, shares_right
-from glasshouse.evaluation.privacy.claim import chosen_for_every_record, chosen_guesses
+from glasshouse.evaluation.privacy.bounds import DESIGNS, EVERY_RECORD, Design, count_right, shares_right
+from glasshouse.evaluation.privacy.claim import chosen_for_every_record, chosen_guesses, judge_claim
 
 SHARES = st.sampled_from([0.005, 0.05, 0.2, 0.35])
 

@@ -22,6 +22,7 @@ _KEPT = 128  # as many columns are kept as they are
 _REDUCED = 64  # more become as many principal components
 _BUCKETS = 1024  # of a random sketch that comes before them
 _BUCKETS_OF_WORDS = 1 << 14
+_NUMERIC = "fiubmM"
 _HUGE = 1e15  # larger numbers have no square in single precision
 _BLOCK = 4096  # columns at a time: images are wide, and a second copy of them is not needed
 
@@ -33,21 +34,20 @@ def few_columns(x: Any, random: np.random.Generator) -> FloatArray:
         x: [N, ...] a numpy array, a torch tensor, a scipy sparse matrix, a data frame or a dict of arrays; text and
             other objects are hashed, with their words, and token numbers of a dict are counted.
         random: for the projections of wide features.
-
-    Example:
-        >>> random = np.random.default_rng(0)
-        >>> few_columns(np.ones((5, 2, 3)), random).shape, few_columns(np.array([["a"], ["b c"]]), random).shape
-        ((5, 6), (2, 2))
     """
     if hasattr(x, "tocsr"):
-        return _reduced(x.tocsr(), random)
+        return _reduced(x, random)
     if isinstance(x, Mapping) and (tokens := [values for values in x.values() if _tokens_of(values)]):
         rest = {name: values for name, values in x.items() if not _tokens_of(values)}
         words = _reduced(sparse_columns([_bag(_as_array(values)) for values in tokens], format="csr"), random)
         return np.hstack([words, few_columns(rest, random)]) if rest else words
-    parts = [_as_array(part) for part in _parts(x)]
-    numbers = [as_numbers(part) for part in parts if _numeric(part)]
-    texts = [part.reshape(len(part), -1) for part in parts if not _numeric(part)]
+    if isinstance(x, Mapping):
+        given = list(x.values())
+    else:
+        given = [x[name].to_numpy() for name in x.columns] if hasattr(x, "columns") else [x]
+    parts = [_as_array(part) for part in given]
+    numbers = [as_numbers(part) for part in parts if part.dtype.kind in _NUMERIC]
+    texts = [part.reshape(len(part), -1) for part in parts if part.dtype.kind not in _NUMERIC]
     found = [np.empty((count_records(x), 0))]
     if numbers:
         found.append(_narrow(numbers[0] if len(numbers) == 1 else np.hstack(numbers), random))
@@ -65,27 +65,13 @@ def as_numbers(x: Any) -> np.ndarray:
 
 
 def ranked(columns: FloatArray) -> FloatArray:
-    """[N, F] ranks with mean 0 and variance 1, without constant columns: no outlier or unit has a weight of its own.
-
-    Example:
-        >>> ranked(np.array([[1.0, 5.0], [2.0, 5.0], [1e300, 5.0]])).ravel().round(2)
-        array([-1.22,  0.  ,  1.22])
-    """
+    """[N, F] ranks with mean 0 and variance 1, without constant columns: no outlier or unit has a weight of its own."""
     if not columns.shape[1]:
         return columns
     ranks = rankdata(columns, axis=0)
     ranks -= ranks.mean(axis=0)
     spread = ranks.std(axis=0)
     return np.asarray(ranks[:, spread > 0] / spread[spread > 0])
-
-
-def _parts(x: Any) -> list[Any]:
-    """The columns of a data frame, the arrays of a dict, or the array itself."""
-    if isinstance(x, Mapping):
-        return list(x.values())
-    if hasattr(x, "columns"):
-        return [x[name].to_numpy() for name in x.columns]
-    return [x]
 
 
 def _tokens_of(values: Any) -> bool:
@@ -95,10 +81,9 @@ def _tokens_of(values: Any) -> bool:
 
 def _bag(tokens: np.ndarray) -> csr_array:
     """[N, buckets] how often each record has each token, whatever its place."""
-    rows = np.repeat(np.arange(len(tokens)), tokens.shape[1])
-    places = tokens.reshape(-1).astype(np.int64) % _BUCKETS_OF_WORDS
-    shape = (len(tokens), _BUCKETS_OF_WORDS)
-    return csr_array((np.ones(len(places)), (rows, places)), shape=shape)
+    places = tokens.ravel().astype(np.int64) % _BUCKETS_OF_WORDS
+    starts = np.arange(len(tokens) + 1) * tokens.shape[1]
+    return csr_array((np.ones(len(places)), places, starts), shape=(len(tokens), _BUCKETS_OF_WORDS))
 
 
 def _as_array(x: Any) -> np.ndarray:
@@ -106,10 +91,6 @@ def _as_array(x: Any) -> np.ndarray:
         x = x.detach().cpu()
         x = x.float() if x.is_floating_point() else x  # numpy has no bfloat16
     return np.asarray(x)
-
-
-def _numeric(array: np.ndarray) -> bool:
-    return array.dtype.kind in "fiubmM"
 
 
 def _tokens(row: Any) -> Iterator[str]:
@@ -185,10 +166,6 @@ class Known:
         labels: [n] their labels; real numbers are the targets of a regression.
         pairs: [2, E] which of them are joined by an edge, if they are nodes of a graph.
         audited: [N] positions of the audited ones among all; all by default.
-
-    Example:
-        >>> Known(labels=np.array([0, 1])).x is None
-        True
     """
 
     x: Any = None
@@ -205,9 +182,8 @@ class Known:
         if self.x is None or hasattr(self.x, "tocsr"):
             return most
         arrays = self.x.values() if isinstance(self.x, Mapping) else [self.x]
-        width = sum(int(np.prod(one.shape[1:])) for one in arrays) * (
-            1 if self.pairs is None else 2
-        )  # neighbours have features too
+        width = sum(int(np.prod(one.shape[1:])) for one in arrays)
+        width *= 1 if self.pairs is None else 2  # neighbours have features too
         return min(most, max(500, _VALUES // max(1, width)))
 
     def pairs_of_audited(self) -> IntArray:
@@ -227,14 +203,8 @@ def columns_of(
 ) -> tuple[FloatArray, FloatArray]:
     """Columns for the blind baseline: [R, F] about the records, and [R, A] answers of the shadow models and labels.
 
-    Shadow models are trained on random halves that do not depend on the target's members, so their answers are known
-    without the target.
-
-    Args:
-        known: about the records.
-        evidence: the answers.
-        rows: [R] the audited records that are used.
-        random: for projections.
+    ``rows`` [R] are the audited records that are used. Shadow models are trained on random halves that do not depend on
+    the target's members, so their answers are known without the target.
     """
     at = known.positions(rows)
     features = [np.empty((len(rows), 0))]

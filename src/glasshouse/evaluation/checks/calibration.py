@@ -18,17 +18,11 @@ _BINS = 10
 
 
 class Bins(NamedTuple):
-    """Records in ten bins of their posterior, of equal width; only those bins that hold a record.
+    """Records in ten bins of their posterior, of equal width; only those bins that hold a record."""
 
-    Args:
-        said: mean posterior of each bin.
-        found: share of members in it.
-        mass: share of all records in it.
-    """
-
-    said: FloatArray
-    found: FloatArray
-    mass: FloatArray
+    said: FloatArray  # mean posterior of each bin
+    found: FloatArray  # share of members in it
+    mass: FloatArray  # share of all records in it
 
     @property
     def error(self) -> float:
@@ -36,34 +30,23 @@ class Bins(NamedTuple):
         return float(np.abs(self.said - self.found) @ self.mass)
 
 
-def place_of(posteriors: FloatArray) -> IntArray:
-    """The bin of each posterior, [N]."""
+def _bin_of(posteriors: FloatArray) -> IntArray:
     return np.clip((posteriors * _BINS).astype(np.int64), 0, _BINS - 1)
 
 
 def binned(posteriors: FloatArray, members: BoolArray, weights: FloatArray | None = None) -> Bins:
-    """Posteriors [N] and members [N] in bins, with weights [N]; all equal by default.
-
-    Example:
-        >>> binned(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool)).found
-        array([0. , 0.5])
-    """
+    """Posteriors [N] and members [N] in bins, with weights [N]; all equal by default."""
     each = np.ones(len(posteriors)) if weights is None else weights
-    place = place_of(posteriors)
-    total = np.bincount(place, weights=each, minlength=_BINS)
+    place = _bin_of(posteriors)
+    total, said, found = (
+        np.bincount(place, weights=values, minlength=_BINS) for values in (each, each * posteriors, each * members)
+    )
     filled = total > 0
-    said = np.bincount(place, weights=each * posteriors, minlength=_BINS)[filled] / total[filled]
-    found = np.bincount(place, weights=each * members, minlength=_BINS)[filled] / total[filled]
-    return Bins(said, found, total[filled] / total.sum())
+    return Bins(said[filled] / total[filled], found[filled] / total[filled], total[filled] / total.sum())
 
 
 def calibration_error(posteriors: FloatArray, members: BoolArray, weights: FloatArray | None = None) -> float:
-    """Expected calibration error of posteriors [N], with weights [N].
-
-    Example:
-        >>> calibration_error(np.array([0.2, 0.2, 0.8, 0.8]), np.array([0, 0, 1, 0], dtype=bool))
-        0.25
-    """
+    """Expected calibration error of posteriors [N], with weights [N]."""
     return binned(posteriors, members, weights).error
 
 
@@ -79,10 +62,6 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
         prior: λ: one number, or one per record.
         share: share of members of a simulated target, whose records are then weighted to the prior (`prior_weights`);
             None for a target, which has the share that the prior says.
-
-    Example:
-        >>> round(calibration_floor(np.full(100, 0.5)), 3), round(calibration_floor(np.full(10_000, 0.5)), 3)
-        (0.04, 0.004)
     """
     expected = np.asarray(prior, dtype=np.float64)  # [] or [N]
     if share is None:
@@ -94,32 +73,19 @@ def calibration_floor(posteriors: FloatArray, *, prior: float | ArrayLike = 0.5,
         here = posteriors if alike else expit(logit(posteriors) + logit(share) - logit(expected))
     above, below = inside * (1 - posteriors), outside * posteriors  # what a member and another record add
     total = float((inside * here + outside * (1 - here)).sum())
-    place = place_of(posteriors)
+    place = _bin_of(posteriors)
     variances = np.bincount(place, weights=here * above**2 + (1 - here) * below**2, minlength=_BINS)
     rare = 2 * np.bincount(place, weights=here * above, minlength=_BINS)  # E|D| = 2 E[D+] <= this, for rare members
     return float(np.minimum(np.sqrt(2 / np.pi * variances), rare).sum() / total)
 
 
 def posterior_doubt(scores: FloatArray, scored: Scored | None, *, prior: float | ArrayLike = 0.5) -> str:
-    """Why scores [N] that are meant as probabilities of membership cannot be believed; empty if they can.
+    """Why scores [N] that are meant as probabilities of membership are not calibrated; empty if they are.
 
     Two things can be checked without the members of the target. On simulated targets, weighted to the prior, the
     calibration error must be at most 0.01 above what chance gives. And the mean of the target's posteriors must be the
-    prior, with the same tolerance: the calibration error is never smaller than their distance.
-
-    Args:
-        scores: of the target.
-        scored: scores [N] and members [N] of simulated targets; None if there are none.
-        prior: λ, for which the scores are meant: one number, or one per record.
-
-    Example:
-        >>> random = np.random.default_rng(0)
-        >>> chances = random.random((5, 2000))
-        >>> scored = [(one, random.random(2000) < one) for one in chances[1:]]
-        >>> posterior_doubt(chances[0], scored)
-        ''
-        >>> posterior_doubt(chances[0] ** 3, [(one**3, members) for one, members in scored]).split(" (")[0]
-        'simulated targets do not find them calibrated'
+    prior, with the same tolerance: the calibration error is never smaller than their distance. The prior is one number,
+    or one per record.
     """
     if not scored:
         return "no simulated target can show whether they are calibrated"

@@ -30,20 +30,18 @@ class Finding(NamedTuple):
 def swapped_members(
     target_loss: FloatArray, members: BoolArray, train_accuracy: float | None, test_accuracy: float | None
 ) -> tuple[str, ...]:
-    """A warning if the target fits the others clearly better than its members.
+    """A warning if the target fits the non-members clearly better than its members.
 
     Args:
         target_loss: [N] losses of the target.
         members: [N] its members, as they were given.
         train_accuracy: accuracy of the target on these members; None if not known.
-        test_accuracy: the same on the others.
+        test_accuracy: the same on the non-members.
 
     Example:
         >>> loss = np.linspace(0, 1, 100)
         >>> swapped_members(loss, loss > 0.5, 0.8, 1.0)[0].split(":")[0]
         'Members and others look swapped'
-        >>> swapped_members(loss, loss < 0.5, 1.0, 0.8)
-        ()
     """
     area = auc(-target_loss, members)
     if area > _CLEARLY_BELOW or delong(-target_loss, members, confidence=_SURE).high >= 0.5:
@@ -59,22 +57,11 @@ def swapped_members(
 
 
 def doubtful_members(evidence: Evidence, members: BoolArray) -> tuple[str, ...]:
-    """A warning if the target does not fit its members, while every shadow model fits its own.
+    """A warning if the target does not fit its members [N], while every shadow model fits its own.
 
     A model that gets other features than it was trained on, or labels in another order, is far less sure of its
-    members. If members are mixed up with others, it is not surer of them than of the others. An attack then finds
-    nothing, but this is not evidence that the model is safe.
-
-    Args:
-        evidence: losses of the target and of the shadow models.
-        members: [N] members of the target.
-
-    Example:
-        >>> sure = np.full((3, 8), 0.1)
-        >>> sure[0] = 2.0
-        >>> evidence = Evidence(target_loss=sure[0], shadow_loss=sure[1:], shadow_members=np.ones((2, 8)))
-        >>> doubtful_members(evidence, np.arange(8) < 4)[0].split(",")[0]
-        'The target gives its members a mean confidence of 14 %'
+    members. If members are mixed up with non-members, it is not surer of them. An attack then finds nothing, but this
+    is not evidence that the model is safe.
     """
     inside = evidence.shadow_members
     if not len(inside) or not inside.any(axis=1).all():
@@ -103,15 +90,6 @@ def same_models(evidence: Evidence) -> tuple[str, ...]:
 
     The usual cause is a training function that forgets ``members`` and trains on everybody. All records are then
     members, and every attack finds nothing.
-
-    Args:
-        evidence: losses of the shadow models.
-
-    Example:
-        >>> losses, members = np.array([[0.1, 0.9], [0.1, 0.9]]), np.array([[True, False], [False, True]])
-        >>> evidence = Evidence(target_loss=losses[0], shadow_loss=losses, shadow_members=members)
-        >>> same_models(evidence)[0].split(":")[0]
-        'Shadow models that were trained on different records answer exactly alike'
     """
     losses = evidence.shadow_loss
     if len(losses) < 2 or not np.ptp(losses[0]) or (losses != losses[0]).any():  # the same answer for all says nothing
@@ -139,16 +117,7 @@ def _no_gap(sure: FloatArray, members: BoolArray, gaps: FloatArray) -> tuple[str
 
 
 def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
-    """A finding if non-members equal members.
-
-    Args:
-        digests: [N] equal if records are equal.
-        members: [N] members of the target.
-
-    Example:
-        >>> shared_records(np.array(["a", "b", "a", "c"]), np.array([True, True, False, False])).warnings[0][:27]
-        '1 of 2 non-members have the'
-    """
+    """A finding if non-members equal members, by digests [N] that are equal if records are."""
     return _said(
         np.isin(digests[~members], digests[members]),
         "have the same features and label as a member, so the model was trained on them too",
@@ -156,17 +125,9 @@ def shared_records(digests: NDArray[Any], members: BoolArray) -> Finding:
 
 
 def shared_nodes(digests: NDArray[Any], members: BoolArray) -> tuple[str, ...]:
-    """A note if non-members equal members in features and label, on a graph whose features distinguish nodes.
+    """A note if non-members equal members in features and label, by digests [N], and features distinguish nodes.
 
     Their surroundings differ, so they are not the same record; but a query without edges cannot distinguish them.
-
-    Args:
-        digests: [N] equal if nodes have equal features and label.
-        members: [N] members of the target.
-
-    Example:
-        >>> shared_nodes(np.array(["a", "b", "a", "c"]), np.array([True, True, False, False]))[0][:27]
-        '1 of 2 non-members have the'
     """
     equal = np.isin(digests[~members], digests[members])
     if equal.sum() < max(1, _MANY * len(equal)) or len(np.unique(digests)) < len(digests) / 2:
@@ -178,12 +139,7 @@ def shared_nodes(digests: NDArray[Any], members: BoolArray) -> tuple[str, ...]:
 
 
 def shared_losses(evidence: Evidence, members: BoolArray) -> Finding:
-    """The same from losses alone: records with exactly equal losses under all models are the same record.
-
-    Args:
-        evidence: losses of the target and of the shadow models.
-        members: [N] members of the target.
-    """
+    """The same from losses alone: records with exactly equal losses under all models are the same record."""
     _, numbers, counts = np.unique(evidence.target_loss, return_inverse=True, return_counts=True)
     if counts.max(initial=1) > 1 + len(members) // 20:  # answers in coarse steps can be equal by chance
         return Finding()

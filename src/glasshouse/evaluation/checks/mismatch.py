@@ -35,11 +35,8 @@ def unlike_target(evidence: Evidence, *, prior: float | ArrayLike = 0.5, advice:
         advice: what else may be the reason, added at the end.
 
     Example:
-        >>> import numpy as np
         >>> losses = np.random.default_rng(0).exponential(size=(9, 500))
         >>> members = np.random.default_rng(1).random((8, 500)) < 0.5
-        >>> unlike_target(Evidence(target_loss=losses[0], shadow_loss=losses[1:], shadow_members=members))
-        ''
         >>> other = Evidence(target_loss=9 * losses[0], shadow_loss=losses[1:], shadow_members=members)
         >>> unlike_target(other).split("(")[0]
         'The target answers unlike every shadow model '

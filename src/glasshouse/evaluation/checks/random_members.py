@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from scipy.linalg import solve
@@ -32,21 +31,10 @@ _WEIGHT = 5.0  # records of average membership that each cell starts with
 
 
 def ridge(columns: FloatArray, labels: FloatArray, folds: IntArray, random: np.random.Generator) -> FloatArray:
-    """[N, P] out-of-fold scores of ridge regression.
+    """[N, P] out-of-fold scores of ridge regression, from columns [N, F] and labels [N, P] with mean 0.
 
     The penalty, 20 per column, is near the best one if the columns together explain a twentieth of the variance: a weak
-    dependence is what has to be found, a strong one is found anyway.
-
-    Args:
-        columns: [N, F], each with mean 0 and variance 1.
-        labels: [N, P] labellings, each with mean 0.
-        folds: [N] the fold of each record.
-        random: not used; ridge regression has no random choice.
-
-    Example:
-        >>> columns = np.array([[-1.0], [1.0], [-1.0], [1.0]])
-        >>> ridge(columns, columns, np.array([0, 0, 1, 1]), np.random.default_rng(0)).ravel().round(2)
-        array([-0.09,  0.09, -0.09,  0.09])
+    dependence is what has to be found, a strong one is found anyway. ``random`` is for the other learners.
     """
     return _penalised(columns, labels, folds, penalty=20.0 * columns.shape[1])
 
@@ -109,53 +97,35 @@ _WIDER = float(2 * norm.cdf(np.sqrt(2) * norm.ppf(0.975)) - 1)
 
 @dataclass(frozen=True, kw_only=True)
 class Blind:
-    """How well members are told from others without the target.
+    """How well members are told from others without the target."""
 
-    Args:
-        auc: of the mean score of the learners on all columns, out of fold; pairs of one fold are compared. It is 0.5
-            on average if members were drawn at random.
-        interval: 95 %, of the AUC.
-        p_value: how often random members are predicted so well, by permutation. Exact: at most α of the audits with
-            random members have a p-value of α or less.
-        records: how many records were used.
-    """
+    auc: float  # of the learners' mean score, over pairs of one fold; 0.5 on average if members were drawn at random
+    interval: Interval  # 95 %, of the AUC
+    p_value: float  # how often random members are predicted so well, by permutation; exact
+    records: int  # how many records were used
 
-    auc: float
-    interval: Interval
-    p_value: float
-    records: int
+    def figures(self) -> str:
+        """The AUC with its interval and p-value, as a part of a sentence."""
+        low, high = self.interval
+        return f"{self.auc:.2f} ({low:.2f} to {high:.2f}; p = {self.p_value:.2g} if they were drawn at random)"
 
 
 def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray, *, seed: int) -> Blind:
-    """Predict members from the columns of other records, and test whether the prediction is better than chance.
+    """Predict members [N] from the columns of other records, and test whether the prediction is better than chance.
 
-    Four learners are fitted out of fold: ridge regression on the answers of the shadow models (few columns, so a weak
-    dependence shows), and on all columns ridge regression, random Fourier features and random ferns. The test statistic
-    is the largest of their four statistics, each standardised over the permutations. Given the labels of the other
-    folds, random members of a fold are in random order, so the AUC within folds is 0.5 on average.
-
-    Args:
-        features: [N, F] columns about the records, each with mean 0 and variance 1; F may be 0.
-        answers: [N, A] the same about the shadow models' answers and the labels; A may be 0.
-        members: [N] members of the target.
-        seed: of folds, permutations and learners.
-
-    Example:
-        >>> columns, none = np.random.default_rng(0).normal(size=(200, 3)), np.empty((200, 0))
-        >>> blind_baseline(columns, none, columns[:, 0] > 0, seed=0).p_value
-        0.005
-        >>> blind_baseline(columns, none, np.arange(200) < 100, seed=0).p_value > 0.01
-        True
+    Columns have mean 0 and variance 1: [N, F] features, and [N, A] answers of the shadow models and labels; either may
+    be none. Four learners are fitted out of fold: ridge regression on the answers (few columns, so a weak dependence
+    shows), and on all columns ridge regression, random Fourier features and random ferns. The test statistic is the
+    largest of their four statistics, each standardised over the permutations. Given the labels of the other folds,
+    random members of a fold are in random order, so the AUC within folds is 0.5 on average.
     """
     random = generator(seed, "blind baseline")
     folds = random.permutation(np.arange(len(members)) % _FOLDS)
     permuted = random.permuted(np.tile(members, (_PERMUTATIONS, 1)), axis=1)
     labels = np.vstack([members[None], permuted]).T - members.mean()  # [N, 1 + permutations]
     together = np.hstack([features, answers])
-    plan = chain(
-        [(ridge, answers)] if answers.shape[1] and features.shape[1] else [],
-        [(learner, together) for learner in (ridge, waves, cells)] if together.shape[1] else [],
-    )
+    plan = [(ridge, answers)] if answers.shape[1] and features.shape[1] else []
+    plan += [(learner, together) for learner in (ridge, waves, cells)] if together.shape[1] else []
     mean, largest = np.zeros(len(members)), np.full(1 + _PERMUTATIONS, -np.inf)
     for learner, columns in plan:
         with thread_counts().limit(limits=1):  # matrices so small wait longer for a second thread than they take
@@ -166,9 +136,9 @@ def blind_baseline(features: FloatArray, answers: FloatArray, members: BoolArray
         # standardised with the truth among the permutations, so that under random members all columns are alike
         spread = statistic.std() or 1.0
         largest = np.maximum(largest, (statistic - statistic.mean()) / spread)
-    ranks = _ranks(mean, folds)
+    ranks, area = _within(mean, members, folds)
     return Blind(
-        auc=_within(ranks, members, folds),
+        auc=area,
         interval=delong(ranks, members, confidence=_WIDER),
         p_value=float(np.mean(largest >= largest[0] - 1e-9)),
         records=len(members),
@@ -185,24 +155,17 @@ def _standard(scores: FloatArray, folds: IntArray) -> FloatArray:
     return scores
 
 
-def _ranks(scores: FloatArray, folds: IntArray) -> FloatArray:
-    """[N] share of its fold that a record is above, so that folds can be pooled."""
-    ranks = np.empty_like(scores)
+def _within(scores: FloatArray, members: BoolArray, folds: IntArray) -> tuple[FloatArray, float]:
+    """[N] the share of its fold that a record is above, so that folds can be pooled; AUC over pairs of one fold."""
+    ranks, won, pairs = np.empty_like(scores), 0.0, 0.0
     for fold in range(_FOLDS):
         own = folds == fold
-        ranks[own] = (rankdata(scores[own]) - 0.5) / own.sum()
-    return ranks
-
-
-def _within(ranks: FloatArray, members: BoolArray, folds: IntArray) -> float:
-    """AUC over the pairs of a member and another record that are in one fold."""
-    won = pairs = 0.0
-    for fold in range(_FOLDS):
-        inside, placed = members[folds == fold], rankdata(ranks[folds == fold])
+        inside, placed = members[own], rankdata(scores[own])
+        ranks[own] = (placed - 0.5) / own.sum()
         count, others = int(inside.sum()), int((~inside).sum())
         won += float(placed[inside].sum()) - count * (count + 1) / 2
         pairs += count * others
-    return won / pairs if pairs else 0.5
+    return ranks, won / pairs if pairs else 0.5
 
 
 _EDGE_PERMUTATIONS = 999
@@ -212,52 +175,34 @@ _BLOCK = 1 << 23  # ends of edges that are looked up at once
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """How many edges join two members, and how many two others.
+    """How many edges join two members, and how many two non-members."""
 
-    Args:
-        members: share of the edges between audited nodes that join two members.
-        expected_members: 95 % of random draws of as many members have a share in this interval.
-        others: share of the edges that join two others.
-        expected_others: the same for them.
-        p_value: how often a random draw is at least as far from the average draw; exact, by permutation.
-        edges: how many edges were used.
-    """
-
-    members: float
-    expected_members: Interval
-    others: float
-    expected_others: Interval
-    p_value: float
-    edges: int
+    members: float  # share of the edges between audited nodes that join two members
+    expected_members: Interval  # 95 % of random draws of as many members have a share in this interval
+    others: float  # share of the edges that join two non-members
+    expected_others: Interval  # the same for them
+    p_value: float  # how often a random draw is at least as far from the average draw; exact, by permutation
+    edges: int  # how many edges were used
 
     def sentence(self) -> str:
         """The shares in words, with those of a random draw."""
-        usual = _range(self.expected_members)
+        usual, other = (
+            f"{100 * low:.1f} to {100 * high:.1f} %" for low, high in (self.expected_members, self.expected_others)
+        )
         return (
             f"{100 * self.members:.1f} % of the edges join two members (a random draw: {usual}) "
-            f"and {100 * self.others:.1f} % two others ({_range(self.expected_others)})"
+            f"and {100 * self.others:.1f} % two others ({other})"
         )
 
 
 def joined_members(pairs: IntArray, members: BoolArray, *, seed: int) -> Joined | None:
-    """Test by permutation whether edges depend on who is a member; None if there is no edge.
+    """Test by permutation whether edges [2, E] between audited records depend on who is a member; None without an edge.
 
     The statistic is that of Chen and Friedman (2017): how far the two counts, edges of two members and edges of two
-    others, are from their means, in units of their covariance. It finds groups that are joined within themselves, and
-    members with unusually many edges. Means and covariance are those of permuted members on the same edges, so hubs and
-    skewed degrees are taken into account. Nodes without an edge are left out; under a random draw the others are still
-    in random order.
-
-    Args:
-        pairs: [2, E] joined nodes, as positions among the audited ones; direction and repetition do not matter.
-        members: [N] members of the target.
-        seed: of the permutations.
-
-    Example:
-        >>> ring = np.array([np.arange(40), (np.arange(40) + 1) % 40])
-        >>> found = joined_members(ring, np.arange(40) < 20, seed=0)
-        >>> found.members, found.p_value
-        (0.475, 0.001)
+    non-members, are from their means, in units of their covariance. It finds groups that are joined within themselves,
+    and members with unusually many edges. Means and covariance are those of permuted members on the same edges, so hubs
+    and skewed degrees are taken into account. Nodes without an edge are left out; under a random draw the others are
+    still in random order. Direction and repetition of edges do not matter.
     """
     random = generator(seed, "joined members")
     low, high = pairs.min(axis=0), pairs.max(axis=0)
@@ -300,10 +245,6 @@ def _distances(counts: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("pi,ij,pj->p", centred, precision, centred))
 
 
-def _range(interval: Interval) -> str:
-    return f"{100 * interval.low:.1f} to {100 * interval.high:.1f} %"
-
-
 _LEVEL = 0.01  # of false alarms, all tests together
 _MOST_RECORDS = 10_000  # records of the blind baseline
 _FEWEST = 10  # members, and others
@@ -311,21 +252,10 @@ _FEWEST = 10  # members, and others
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """How well members can be told from others without the target.
+    """How well members can be told from non-members without the target."""
 
-    Args:
-        blind: from features, labels and the shadow models' answers.
-        joined: from the edges between them; None for records, or without edges.
-
-    Example:
-        >>> from glasshouse.evaluation.intervals import Interval
-        >>> told = Blind(auc=0.71, interval=Interval(0.68, 0.74), p_value=0.005, records=1000)
-        >>> Drawn(blind=told).found, Drawn(blind=told).withheld
-        (True, 'members differ from others in kind')
-    """
-
-    blind: Blind
-    joined: Joined | None = None
+    blind: Blind  # from features, labels and the shadow models' answers
+    joined: Joined | None = None  # from the edges between them; None for records, or without edges
 
     @property
     def found(self) -> bool:
@@ -345,29 +275,21 @@ class Drawn:
             return ""
         found = []
         if self._told:
-            low, high = self.blind.interval
             found.append(
                 f"Members can be told from others without the model: features, labels and shadow models alone give AUC "
-                f"{self.blind.auc:.2f} ({low:.2f} to {high:.2f}; p = {self.blind.p_value:.2g} if they were drawn at "
-                f"random)."
+                f"{self.blind.figures()}."
             )
         if self._clustered and self.joined is not None:
             found.append(f"Members were not drawn at random from the graph: {self.joined.sentence()}.")
-        return " ".join(
-            [
-                *found,
-                "So the figures below say little about the model, and ε is withheld. Draw the members at random, or "
-                "audit records of the same kind.",
-            ]
+        found.append(
+            "So the figures below say little about the model, and ε is withheld. Draw the members at random, or audit "
+            "records of the same kind."
         )
+        return " ".join(found)
 
     def sentence(self) -> str:
         """What was measured, in one line; shown whether or not something was found."""
-        low, high = self.blind.interval
-        line = (
-            f"Without the model, members are told from others with AUC {self.blind.auc:.2f} ({low:.2f} to {high:.2f}; "
-            f"p = {self.blind.p_value:.2g} if they were drawn at random)."
-        )
+        line = f"Without the model, members are told from others with AUC {self.blind.figures()}."
         if self.joined is not None:
             line += f" {self.joined.sentence()}; p = {self.joined.p_value:.2g}."
         return line
@@ -386,7 +308,7 @@ class Drawn:
 
 
 def how_drawn(known: Known, evidence: Evidence, members: BoolArray, *, seed: int) -> Drawn | None:
-    """Test whether members were drawn at random; None if there are too few members or others to say.
+    """Test whether members were drawn at random; None if there are too few members or non-members to say.
 
     Args:
         known: about the records, without the target.
@@ -401,8 +323,6 @@ def how_drawn(known: Known, evidence: Evidence, members: BoolArray, *, seed: int
         >>> bright = random.normal(size=(200, 4))
         >>> how_drawn(Known(x=bright), evidence, bright[:, 0] > 0, seed=0).found
         True
-        >>> how_drawn(Known(x=bright), evidence, np.arange(200) < 100, seed=0).found
-        False
     """
     if min(int(members.sum()), int((~members).sum())) < _FEWEST:
         return None

@@ -62,12 +62,7 @@ _FRACTIONS = (0.0002, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
 
 
 class Design(NamedTuple):
-    """Which shares of the ranked records are guessed: the top as members, the bottom as others; the rest is left open.
-
-    Example:
-        >>> Design(0.05, 0.05).both
-        True
-    """
+    """Which shares of the ranked records are guessed: the top as members, the bottom as non-members; no others."""
 
     members: float
     others: float
@@ -94,12 +89,8 @@ class Guesses:
         correct: right guesses.
         made: all guesses; the other records were left open.
         possible: of how many records a guess of this kind could be right: all of them for guesses on both sides, the
-            members for guesses "member" alone, the others for guesses "not a member" alone.
+            members for guesses "member" alone, the non-members for guesses "not a member" alone.
         prior: the chance of being right without a look at the model.
-
-    Example:
-        >>> Guesses(correct=95, made=100, possible=1000).prior
-        0.5
     """
 
     correct: int
@@ -118,16 +109,9 @@ def count_right(scores: FloatArray, members: BoolArray, design: Design) -> Guess
     """Guess by the ranks of the scores [N], and count the right guesses against the members [N].
 
     Tied scores are ordered by a fixed random permutation, which knows nothing of the members. Guesses on both sides
-    need as many members as others; where the shares differ by more than three standard deviations of fair coins,
+    need as many members as non-members; where the shares differ by more than three standard deviations of fair coins,
     records of the larger group are first left out at random. For who is left, membership is a fair coin again: those
     who were left out belong to the data set that is known anyway.
-
-    Example:
-        >>> scores = np.arange(200.0)
-        >>> count_right(scores, scores >= 80, Design(0.05, 0.05))
-        Guesses(correct=20, made=20, possible=200, prior=0.5)
-        >>> count_right(scores, scores >= 80, Design(0.05, 0.0))
-        Guesses(correct=10, made=10, possible=120, prior=0.6)
     """
     return _counted(_ranked(scores, members, [design]), [design])[design]
 
@@ -136,16 +120,7 @@ def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScore
     """How many guesses of each of `DESIGNS`, and at last of `EVERY_RECORD`, are right, as shares at even odds.
 
     At even odds means: as if half of the records were members, so that they can be used where another share is.
-
-    Args:
-        scores: [N], higher means member.
-        members: [N] the true members.
-        ordered: the same scores sorted, if they are known already.
-
-    Example:
-        >>> scores = np.arange(200.0)
-        >>> set(shares_right(scores, scores >= 100))
-        {1.0}
+    ``ordered`` are the same scores sorted, if they are known already.
     """
     designs = [*DESIGNS, EVERY_RECORD]
     counted = _counted(_ranked(scores, members, designs, ordered=ordered), designs).values()
@@ -155,12 +130,7 @@ def shares_right(scores: FloatArray, members: BoolArray, *, ordered: SortedScore
 
 
 def sized(members: BoolArray) -> Mapping[Design, Guesses]:
-    """The guesses of each of `DESIGNS` before any score is looked at: how many are made, and with which prior.
-
-    Example:
-        >>> sized(np.arange(200) < 120)[Design(0.05, 0.0)].made
-        10
-    """
+    """The guesses of each of `DESIGNS` before any score is looked at: how many are made, and with which prior."""
     designs = list(DESIGNS)
     return _counted(_ranked(np.zeros(len(members)), members, designs), designs)
 
@@ -179,18 +149,27 @@ def _ranked(
     scores: FloatArray, members: BoolArray, designs: list[Design], *, ordered: SortedScores | None = None
 ) -> _Ranked:
     random = generator(len(scores), "order of tied scores")
+    surplus = 2 * int(members.sum()) - len(members)
+    surplus = surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0  # fair coins may well differ by less
     places = _places(designs, len(members))
     everyone = _searched(ordered or SortedScores.of(scores, members), places)
-    if _surplus(members) == 0 and everyone is not None:  # drawing takes as long as sorting, and is rarely needed
+    if surplus == 0 and everyone is not None:  # drawing takes as long as sorting, and is rarely needed
         return _Ranked(everyone, everyone)
     shuffled = random.permutation(len(scores))
-    kept = _balanced(members, random) if _surplus(members) else np.ones(len(members), dtype=np.bool_)
+    kept = np.ones(len(members), dtype=np.bool_)  # who stays so that membership is a fair coin
+    if surplus:
+        larger = np.flatnonzero(members if surplus > 0 else ~members)
+        kept[random.permutation(larger)[: abs(surplus)]] = False
     fewer = _places(designs, int(kept.sum()))
     balanced = _searched(SortedScores.of(scores[kept], members[kept]), fewer) if everyone is not None else None
     if everyone is not None and balanced is not None:
         return _Ranked(everyone, balanced)
     order = shuffled[np.argsort(-scores[shuffled], kind="stable")]
-    return _Ranked(_running(members[order], places), _running(members[order[kept[order]]], fewer))
+    return _Ranked(_among_first(members[order], places), _among_first(members[order[kept[order]]], fewer))
+
+
+def _among_first(ranked: BoolArray, places: list[int]) -> dict[int, int]:
+    return {place: int(np.count_nonzero(ranked[:place])) for place in places}
 
 
 def _places(designs: list[Design], count: int) -> list[int]:
@@ -204,31 +183,10 @@ def _searched(ordered: SortedScores, places: list[int]) -> dict[int, int] | None
     """Members among the first records at each place; None if one of them depends on the order of tied scores."""
     found: dict[int, int] = {}
     for place in places:
-        inside = ordered.members_in_top(place)
-        if inside is None:
+        if (inside := ordered.members_in_top(place)) is None:
             return None
         found[place] = inside
     return found
-
-
-def _balanced(members: BoolArray, random: np.random.Generator) -> BoolArray:
-    """[N] who stays so that membership is a fair coin."""
-    kept = np.ones(len(members), dtype=np.bool_)
-    surplus = _surplus(members)
-    larger = np.flatnonzero(members if surplus > 0 else ~members)
-    kept[random.permutation(larger)[: abs(surplus)]] = False
-    return kept
-
-
-def _surplus(members: BoolArray) -> int:
-    """How many more members than others there are; 0 where fair coins may well differ by as much."""
-    surplus = 2 * int(members.sum()) - len(members)
-    return surplus if abs(surplus) > 3 * math.sqrt(len(members)) else 0
-
-
-def _running(ranked: BoolArray, places: list[int]) -> dict[int, int]:
-    running = np.concatenate([[0], np.cumsum(ranked)])
-    return {place: int(running[place]) for place in places}
 
 
 def _counted(ranked: _Ranked, designs: list[Design]) -> Mapping[Design, Guesses]:
@@ -291,12 +249,7 @@ def epsilon_lower_bound(guesses: Guesses, *, delta: float = 0.0, confidence: flo
 def expected_bound(
     shares: FloatArray, planned: Sequence[Guesses], *, delta: float = 0.0, confidence: float = 0.95
 ) -> FloatArray:
-    """[D] the bound to expect from planned guesses [D] that will be right in these shares, between two whole counts.
-
-    Example:
-        >>> expected_bound(np.array([0.95, 0.7]), [Guesses(0, 100, 1000), Guesses(0, 1000, 1000)]).round(2)
-        array([2.17, 0.73])
-    """
+    """[D] the bound to expect from planned guesses [D] that will be right in these shares, between two whole counts."""
     many = _Many.of(planned)
     right = shares * many.made
     low = np.floor(right + 1e-9)
@@ -309,12 +262,7 @@ def expected_bound(
 
 
 def delta_shown(epsilon: FloatArray, guesses: Guesses, *, confidence: float = 0.95) -> FloatArray:
-    """[E] below which δ the guesses contradict (ε, δ)-privacy, for each ε [E]; 0 where they contradict no δ.
-
-    Example:
-        >>> delta_shown(np.array([0.0, 2.0, 3.0]), Guesses(95, 100, possible=1000)).round(4)
-        array([0.0045, 0.0021, 0.    ])
-    """
+    """[E] below which δ the guesses contradict (ε, δ)-privacy, for each ε [E]; 0 where they contradict no δ."""
     return _delta_shown(np.asarray(epsilon, dtype=np.float64), _Many.of([guesses]), confidence=confidence)
 
 
@@ -330,11 +278,6 @@ class _Many(NamedTuple):
     def of(cls, several: Sequence[Guesses]) -> _Many:
         """From one object each."""
         return cls(*(np.array([getattr(one, name) for one in several], dtype=np.float64) for name in cls._fields))
-
-    def ways(self) -> FloatArray:
-        """[D] logarithm of the binomial coefficient."""
-        wrong = self.made - self.correct
-        return np.asarray(gammaln(self.made + 1) - gammaln(self.correct + 1) - gammaln(wrong + 1))
 
 
 def _bounds(many: _Many, *, delta: float, confidence: float) -> FloatArray:
@@ -353,7 +296,8 @@ def _delta_shown(epsilon: FloatArray, many: _Many, *, confidence: float) -> Floa
     correct, made = many.correct, many.made
     odds = epsilon + logit(np.clip(many.prior, 1e-12, 1 - 1e-12))
     tail = betainc(np.maximum(correct, 1), made - correct + 1, expit(odds))  # β
-    at = np.exp(many.ways() + correct * log_expit(odds) + (made - correct) * log_expit(-odds))  # w_c
+    ways = gammaln(made + 1) - gammaln(correct + 1) - gammaln(made - correct + 1)  # log of the binomial coefficient
+    at = np.exp(ways + correct * log_expit(odds) + (made - correct) * log_expit(-odds))  # w_c
     with np.errstate(divide="ignore", invalid="ignore"):
         # w_c / β, and where β is too small for a float: below it, from the sum of a geometric series
         falling = 1 - np.exp(np.minimum(odds, 50.0)) * (made - correct) / (correct + 1)
@@ -368,12 +312,7 @@ _SLOPES = 512
 
 
 def gaussian_delta(epsilon: FloatArray | float, mu: float) -> FloatArray:
-    """δ(ε) of μ-Gaussian privacy, Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), exact.
-
-    Example:
-        >>> float(gaussian_delta(1.0, 1.0).round(4))
-        0.1269
-    """
+    """δ(ε) of μ-Gaussian privacy, Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), exact."""
     if mu <= 0:
         return np.zeros_like(np.asarray(epsilon, dtype=np.float64))
     ratio = np.asarray(epsilon, dtype=np.float64) / mu
@@ -396,12 +335,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_trade_off(fpr: FloatArray, mu: float) -> FloatArray:
-    """G_μ: the smallest false-negative rate at false-positive rates [P] under μ-Gaussian privacy.
-
-    Example:
-        >>> gaussian_trade_off(np.array([0.0, 0.05, 1.0]), 1.0).round(3)
-        array([1.  , 0.74, 0.  ])
-    """
+    """G_μ: the smallest false-negative rate at false-positive rates [P] under μ-Gaussian privacy."""
     return np.asarray(ndtr(ndtri(1 - fpr) - mu))
 
 
@@ -423,7 +357,7 @@ def mu_lower_bound(guesses: Guesses, *, confidence: float = 0.95) -> float:
     low, high = 0.0, _LARGEST_MU
     while high - low > 1e-9:
         middle = (low + high) / 2
-        by_a_pair = bool((gaussian_delta(epsilons, middle) < shown).any())
+        by_a_pair = (gaussian_delta(epsilons, middle) < shown).any()
         contradicted = by_a_pair or _impossible(guesses, middle, tail=1 - confidence)
         low, high = (middle, high) if contradicted else (low, middle)
     return low

@@ -6,8 +6,8 @@ Which attack guesses, and about how many records, is chosen where the target's m
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal
 
@@ -36,29 +36,16 @@ _WITHOUT_PRACTICE = (Design(0.02, 0.02), Design(0.1, 0.1), Design(0.05, 0.0))
 
 @dataclass(frozen=True)
 class Guessed:
-    """What was guessed.
+    """What was guessed."""
 
-    Args:
-        attack: whose scores ranked the records.
-        members: how many records were called members.
-        others: how many were called non-members.
-        correct: how many of both were right.
-        tried: how many sets of guesses share the allowed error; 1 if the choice was made on simulated targets.
-    """
-
-    attack: str
-    members: int
-    others: int
-    correct: int
-    tried: int = 1
+    attack: str  # whose scores ranked the records
+    members: int  # how many records were guessed to be members
+    others: int  # how many were guessed to be non-members
+    correct: int  # how many of both were right
+    tried: int = 1  # how many sets of guesses share the allowed error; 1 if the choice was made on simulated targets
 
     def sentence(self, unit: str = "record") -> str:
-        """What was guessed, how many guesses were right, and where that was chosen.
-
-        Example:
-            >>> Guessed("base", members=50, others=0, correct=47).sentence().split(". ")[0]
-            'base called the 50 records ranked highest members; 47 of these 50 guesses were right'
-        """
+        """What was guessed, how many guesses were right, and where that was chosen."""
         sides = [f"the {self.members} {unit}s ranked highest members"] if self.members else []
         sides += [f"the {self.others} {unit}s ranked lowest non-members"] if self.others else []
         chosen = (
@@ -80,19 +67,8 @@ def chosen_guesses(
 ) -> list[tuple[Guessed, Guesses]]:
     """The guesses to judge: one set, chosen on simulated targets; several, where none were simulated.
 
-    Args:
-        scores: [N] of each attack.
-        members: [N] of the target; they count right guesses and choose nothing.
-        practice: `shares_right`, mean over simulated targets, of the attacks that have some.
-        delta: δ of the bound that should become large.
-        confidence: of that bound.
-
-    Example:
-        >>> values = np.arange(200.0)
-        >>> shares = tuple(0.5 + 0.4 * (place == 5) for place in range(len(DESIGNS) + 1))
-        >>> options = {"practice": {"base": shares}, "delta": 0.0, "confidence": 0.95}
-        >>> chosen_guesses({"base": values}, values >= 100, **options)[0][0]
-        Guessed(attack='base', members=10, others=10, correct=20, tried=1)
+    ``practice`` has the mean `shares_right` over simulated targets, of the attacks that have some; the target's members
+    [N] count right guesses and choose nothing.
     """
     known = [name for name in scores if name in practice]
     if known:
@@ -111,15 +87,8 @@ def chosen_guesses(
 def chosen_for_every_record(
     scores: Mapping[str, FloatArray], members: BoolArray, *, practice: Mapping[str, tuple[float, ...]]
 ) -> list[tuple[Guessed, Guesses]]:
-    """Guesses about every record, by the attack that is most often right about simulated targets; else by each.
-
-    Example:
-        >>> values = np.arange(200.0)
-        >>> chosen_for_every_record({"base": values}, values >= 100, practice={})[0][0]
-        Guessed(attack='base', members=100, others=100, correct=200, tried=1)
-    """
-    known = [name for name in scores if name in practice]
-    if known:
+    """Guesses about every record, by the attack that is most often right about simulated targets; else by each."""
+    if known := [name for name in scores if name in practice]:
         name = max(known, key=lambda one: practice[one][-1])
         return [_made(name, scores[name], members, EVERY_RECORD)]
     return [_made(name, some, members, EVERY_RECORD, tried=len(scores)) for name, some in scores.items()]
@@ -156,19 +125,13 @@ _NEEDS: dict[Unit, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class PrivacyClaim:
-    """A guarantee that is claimed for the target: (ε, δ)-differential privacy.
-
-    Example:
-        >>> PrivacyClaim(epsilon=3.0, delta=1e-5)
-        PrivacyClaim(epsilon=3.0, delta=1e-05)
-    """
+    """A guarantee that is claimed for the target: (ε, δ)-differential privacy."""
 
     epsilon: float
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        given: dict[str, object] = {"epsilon": self.epsilon, "delta": self.delta}
-        for name, value in given.items():
+        for name, value in vars(self).items():
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise InputError(f"claim: {name}: {shortened(value)} is not a number.")
         if not 0 <= self.epsilon < math.inf or not 0 <= self.delta < 1:
@@ -183,9 +146,6 @@ def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim |
     Example:
         >>> as_claim({"epsilon": 8.0, "delta": 1e-5})
         PrivacyClaim(epsilon=8.0, delta=1e-05)
-        >>> as_claim((8.0, 1e-5))
-        Traceback (most recent call last):
-        glasshouse.InputError: claim: (8.0, 1e-05) is no claim; give PrivacyClaim(epsilon=8.0, delta=...
     """
     if given is None or isinstance(given, PrivacyClaim):
         return given
@@ -199,17 +159,11 @@ def as_claim(given: PrivacyClaim | Mapping[str, float] | None) -> PrivacyClaim |
 
 @dataclass(frozen=True)
 class GaussianBound:
-    """A lower bound on μ of Gaussian privacy, and the ε that follows from it at the verdict's δ.
+    """A lower bound on μ of Gaussian privacy, and the ε that follows from it at the verdict's δ."""
 
-    Args:
-        mu: bound on μ.
-        epsilon: at the δ of the verdict.
-        guessed: the guesses behind it; None if none were made.
-    """
-
-    mu: float = 0.0
-    epsilon: float = 0.0
-    guessed: Guessed | None = None
+    mu: float = 0.0  # bound on μ
+    epsilon: float = 0.0  # at the δ of the verdict
+    guessed: Guessed | None = None  # the guesses behind it; None if none were made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,32 +172,19 @@ class PrivacyVerdict:
 
     A bound that assumes more and does not show more is left out, here for table, page, file and appendix alike: it is
     then an empty `GaussianBound`.
-
-    Args:
-        claim: what was claimed; None if there was no claim.
-        pure: lower bound on ε at δ = 0. It assumes nothing about the training.
-        epsilon: lower bound on ε at ``delta``. It assumes nothing about the training.
-        delta: of the claim; the usual 1e-5 where none is claimed.
-        confidence: of each bound.
-        contradicted: whether the claimed ε is below the bound at the claimed δ.
-        gaussian: under Gaussian privacy, whatever the records have to do with each other.
-        independent: under Gaussian privacy, and if guesses about different records are independent.
-        guessed: the guesses behind ``pure``, ``epsilon`` and ``gaussian``; None if none were made.
-        unit: whose membership it is about.
-        withheld: why no ε is given; empty if one is.
     """
 
-    claim: PrivacyClaim | None = None
-    pure: float = 0.0
-    epsilon: float = 0.0
-    delta: float = USUAL_DELTA
-    confidence: float = 0.95
-    contradicted: bool = False
-    gaussian: GaussianBound = GaussianBound()
-    independent: GaussianBound = GaussianBound()
-    guessed: Guessed | None = None
-    unit: Unit = "record"
-    withheld: str = ""
+    claim: PrivacyClaim | None = None  # what was claimed; None if there was no claim
+    pure: float = 0.0  # lower bound on ε at δ = 0. It assumes nothing about the training
+    epsilon: float = 0.0  # lower bound on ε at ``delta``. It assumes nothing about the training
+    delta: float = USUAL_DELTA  # of the claim; the usual 1e-5 where none is claimed
+    confidence: float = 0.95  # of each bound
+    contradicted: bool = False  # whether the claimed ε is below the bound at the claimed δ
+    gaussian: GaussianBound = GaussianBound()  # under Gaussian privacy, whatever the records have to do with each other
+    independent: GaussianBound = GaussianBound()  # also if guesses about different records are independent
+    guessed: Guessed | None = None  # the guesses behind ``pure``, ``epsilon`` and ``gaussian``; None if none were made
+    unit: Unit = "record"  # whose membership it is about
+    withheld: str = ""  # why no ε is given; empty if one is
 
     def __post_init__(self) -> None:
         """Compare the bounds in the order of their assumptions, each at ``delta``."""
@@ -277,13 +218,7 @@ class PrivacyVerdict:
         return f"The claimed {stated} is not contradicted: {found}. This does not prove the claim."
 
     def gaussian_sentence(self) -> str:
-        """What follows under Gaussian privacy, with each assumption named; empty where nothing follows.
-
-        Example:
-            >>> bounds = {"gaussian": GaussianBound(0.6, 2.44), "independent": GaussianBound(0.85, 3.6)}
-            >>> PrivacyVerdict(pure=1.7, epsilon=1.7, **bounds).gaussian_sentence().split(";")[0]
-            'Under Gaussian privacy (noise as that of DP-SGD) ε ≥ 2.44 at δ = 1e-05 (μ ≥ 0.60)'
-        """
+        """What follows under Gaussian privacy, with each assumption named; empty where nothing follows."""
         said = []
         if self.gaussian.epsilon > 0:
             said.append(f"ε ≥ {self.gaussian.epsilon:.2f} at δ = {self.delta:g} (μ ≥ {self.gaussian.mu:.2f})")
@@ -298,12 +233,7 @@ class PrivacyVerdict:
         return f"Under Gaussian privacy (noise as that of DP-SGD) {found}. {scope} only under what is assumed."
 
     def bound(self) -> str:
-        """The bound alone, as a part of a sentence.
-
-        Example:
-            >>> PrivacyVerdict(pure=1.72, epsilon=1.71, unit="node").bound()
-            'node-level ε ≥ 1.71 at δ = 1e-05 (≥ 1.72 at δ = 0)'
-        """
+        """The bound alone, as a part of a sentence."""
         level = {"record": "", "node": "node-level "}[self.unit]
         if self.pure <= 0:
             return f"no {level}ε above 0 (at δ = 0 and at δ = {self.delta:g})"
@@ -351,19 +281,19 @@ def judge_claim(
     bounds = [_bounds(guessed, guesses, delta=delta, confidence=confidence) for guessed, guesses in looks]
     pure, epsilon, gaussian = (max(column) for column in zip(*bounds, strict=True))
     best = max(range(len(looks)), key=lambda place: bounds[place][1])
-    every = _independent(chosen_for_every_record(scores, members, practice=practice), confidence=confidence)
+    every = chosen_for_every_record(scores, members, practice=practice)
+    each = 1 - (1 - confidence) / every[0][0].tried
+    values = [mu_if_independent(guesses, confidence=each) for _, guesses in every]
+    mu, every_guessed = max(values), every[int(np.argmax(values))][0]
     shown = pure if claim is not None and claim.delta == 0 else epsilon
-    return PrivacyVerdict(
-        claim=claim,
+    return replace(
+        about,
         pure=pure,
         epsilon=epsilon,
-        delta=delta,
-        confidence=confidence,
         contradicted=claim is not None and shown > claim.epsilon,
         gaussian=GaussianBound(gaussian, gaussian_epsilon(gaussian, delta), looks[best][0]),
-        independent=GaussianBound(every[0], gaussian_epsilon(every[0], delta), every[1]),
+        independent=GaussianBound(mu, gaussian_epsilon(mu, delta), every_guessed),
         guessed=looks[best][0],
-        unit=unit,
     )
 
 
@@ -375,10 +305,3 @@ def _bounds(guessed: Guessed, guesses: Guesses, *, delta: float, confidence: flo
         epsilon_lower_bound(guesses, delta=delta, confidence=each),
         mu_lower_bound(guesses, confidence=each),
     )
-
-
-def _independent(looks: Sequence[tuple[Guessed, Guesses]], *, confidence: float) -> tuple[float, Guessed]:
-    """The largest bound on μ from guesses about every record, and whose guesses they are."""
-    bounds = [mu_if_independent(guesses, confidence=1 - (1 - confidence) / guessed.tried) for guessed, guesses in looks]
-    best = max(range(len(looks)), key=bounds.__getitem__)
-    return bounds[best], looks[best][0]

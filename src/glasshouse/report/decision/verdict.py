@@ -14,9 +14,8 @@ import numpy as np
 from glasshouse.core.table import Table
 from glasshouse.evaluation import Headline, Interval, PrivacyVerdict
 from glasshouse.evaluation.groups import GroupLeak
-from glasshouse.evaluation.leakage import Way
+from glasshouse.evaluation.leakage import Power, Way
 from glasshouse.evaluation.metrics import DEFAULT_FPRS, ENOUGH_WRONG
-from glasshouse.evaluation.power import Power
 from glasshouse.evaluation.precision import DISCOVERY_LEVEL
 from glasshouse.evaluation.roc import allowed_wrong
 from glasshouse.report.context import Context

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from glasshouse.core.arrays import FloatArray
 from glasshouse.evaluation import Interval, PrivacyVerdict
-from glasshouse.evaluation.privacy import gaussian_trade_off
+from glasshouse.evaluation.privacy.bounds import gaussian_trade_off
 from glasshouse.report.figures import Curve
 from glasshouse.report.pictures.axes import Axis, Frame, element, picture
 
