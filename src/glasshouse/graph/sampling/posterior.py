@@ -86,20 +86,3 @@ def prior_logits(prior: Prior, n: int) -> FloatArray:
         raise InputError("prior: a share of members lies between 0 and 1.")
     with np.errstate(divide="ignore"):
         return np.log(share) - np.log1p(-share)
-
-
-def check_usable(usable: BoolArray, *, n: int, shadows: int) -> BoolArray:
-    """Which shadow models may be compared with the target on each node, bool [n, shadows], from [shadows, n]; checked.
-
-    Example:
-        >>> check_usable(np.array([[True, False], [True, True]]), n=2, shadows=2)
-        array([[ True,  True],
-               [False,  True]])
-    """
-    usable = np.asarray(usable)
-    # numbers are refused: "not 1" is a number too, and true
-    if usable.dtype != np.bool_ or usable.shape != (shadows, n) or not usable.any(axis=0).all():
-        raise InputError(
-            f"usable_shadows: each of {n} nodes needs a shadow model that it can be judged by. Pass bool [models, {n}]."
-        )
-    return np.ascontiguousarray(usable.T)

@@ -84,32 +84,17 @@ def register_sampler(name: str) -> Callable[[SamplerType], SamplerType]:
 
 
 def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
-    """Draw masks with a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``.
-
-    Args:
-        sampler: draws them.
-        scene: the target, its shadow models and the graph.
-        request: how many, and with which prior.
-    """
+    """Draw masks with a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``."""
     found = sampler(scene, request)
-    if isinstance(found, Samples):
-        return found
-    return Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
+    return (
+        found
+        if isinstance(found, Samples)
+        else Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
+    )
 
 
 def bernoulli(probability: FloatArray, request: SamplingRequest, *, purpose: str) -> BoolArray:
-    """Masks [M, n] in which every node is drawn independently.
-
-    Args:
-        probability: [n] of being a member.
-        request: how many masks, and the seed.
-        purpose: names the stream of random numbers.
-
-    Example:
-        >>> request = SamplingRequest(samples=2, prior=np.ones(3), mode="online", passes=1, seed=0)
-        >>> bernoulli(request.prior, request, purpose="doctest").all()
-        np.True_
-    """
+    """Masks [M, n] in which every node is drawn independently, by chances [n]; ``purpose`` names the random stream."""
     uniform = generator(request.seed, purpose).random((request.samples, len(probability)))
     return np.asarray(uniform < probability)
 
@@ -203,15 +188,11 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
     return Samples(masks, info.acceptance_rate, queries=2 * visits * one_query_each(scene))
 
 
-def _on_gpu(model: nn.Module) -> bool:
-    return any(part.is_cuda for part in model.parameters())
-
-
 def _on_cpu(models: Sequence[Profiled]) -> list[Profiled]:
     """The models on the CPU, where Gibbs chains run; modules on a GPU are copied, black boxes stay as they are."""
     return [
         Profiled(copy.deepcopy(one.model).cpu(), one.profile)
-        if isinstance(one.model, nn.Module) and _on_gpu(one.model)
+        if isinstance(one.model, nn.Module) and any(part.is_cuda for part in one.model.parameters())
         else one
         for one in models
     ]
