@@ -62,11 +62,8 @@ class GraphPopulation:
         data = self.training_data
         main = digest_arrays([data.x, data.edge_index, data.y])
         names = sorted(set(data.keys()) - {"x", "edge_index", "y", "about", "ids"})
-        more = [(name, value) for name in names if (value := getattr(data, name, None)) is not None]
-        if not more:
-            return main
-        parts = [main, *(f"{name} {_in_short(value)}" for name, value in more)]
-        return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:16]
+        more = [f"{name} {_in_short(value)}" for name in names if (value := getattr(data, name, None)) is not None]
+        return hashlib.sha256("; ".join([main, *more]).encode()).hexdigest()[:16] if more else main
 
     def digests(self, nodes: IntArray | None = None) -> NDArray[np.bytes_]:
         """[n] a short hash of each node's features and label, or of some nodes: equal nodes have equal hashes."""

@@ -65,7 +65,6 @@ def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu")
     names = ["x", "edge_index", "y", *(name for name, _ in held_values(data))]
     whole = InducedGraph(**{name: on_device(getattr(data, name), place) for name in names})
     chosen = torch.from_numpy(as_members(nodes, (len(data.x),), place="members")).to(place)
-    kept = chosen[whole.edge_index].all(0)
-    found = whole.part(chosen.nonzero()[:, 0], kept.nonzero()[:, 0], device=place)
+    found = whole.part(chosen.nonzero()[:, 0], chosen[whole.edge_index].all(0).nonzero()[:, 0], device=place)
     found = found._replace(x=found.x.float(), y=found.y.long())
     return found._replace(**edge_values(found))

@@ -19,28 +19,17 @@ from glasshouse.graph.scene import Scene
 
 
 class PlainAnswers(NamedTuple):
-    """Losses of K models on every node.
+    """Losses of K models on every node, [K, n] each."""
 
-    Args:
-        alone: [K, n], each node queried without edges.
-        whole: [K, n], each node queried in the whole graph.
-    """
-
-    alone: FloatArray
-    whole: FloatArray
+    alone: FloatArray  # each node queried without edges
+    whole: FloatArray  # each node queried in the whole graph
 
 
 class SampledAnswers(NamedTuple):
-    """Answers of K models about every node under M sampled training sets.
+    """Answers of K models about every node under M sampled training sets, [K, M, n] each."""
 
-    Args:
-        own: [K, M, n] the node's loss in the graph of the sampled members and itself.
-        signal: [K, M, n] S of the paper's eq. (6): that loss, plus what the node's presence changes in its neighbours'
-            losses.
-    """
-
-    own: FloatArray
-    signal: FloatArray
+    own: FloatArray  # the node's loss in the graph of the sampled members and itself
+    signal: FloatArray  # S of eq. (6): that loss, plus what the node's presence changes in its neighbours' losses
 
     @property
     def gain(self) -> FloatArray:
@@ -61,11 +50,8 @@ def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
         >>> target.alone.round(3), shadows.whole.round(3)
         (array([[0.313, 0.313]]), array([[0.693, 0.693]]))
     """
-    alone, whole = scene.zero_hop, scene.whole_graph
-    return (
-        PlainAnswers(alone.target_loss[None], whole.target_loss[None]),
-        PlainAnswers(alone.shadow_loss, whole.shadow_loss),
-    )
+    asked = scene.zero_hop, scene.whole_graph
+    return PlainAnswers(*(one.target_loss[None] for one in asked)), PlainAnswers(*(one.shadow_loss for one in asked))
 
 
 def sampled_answers(
@@ -90,11 +76,6 @@ def draw_training_sets(chances: FloatArray, *, samples: int, random: np.random.G
     Each set alone is like one drawn with a coin per node. But the sets share the coins: every node gets one number from
     each of M equal parts of [0, 1], in random order (a Latin hypercube), so that it is in M times its chance of the
     sets, rounded up or down. A mean over such sets varies far less: four of them are worth eight independent ones.
-
-    Args:
-        chances: one per node.
-        samples: M.
-        random: where the numbers come from.
 
     Example:
         >>> drawn = draw_training_sets(np.array([0.0, 0.5, 1.0]), samples=4, random=np.random.default_rng(0))
