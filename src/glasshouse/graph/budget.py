@@ -7,6 +7,7 @@ import logging
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from glasshouse.attacks import Attack
@@ -78,24 +79,14 @@ def plan_budget(
     attacks: Mapping[str, Attack[Any]],
     cost: QuestionCost,
     *,
-    models: int,
-    nodes: int,
-    size: int,
-    seconds: float,
-    minutes: float,
-    least: int = _FEWEST,
+    models: int,  # shadow models
+    nodes: int,  # that are wanted
+    size: int,  # nodes of the graph
+    seconds: float,  # that are left
+    minutes: float,  # of the whole audit, for the note
+    least: int = _FEWEST,  # nodes that are audited in any case; all that are wanted, if the user named them
 ) -> BudgetPlan:
     """As many nodes as fit with everything that was wanted; with fewer training sets and rounds if they are too few.
-
-    Args:
-        attacks: by name.
-        cost: of a question.
-        models: how many shadow models.
-        nodes: how many nodes are wanted.
-        size: how many the graph has.
-        seconds: that are left.
-        minutes: of the whole audit, for the note.
-        least: nodes that are audited in any case; all that are wanted, if the user named them.
 
     Example:
         >>> cost = QuestionCost(fixed=0.0, each=1e-3)
@@ -109,14 +100,12 @@ def plan_budget(
     def predicted(made: Mapping[str, Attack[Any]], count: int) -> float:
         return sum(_seconds(attack, cost, models=models, nodes=count, size=size) for attack in made.values())
 
-    def fitting(made: Mapping[str, Attack[Any]]) -> int:
-        return bisect_right(range(1, nodes + 1), usable, key=lambda count: predicted(made, count))
-
     most, made = 0, _at_level(attacks, *_LEVELS[-1])
     for level in _LEVELS:
         tried = _at_level(attacks, *level)
-        if (count := fitting(tried)) > most:
-            most, made = count, tried
+        fitting = bisect_right(range(1, nodes + 1), usable, key=partial(predicted, tried))
+        if fitting > most:
+            most, made = fitting, tried
         if most >= wanted:
             break
     chosen = min(nodes, max(most, least))

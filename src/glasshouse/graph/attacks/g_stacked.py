@@ -184,16 +184,9 @@ class StackedSampler:
     """Every membership indicator drawn independently, from the stacked attack's posterior.
 
     The last round of the attack samples from the posterior of the round before, so this is like one more round.
-
-    Args:
-        attack: the attack that learned from the pool; None before `tuned`.
-
-    Example:
-        >>> SAMPLERS.find("stacked")
-        StackedSampler(attack=None)
     """
 
-    attack: GStacked | None = None
+    attack: GStacked | None = None  # that learned from the pool; None before `tuned`
 
     def tuned(self, scene: Scene, request: SamplingRequest) -> StackedSampler:
         """The same sampler after it has learned from the scene's pool; it does not look at the target."""

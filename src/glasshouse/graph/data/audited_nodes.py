@@ -42,11 +42,6 @@ def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
     the same chance: plain shares and means of the sample estimate those of the graph without weights. Since classes and
     degrees are in the sample as in the graph, such figures vary less than those of a plain random sample.
 
-    Args:
-        data: the graph, with labels ``y`` [n].
-        count: how many nodes; fewer than the graph has.
-        seed: of the draw.
-
     Example:
         >>> from glasshouse.graph import citation_graph
         >>> sample = sample_nodes(citation_graph(nodes=600, classes=3), 100, seed=0)

@@ -24,13 +24,7 @@ class CheckedGraph(Data):  # type: ignore[misc]
 
 
 def checked_graph(data: Any) -> CheckedGraph:
-    """The same graph as one that was checked, for an audit; its tensors are those of ``data``.
-
-    Example:
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
-        >>> checked_graph(data).x is data.x
-        True
-    """
+    """The same graph as one that was checked, for an audit; its tensors are those of ``data``."""
     if isinstance(data, CheckedGraph):
         return data
     raise_faults(graph_faults(data, labelled=True))
@@ -59,18 +53,15 @@ def check_edges(data: Any, count: int) -> None:
 
 
 def graph_faults(
-    data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data."
+    data: Any,
+    *,
+    labelled: bool = False,  # whether every node must have a label, of two classes or more, as in an audit
+    nodes: ArrayLike | None = None,  # [n] true for nodes whose features are used, such as members; all by default
+    place: str = "data.",  # written before the name of a part: this, or a file
 ) -> list[str]:
     """What is wrong with a graph, one line per fault; empty if it is correct.
 
     A label below 0 (or NaN) means that a node has none; training and toggles can work with that.
-
-    Args:
-        data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n]; perhaps with ``edge_weight`` [edges]
-            and ``edge_attr`` [edges] or [edges, d].
-        labelled: whether every node must have a label, of two classes or more, as in an audit.
-        nodes: [n] true for nodes whose features are used; all by default. Training uses only those of its members.
-        place: written before the name of a part: ``"data."``, or a file.
 
     Example:
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, -1]))

@@ -44,18 +44,14 @@ class Graphs(Sequence[Data]):
     """
 
     def __init__(self, graphs: Any) -> None:
+        nodes = "its nodes are the records. Call glasshouse.graph.audit"
         if isinstance(graphs, Batch):
             graphs = graphs.to_data_list()
         elif isinstance(graphs, Data | HeteroData):
-            raise InputError(
-                "population: one graph; its nodes are the records. Call glasshouse.graph.audit(data, trainer=…)."
-            )
+            raise InputError(f"population: one graph; {nodes}(data, trainer=…).")
         self._graphs: list[Data] = list(graphs)
         if len(self._graphs) == 1:
-            raise InputError(
-                "population: it holds one graph; its nodes are the records. Call glasshouse.graph.audit(graphs[0], "
-                "trainer=…)."
-            )
+            raise InputError(f"population: it holds one graph; {nodes}(graphs[0], trainer=…).")
         _check_graphs(self._graphs)
 
     @property

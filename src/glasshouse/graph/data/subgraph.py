@@ -47,16 +47,11 @@ class InducedGraph(NamedTuple):
 
 
 def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> InducedGraph:
-    """The graph induced by the chosen nodes, checked.
-
-    Args:
-        data: with ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], and values of edges if it has any.
-        nodes: [n] booleans.
-        device: where its tensors are put.
+    """The graph induced by the chosen nodes, bool [n], checked, on a device.
 
     Example:
-        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))
         >>> import numpy as np
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))
         >>> induced(data, np.array([True, False, True])).edge_index.tolist()
         [[1], [0]]
     """

@@ -41,18 +41,11 @@ NO_ROWS = np.zeros((0, 0), np.bool_)
 
 @dataclass(frozen=True, kw_only=True)
 class ChainInfo:
-    """How a run of Markov chains went.
+    """How a run of Markov chains went."""
 
-    Attributes:
-        acceptance_rate: share of proposals accepted (after burn-in). A Gibbs draw is always accepted: 1.
-        flip_share: Metropolis-Hastings: the tuned share of indicators that a proposal flips, mean over chains.
-            Gibbs: the share of visits that changed an indicator.
-        seconds: wall-clock time.
-    """
-
-    acceptance_rate: float
-    flip_share: float
-    seconds: float
+    acceptance_rate: float  # share of proposals accepted (after burn-in). A Gibbs draw is always accepted: 1
+    flip_share: float  # of indicators that a proposal flips, tuned, mean over chains; Gibbs: of visits that flipped one
+    seconds: float  # of wall-clock time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,16 +108,7 @@ ForwardLosses = Callable[[BoolArray], FloatArray]  # mask [n] -> losses [models,
 
 
 def forward_losses(models: Sequence[Profiled], data: Data) -> ForwardLosses:
-    """A function from a mask [n] to the losses [models, n] of any models.
-
-    Losses of nodes outside the mask have no meaning.
-
-    Example:
-        >>> import numpy as np
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> forward_losses(profile_models([lambda x, edge_index: x * 0], pair), pair)(np.array([True, True])).round(4)
-        array([[0.6931, 0.6931]])
-    """
+    """A function from a mask [n] to the losses [models, n] of any models; only members' have a meaning."""
     question = whole_question(data)
 
     def losses_under(mask: BoolArray) -> FloatArray:
@@ -355,14 +339,9 @@ def chain_maker(
 ) -> tuple[Callable[[], Chain], bool]:
     """A function that makes a chain for one thread, and whether threads may run side by side.
 
-    Threads share the stacked weights. If a group has no kernels, there is only one thread: a user's own model may not
-    work when two threads call it at once.
-
-    Args:
-        models: the target first, then the shadow models.
-        data: the graph.
-        usable: bool [n, shadow models], or without rows.
-        threads: that stack the weights.
+    The target is the first model; ``usable`` is [n, shadow models] or has no rows. Threads share the stacked weights.
+    If a group has no kernels, there is only one thread: a user's own model may not work when two threads call it at
+    once.
 
     Example:
         >>> from glasshouse.graph.models.networks import build_gnn

@@ -27,15 +27,15 @@ _Done = Callable[[int], None]  # counts visits, for a bar
 
 
 def gibbs_masks(
-    models: Sequence[Any],
+    models: Sequence[Any],  # the target first, then the shadow models
     data: Data,
     *,
-    chains: int = 8,
-    passes: int = 1,
-    prior: Prior = 0.5,
-    seed: int = 0,
-    usable_shadows: BoolArray | None = None,
-    threads: int | None = None,
+    chains: int = 8,  # each gives one configuration
+    passes: int = 1,  # how often every node is visited
+    prior: Prior = 0.5,  # λ, one number or one per node
+    seed: int = 0,  # the same seed gives the same masks on any number of threads
+    usable_shadows: BoolArray | None = None,  # [shadow models, n], by which of them each node is judged; all by default
+    threads: int | None = None,  # cores to use; all by default
 ) -> tuple[BoolArray, ChainInfo]:
     """Membership configurations from Gibbs chains whose conditionals are exact at every step.
 
@@ -43,16 +43,6 @@ def gibbs_masks(
     ``sigmoid(-S_target - log mean exp(-S_shadow) + log(λ / (1 - λ)))`` at the current configuration. Models of several
     shapes answer in groups, one per shape. What reduces to two layers of GCN, GraphSAGE-max or GAT runs compiled, one
     chain per thread; any other group is asked through `toggle_losses`, node by node.
-
-    Args:
-        models: the target first, then the shadow models.
-        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
-        chains: how many; each gives one configuration.
-        passes: how often every node is visited.
-        prior: λ, one number or one per node.
-        seed: the same seed gives the same masks on any number of threads.
-        usable_shadows: bool [shadow models, n], which shadow models each node is judged by; all by default.
-        threads: cores to use; all by default.
 
     Returns:
         Masks, bool [chains, n], and how the run went.

@@ -56,12 +56,7 @@ def draw_block(source: np.random.Generator, candidates: IntArray, *, share: floa
 
 
 def tuned(share: float, acceptance_rate: float, *, smallest: float) -> float:
-    """A larger share after many acceptances, a smaller one after few; between ``smallest`` and a half.
-
-    Example:
-        >>> tuned(0.1, 0.3, smallest=0.01)
-        0.1
-    """
+    """A larger share after many acceptances, a smaller one after few; between ``smallest`` and a half."""
     return float(np.clip(share * np.exp(2 * (acceptance_rate - _WANTED)), min(smallest, _LARGEST), _LARGEST))
 
 
@@ -109,26 +104,12 @@ MaskedLosses = Callable[[Tensor], Tensor]  # masks [chains, n] -> losses [chains
 
 
 def walk_in_step(models: Sequence[Profiled], data: Data) -> bool:
-    """Whether forward passes of all chains at once are the way: for models with programs, on a GPU.
-
-    Example:
-        >>> walk_in_step([torch.nn.Linear(1, 1)], Data(x=torch.zeros(1, 1)))
-        False
-    """
+    """Whether forward passes of all chains at once are the way: for models with programs, on a GPU."""
     return bool(data.x.is_cuda) and all(model.profile.program is not None for model in models)
 
 
 def masked_losses(models: Sequence[Profiled], data: Data) -> MaskedLosses:
-    """A function from masks [chains, n] to losses [chains, n, models] of all nodes; only members' have a meaning.
-
-    Example:
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], pair)
-        >>> masked_losses(models, pair)(torch.ones(5, 2, dtype=torch.bool)).shape
-        torch.Size([5, 2, 3])
-    """
+    """A function from masks [chains, n] to losses [chains, n, models] of all nodes; only members' have a meaning."""
     groups = [(places, _of_one_shape([models[place] for place in places], data)) for places in by_shape(models)]
 
     def answer(masks: Tensor) -> Tensor:
@@ -146,8 +127,8 @@ def _of_one_shape(models: Sequence[Profiled], data: Data) -> MaskedLosses:
     dtype = placed[-1].operation.result.sample.dtype
     edges = coalesced(question.edge_index, question.size, dtype)
     x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
-    costs, memory = [one.cost() for one in placed], default_memory(question.x.device)
-    plan = make_plan(costs, question, models=1, memory=memory)  # these are the costs of all models
+    costs = [one.cost() for one in placed]  # of all models
+    plan = make_plan(costs, question, models=1, memory=default_memory(question.x.device))
 
     def under(masks: Tensor) -> Tensor:
         logits = program_logits(placed, x, mask_graph(edges, masks), limit=plan.temporary)
@@ -217,18 +198,18 @@ class Schedule:
 
 
 def metropolis_masks(
-    models: Sequence[Any],
+    models: Sequence[Any],  # the target first, then the shadow models
     data: Data,
     *,
-    samples: int = 8,
-    burn_in: int = 2000,
-    thinning: int = 200,
-    flip_share: float = 0.01,
-    chains: int = 1,
-    prior: Prior = 0.5,
-    seed: int = 0,
-    usable_shadows: BoolArray | None = None,
-    threads: int | None = None,
+    samples: int = 8,  # configurations wanted
+    burn_in: int = 2000,  # steps before the first one is kept, in each chain
+    thinning: int = 200,  # steps between two kept configurations
+    flip_share: float = 0.01,  # ε at the start
+    chains: int = 1,  # independent ones that share out the samples, one per thread
+    prior: Prior = 0.5,  # λ, one number or one per node; nodes with 0 or 1 are never flipped
+    seed: int = 0,  # the same seed gives the same masks on any number of threads
+    usable_shadows: BoolArray | None = None,  # [shadow models, n], by which of them each node is judged; all by default
+    threads: int | None = None,  # cores to use; all by default
 ) -> tuple[BoolArray, ChainInfo]:
     """Membership configurations M from ``P*(M) = exp(-L_target(M)) / mean of exp(-L_shadow(M)) * prior(M)``.
 
@@ -241,19 +222,6 @@ def metropolis_masks(
     With ``usable_shadows``, a member's loss is compared with those of its own shadow models alone: P* is then the
     product over members of ``exp(-loss_target) / mean of exp(-loss_shadow)``, times the prior. No shadow model
     leaves out all members, so there is no sum over members that is offline for each of them.
-
-    Args:
-        models: the target first, then the shadow models.
-        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
-        samples: configurations wanted.
-        burn_in: steps before the first one is kept, in each chain.
-        thinning: steps between two kept configurations.
-        flip_share: ε at the start.
-        chains: independent chains that share out the samples, one per thread.
-        prior: λ, one number or one per node; nodes with 0 or 1 are never flipped.
-        seed: the same seed gives the same masks on any number of threads.
-        usable_shadows: bool [shadow models, n], which shadow models each node is judged by; all by default.
-        threads: cores to use; all by default.
 
     Returns:
         Masks, bool [samples, n], and how the run went.
@@ -304,10 +272,7 @@ def run_chains(
     kept: BoolArray,
     done: Callable[[int], None],
 ) -> tuple[IntArray, FloatArray]:
-    """Burn in, then fill ``kept`` [samples, chains, n].
-
-    Returns how many proposals each chain accepted after burning in, and its tuned share.
-    """
+    """Burn in, then fill ``kept`` [samples, chains, n]; each chain's accepted proposals after that, and tuned share."""
     candidates = schedule.candidates
     shares = np.full(len(sources), schedule.flip_share)
 

@@ -49,17 +49,11 @@ class SamplingRequest:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Membership masks [M, n], and what it took to draw them.
+    """Membership masks [M, n], and what it took to draw them."""
 
-    Args:
-        masks: who is a member in each sample.
-        acceptance: share of proposals that a chain accepted; None if nothing is proposed.
-        queries: how often models were asked about a node in order to draw them.
-    """
-
-    masks: BoolArray
-    acceptance: float | None = None
-    queries: int = 0
+    masks: BoolArray  # who is a member in each sample
+    acceptance: float | None = None  # share of proposals that a chain accepted; None if nothing is proposed
+    queries: int = 0  # how often models were asked about a node in order to draw them
 
 
 # one that first learns from the pool also has ``tuned(scene, request) -> Sampler``, which never looks at the target
@@ -93,13 +87,13 @@ def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
     )
 
 
-def bernoulli(probability: FloatArray, request: SamplingRequest, *, purpose: str) -> BoolArray:
+def _bernoulli(probability: FloatArray, request: SamplingRequest, *, purpose: str) -> BoolArray:
     """Masks [M, n] in which every node is drawn independently, by chances [n]; ``purpose`` names the random stream."""
     uniform = generator(request.seed, purpose).random((request.samples, len(probability)))
     return np.asarray(uniform < probability)
 
 
-def one_query_each(scene: Scene) -> int:
+def _one_query_each(scene: Scene) -> int:
     """How many queries it takes to ask every model about every node once."""
     return len(scene.models) * int(scene.data.num_nodes)
 
@@ -107,14 +101,14 @@ def one_query_each(scene: Scene) -> int:
 @register_sampler("independent")
 def prior_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """Draw every indicator from the prior: P(M | θ, G) is taken as P(M | G)."""
-    return Samples(bernoulli(request.prior, request, purpose="independent"))
+    return Samples(_bernoulli(request.prior, request, purpose="independent"))
 
 
 @register_sampler("mia")
 def base_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """Draw every indicator from BASE's posterior, by zero-hop queries."""
     posterior = BASE(mode=request.mode, prior=request.prior).score(scene.zero_hop)
-    return Samples(bernoulli(posterior, request, purpose="mia"), queries=one_query_each(scene))
+    return Samples(_bernoulli(posterior, request, purpose="mia"), queries=_one_query_each(scene))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +163,7 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
         seed=seed_for(request.seed, "metropolis"),
     )
     steps = request.samples * (_BURN_IN + _AFTER)  # each asks about the whole graph
-    return Samples(masks, info.acceptance_rate, queries=steps * one_query_each(scene))
+    return Samples(masks, info.acceptance_rate, queries=steps * _one_query_each(scene))
 
 
 @register_sampler("gibbs")
@@ -185,7 +179,7 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
         seed=seed_for(request.seed, "gibbs"),
     )
     visits = request.samples * request.passes  # of every node, each asked with and without it
-    return Samples(masks, info.acceptance_rate, queries=2 * visits * one_query_each(scene))
+    return Samples(masks, info.acceptance_rate, queries=2 * visits * _one_query_each(scene))
 
 
 def _on_cpu(models: Sequence[Profiled]) -> list[Profiled]:

@@ -16,8 +16,8 @@ from glasshouse.graph.attacks.stacking.features import (
     TargetSignals,
     node_features,
     plain_features,
-    without_signals,
 )
+from glasshouse.graph.attacks.stacking.pool_signals import without_signals
 from tests.graph.scenes import trained_scene
 
 

@@ -42,14 +42,7 @@ class SampledAnswers(NamedTuple):
 
 
 def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
-    """What a scene knows: the losses of its target, [1, n] each, and of its shadow models, [K, n] each.
-
-    Example:
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> target, shadows = plain_answers(Scene(data, lambda x, edges: x - 1, [lambda x, edges: 0 * x], [[1, 0]]))
-        >>> target.alone.round(3), shadows.whole.round(3)
-        (array([[0.313, 0.313]]), array([[0.693, 0.693]]))
-    """
+    """What a scene knows: the losses of its target, [1, n] each, and of its shadow models, [K, n] each."""
     asked = scene.zero_hop, scene.whole_graph
     return PlainAnswers(*(one.target_loss[None] for one in asked)), PlainAnswers(*(one.shadow_loss for one in asked))
 

@@ -5,7 +5,7 @@ Kin of a node: the nodes with features like its own. The target's answers about 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -168,17 +168,6 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
         found["posterior"] = signals.posterior
         found["neighbours' posterior"] = context.mean(expit(signals.posterior), alone=0.5)
     return found
-
-
-def without_signals(features: Features, left_out: Collection[str]) -> Features:
-    """The features that use none of the left-out signals.
-
-    Example:
-        >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
-        >>> list(without_signals(found, ["kin", "neighbours"]))
-        ['alone base']
-    """
-    return {name: value for name, value in features.items() if not set(name.replace("'", "").split()) & set(left_out)}
 
 
 def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -24,13 +24,7 @@ from glasshouse.graph.attacks.stacking.answers import (
     plain_answers,
     sampled_answers,
 )
-from glasshouse.graph.attacks.stacking.features import (
-    GraphContext,
-    TargetSignals,
-    node_features,
-    plain_features,
-    without_signals,
-)
+from glasshouse.graph.attacks.stacking.features import GraphContext, TargetSignals, node_features, plain_features
 from glasshouse.graph.models.networks import Model, model_device
 from glasshouse.graph.models.profile import Profiled, raw_models
 from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_seconds
@@ -236,6 +230,17 @@ def ask_pool(
         without=without,
         asked=asked_nodes,
     )
+
+
+def without_signals(features: Features, left_out: Collection[str]) -> Features:
+    """The features that use none of the left-out signals.
+
+    Example:
+        >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
+        >>> list(without_signals(found, ["kin", "neighbours"]))
+        ['alone base']
+    """
+    return {name: value for name, value in features.items() if not set(name.replace("'", "").split()) & set(left_out)}
 
 
 def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:

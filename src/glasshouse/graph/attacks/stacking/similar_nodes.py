@@ -76,13 +76,9 @@ _LEAST = 1e-12
 def compact(features: Any, *, room: int = ROOM, copies: float = 1.0) -> Any:
     """Features [n, D] as a sparse or a dense matrix of float32, whichever is multiplied faster, within a given memory.
 
-    If there is no memory for them, their columns are added up with random signs to as many columns as there is memory
-    for. The products of rows stay right on average.
-
-    Args:
-        features: [n, D] a numpy array, a torch tensor on any device, or a scipy matrix.
-        room: bytes that the result may take.
-        copies: how many times as many non-zeros must find room, since something else will be made of the result.
+    They are of numpy, of torch on any device, or of scipy; ``copies`` times as many non-zeros must find ``room``
+    [bytes], since something else will be made of the result. If there is no memory for them, their columns are added up
+    with random signs to as many columns as there is memory for. The products of rows stay right on average.
 
     Example:
         >>> compact(np.eye(100)).nnz, compact(np.ones((3, 2))).shape, compact(np.ones((3, 50)), room=48).shape
@@ -100,15 +96,7 @@ def compact(features: Any, *, room: int = ROOM, copies: float = 1.0) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """Features of all nodes, their mean subtracted, in one block per class; sparse blocks are never made dense.
-
-    They are divided by the largest of them.
-
-    Example:
-        >>> described = Described.of(np.array([[1.0], [3.0]]), np.array([0, 0]))
-        >>> described.length, described.squares
-        (0.5555..., array([0.11..., 0.11...]))
-    """
+    """Features of all nodes, divided by the largest, their mean subtracted; sparse blocks are never made dense."""
 
     blocks: tuple[Any, ...]  # for each class with nodes the features [n of the class, D], of scipy, numpy or torch
     turned: tuple[Any, ...]  # the same, transposed
@@ -141,15 +129,6 @@ class Similarity:
 
     The mean of its diagonal is 1 + constant. A product of two nodes counts in full if their labels agree, and
     -1 / (C - 1) times if they do not.
-
-    Example:
-        >>> labels = np.array([0, 0, 1])
-        >>> described = Described.of(np.array([[1.0], [3.0], [2.0]]), labels)
-        >>> similarity = Similarity.of([described], labels, constant=0.3)
-        >>> (similarity @ np.eye(3, dtype=np.float32)).round(1)
-        array([[ 1.8, -1.2, -0.3],
-               [-1.2,  1.8, -0.3],
-               [-0.3, -0.3,  0.3]], dtype=float32)
     """
 
     described: tuple[Described, ...]  # one or several sets of features
@@ -262,15 +241,7 @@ _LEAST_CURVATURE = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Solver:
-    """Solves (K + penalty) x = b for any b.
-
-    Example:
-        >>> labels = np.array([0, 0, 1])
-        >>> features = Described.of(np.array([[1.0], [3.0], [2.0]]), labels)
-        >>> solver = Solver.of(Similarity.of([features], labels, constant=0.3), 3, penalty=0.3)
-        >>> solver.solved(np.array([[1.0], [-1.0], [0.0]]), tolerance=1e-3).round(2).ravel()  # 1 / (3 + 0.3) of it
-        array([ 0.3, -0.3,  0. ])
-    """
+    """Solves (K + penalty) x = b for any b."""
 
     matrix: Similarity  # K
     penalty: float  # added to its diagonal
