@@ -53,9 +53,9 @@ def citation_graph(
     faults = []
     if classes < 2 or nodes < 4 * classes:
         faults.append(f"classes: {classes} of {nodes} nodes; use two or more classes of four or more nodes each.")
-    for name, share, usual in (("homophily", homophily, 0.8), ("on_topic", on_topic, 0.4)):
-        if not 0.0 <= share <= 1.0:
-            faults.append(f"{name}: {share} is not a share; use a number between 0 and 1, such as {usual}.")
+    for name, given, usual in (("homophily", homophily, 0.8), ("on_topic", on_topic, 0.4)):
+        if not 0.0 <= given <= 1.0:
+            faults.append(f"{name}: {given} is not a share; use a number between 0 and 1, such as {usual}.")
     if not 1.0 <= mean_degree <= nodes / 20:
         faults.append(f"mean_degree: {mean_degree} does not fit {nodes} nodes; use 1 to {nodes / 20:g}.")
     if not 1 <= topic_words <= words:

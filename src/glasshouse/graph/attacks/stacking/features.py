@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +20,6 @@ from glasshouse.attacks.stacking.features import Features, record_features
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.numerics import distinct
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.similar_nodes import Described, SimilarNodes, compact
 from glasshouse.graph.sampling.posterior import log_odds
 
@@ -95,6 +95,22 @@ class GraphContext:
         degree = self.degree if known else np.diff(self.among.indptr)
         summed = (self.adjacency if known else self.among) @ values
         return np.asarray(np.where(degree > 0, summed / np.maximum(degree, 1), alone))
+
+
+class SampledAnswers(NamedTuple):
+    """Answers of K models about every node under M sampled training sets, [K, M, n] each."""
+
+    own: FloatArray  # the node's loss in the graph of the sampled members and itself
+    signal: FloatArray  # S of eq. (6): that loss, plus what the node's presence changes in its neighbours' losses
+
+    @property
+    def gain(self) -> FloatArray:
+        """What the node's presence adds to its neighbours' log-confidence, [K, n], mean over samples."""
+        return np.asarray((self.own - self.signal).mean(axis=1))
+
+    def of(self, rows: Sequence[int]) -> SampledAnswers:
+        """The answers of some of the models."""
+        return SampledAnswers(self.own[list(rows)], self.signal[list(rows)])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

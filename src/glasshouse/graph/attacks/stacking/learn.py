@@ -28,9 +28,8 @@ from glasshouse.core.numerics import area_under_roc, loss_to_margin, margin_to_l
 from glasshouse.core.progress import open_bar
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.evidence import Evidence
-from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, draw_training_sets
-from glasshouse.graph.attacks.stacking.features import TargetSignals, gbase_odds
-from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
+from glasshouse.graph.attacks.stacking.features import SampledAnswers, TargetSignals, gbase_odds
+from glasshouse.graph.attacks.stacking.pool_signals import PlainAnswers, PoolSignals, SampledSignals, draw_training_sets
 from glasshouse.graph.scene import Scene
 
 
@@ -49,8 +48,9 @@ class PlainLikeness:
 
     def unlikeness(self, plain: PlainAnswers) -> float:
         """How far a target's losses, [1, n] each, are from theirs: root mean square over both queries."""
-        pairs = zip((self.alone, self.whole), plain, strict=True)
-        return float(np.hypot(*(like.unlikeness(loss_to_margin(losses[0])) for like, losses in pairs)) / np.sqrt(2))
+        alone = self.alone.unlikeness(loss_to_margin(plain.alone[0]))
+        whole = self.whole.unlikeness(loss_to_margin(plain.whole[0]))
+        return float(np.hypot(alone, whole) / np.sqrt(2))
 
     def matched(self, plain: PlainAnswers) -> PlainAnswers:
         """A target's losses, [1, n] each, on their scale."""

@@ -1,4 +1,7 @@
-"""All answers of a pool on its graph that do not depend on a target, and the features of a target next to them."""
+"""What a pool answers on its graph: every node alone, in the whole graph, and under sampled training sets.
+
+None of it depends on a target; a target's own answers are put beside it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
@@ -17,21 +21,27 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, some_of
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.graph.attacks.stacking.answers import (
-    PlainAnswers,
+from glasshouse.graph.attacks.stacking.features import (
+    GraphContext,
     SampledAnswers,
-    draw_training_sets,
-    plain_answers,
-    sampled_answers,
+    TargetSignals,
+    node_features,
+    plain_features,
 )
-from glasshouse.graph.attacks.stacking.features import GraphContext, TargetSignals, node_features, plain_features
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import Profiled, raw_models
-from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_seconds
+from glasshouse.graph.models.profile import AnyModel, Profiled, raw_models
+from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_answers, toggle_seconds
 from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.scene import Scene
 
 TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
+
+
+class PlainAnswers(NamedTuple):
+    """Losses of K models on every node, [K, n] each."""
+
+    alone: FloatArray  # each node queried without edges
+    whole: FloatArray  # each node queried in the whole graph
 
 
 class SampledSignals(NamedTuple):
@@ -177,6 +187,37 @@ class PoolSignals:
     def _evidence(self, target: FloatArray, pool: FloatArray, references: NDArray[np.intp]) -> Evidence:
         losses, members, at = pool[references], self.members[references], self.at
         return Evidence(target_loss=target[0][at], shadow_loss=losses[:, at], shadow_members=members[:, at])
+
+
+def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
+    """What a scene knows: the losses of its target, [1, n] each, and of its shadow models, [K, n] each."""
+    asked = scene.zero_hop, scene.whole_graph
+    return PlainAnswers(*(one.target_loss[None] for one in asked)), PlainAnswers(*(one.shadow_loss for one in asked))
+
+
+def sampled_answers(
+    models: Sequence[AnyModel], data: Data, masks: BoolArray, *, engine: str = "auto", nodes: IntArray | None = None
+) -> SampledAnswers:
+    """Ask every model under every mask [M, n] about every node, or about some; the own loss is a part of S."""
+    asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
+    found = toggle_answers(models, data, torch.from_numpy(masks), asked, engine=engine)
+    return SampledAnswers(found.own.cpu().numpy(), found.signal.cpu().numpy())
+
+
+def draw_training_sets(chances: FloatArray, *, samples: int, random: np.random.Generator) -> BoolArray:
+    """Training sets [M, n] for chances [n] of membership.
+
+    Each set alone is like one drawn with a coin per node. But the sets share the coins: every node gets one number from
+    each of M equal parts of [0, 1], in random order (a Latin hypercube), so that it is in M times its chance of the
+    sets, rounded up or down. A mean over such sets varies far less: four of them are worth eight independent ones.
+
+    Example:
+        >>> drawn = draw_training_sets(np.array([0.0, 0.5, 1.0]), samples=4, random=np.random.default_rng(0))
+        >>> drawn.shape, drawn.sum(axis=0)
+        ((4, 3), array([0, 2, 4]))
+    """
+    parts = random.random((samples, len(chances))).argsort(axis=0)
+    return np.asarray((parts + random.random(parts.shape)) / samples < chances)
 
 
 def ask_pool(

@@ -45,10 +45,10 @@ class RowSums:
         while start < matrix.shape[0]:
             end = max(int(np.searchsorted(ends, ends[start] + at_once, side="right")) - 1, start + 1)
             span = slice(ends[start], ends[end])
-            columns, values = matrix.indices[span].astype(np.int32), matrix.data[span].astype(np.float32)
-            arrays = (np.diff(ends[start : end + 1]), columns, values)
-            lengths, *others = (torch.from_numpy(array).to(device) for array in arrays)
-            parts.append((lengths, *others))
+            places, numbers = matrix.indices[span].astype(np.int32), matrix.data[span].astype(np.float32)
+            arrays = (np.diff(ends[start : end + 1]), places, numbers)
+            lengths, columns, values = (torch.from_numpy(array).to(device) for array in arrays)
+            parts.append((lengths, columns, values))
             start = end
         return cls(tuple(parts))
 
@@ -119,8 +119,8 @@ class Described:
             matrix -= mean.astype(matrix.dtype)
             mean, squares = np.zeros_like(mean), _squares(matrix)
         blocks = [matrix[span] for span in _class_spans(labels)]
-        both = (tuple(_on_device(one, device) for one in each) for each in (blocks, [block.T for block in blocks]))
-        return cls(*both, _on_device(mean.astype(np.float32)[:, None], device), length, squares)
+        moved, turned = (tuple(_on_device(one, device) for one in each) for each in (blocks, [b.T for b in blocks]))
+        return cls(moved, turned, _on_device(mean.astype(np.float32)[:, None], device), length, squares)
 
 
 @dataclass(frozen=True, eq=False)
