@@ -197,8 +197,8 @@ class StackedSampler:
         attack = self.attack or _attack(request).tuned(scene)
         known = attack.learned(scene)
         with scene.keeping():
-            found = known.posterior_of(scene, request.prior)
-        odds = with_prior(found.odds, share=known.share, prior=request.prior)
+            learned, _ = known.posterior_of(scene, request.prior)
+        odds = with_prior(learned, share=known.share, prior=request.prior)
         uniform = generator(request.seed, "stacked").random((request.samples, len(odds)))
         return Samples(np.asarray(uniform < expit(odds)), queries=known.queries.total(len(odds)))
 

@@ -32,12 +32,11 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         >>> snowball_subset(path, fraction=0.5, seed=0)
         array([ True,  True,  True, False, False, False])
     """
-    count = _size(data)
+    edges, count = _edges(data)
     wanted = share_size(fraction, count, of="nodes")
     if branching is not None and branching < 1:
         raise InputError(f"branching: {branching} is too small; use 1 or more, or None for all neighbours.")
     random = generator(seed, "snowball")
-    edges = _edge_array(data)
     # each edge in both directions, once each, so that a node that is joined twice is not twice as likely
     keys = np.unique(np.concatenate([edges[0] * count + edges[1], edges[1] * count + edges[0]]))
     sources, targets = np.divmod(keys, count)
@@ -91,9 +90,8 @@ def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -
     if not 0.0 <= add < np.inf:
         faults.append(f"add: {add} is not a share of the edges; use 0 or more.")
     raise_faults(faults)
-    count = _size(data)
+    (sources, targets), count = _edges(data)
     random = generator(seed, "noisy edges")
-    sources, targets = _edge_array(data)
     every = sources * count + targets  # [E] one number per edge; repeated edges have the same
     links = np.flatnonzero(sources != targets)
     keys = np.unique(every[links])
@@ -140,13 +138,10 @@ def _turned(keys: IntArray, count: int) -> IntArray:
     return keys % count * count + keys // count
 
 
-def _size(data: Data) -> int:
+def _edges(data: Data) -> tuple[IntArray, int]:
+    """Edges [2, E] and the number of nodes, checked, with the values of the edges."""
     if data.num_nodes is None:
         raise InputError("data: has neither x nor num_nodes, so the number of nodes is unknown.")
-    return int(data.num_nodes)
-
-
-def _edge_array(data: Data) -> IntArray:
-    """[2, E], checked, with the values of the edges."""
-    check_edges(data, _size(data))
-    return np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64)
+    count = int(data.num_nodes)
+    check_edges(data, count)
+    return np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64), count

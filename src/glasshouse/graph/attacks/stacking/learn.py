@@ -110,13 +110,6 @@ def best_untrained(pool: PoolSignals) -> Untrained:
     return found[int(quality.argmax())]
 
 
-class TargetPosterior(NamedTuple):
-    """The posterior about a target."""
-
-    odds: FloatArray  # [n] log-odds of membership
-    unlikeness: float  # how far its answers are from those of simulated targets, in standard deviations among these
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Learned:
     """What was learned from a pool; any number of targets are scored with it."""
@@ -155,10 +148,13 @@ class Learned:
         plain = 2 * (1 + len(pool.shadows)) * (count - nodes)  # of nodes that are not asked about under samples
         return QueryCount(float(each), shared=2 * sum(self.samples) * int(asked) * nodes + plain)
 
-    def posterior_of(self, scene: Scene, prior: float | ArrayLike, *, place: int | None = None) -> TargetPosterior:
-        """The posterior of every node about the target after the last round, the mean over panels of references.
+    def posterior_of(
+        self, scene: Scene, prior: float | ArrayLike, *, place: int | None = None
+    ) -> tuple[FloatArray, float]:
+        """Log-odds [n] about the target after the last round, the mean over panels of references; and its unlikeness.
 
-        A target unlike all simulated ones is judged by the first round only; see `_unlike`.
+        That is how far its answers are from those of simulated targets, in standard deviations. A target unlike all
+        simulated ones is judged by the first round only; see `_unlike`.
 
         Args:
             scene: the target, and the pool that was learned from.
@@ -178,7 +174,7 @@ class Learned:
             answers = [pool.of_shadow(k)[1].target for k in pool.plan.targets.tolist()]
             moved = sampled._replace(target=SampledLikeness.of(answers, weights[:, pool.at]).matched(sampled.target))
             found = self._unlike((plain, sampled), (like.matched(plain), moved))
-            return TargetPosterior(pool.everywhere(found, plain, self._everyone), unlikeness)
+            return pool.everywhere(found, plain, self._everyone), unlikeness
         asked = self._everyone if place is None else panels[0]
         known = pool.plain_features([(plain, panel) for panel in panels])
         odds: list[FloatArray] = []  # of each panel
@@ -192,7 +188,7 @@ class Learned:
                 for at, panel in enumerate(panels)
             ]
             odds = [fit.log_odds(pool.rows(each), group=group) for each in signals]
-        return TargetPosterior(pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, asked), unlikeness)
+        return pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, asked), unlikeness
 
     @property
     def _everyone(self) -> NDArray[np.intp]:
