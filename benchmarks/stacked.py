@@ -38,7 +38,7 @@ from glasshouse.evaluation import auc, tpr_at_fpr
 from glasshouse.evidence import Mode
 from glasshouse.graph import GNNTrainer, GStacked, Scene, load_graph
 from glasshouse.graph.attacks import g_stacked
-from glasshouse.graph.attacks.stacking import answers, learn, pool_signals
+from glasshouse.graph.attacks.stacking import learn, pool_signals
 from glasshouse.graph.attacks.stacking.features import GraphContext
 from glasshouse.graph.attacks.stacking.similar_nodes import SimilarNodes
 from glasshouse.graph.data.synthetic import citation_graph
@@ -161,8 +161,8 @@ def stopwatch() -> Iterator[dict[str, float]]:
     _SPENT.clear()
     with (
         patch(f"{learn.__name__}.cross_fit", _timed("learning", cross_fit)),
-        patch(f"{pool_signals.__name__}.sampled_answers", _timed("asking", answers.sampled_answers)),
-        patch(f"{pool_signals.__name__}.plain_answers", _timed("asking", answers.plain_answers)),
+        patch(f"{pool_signals.__name__}.sampled_answers", _timed("asking", pool_signals.sampled_answers)),
+        patch(f"{pool_signals.__name__}.plain_answers", _timed("asking", pool_signals.plain_answers)),
         patch.object(GraphContext, "of", _timed("kin", GraphContext.of)),
         patch.object(SimilarNodes, "expected", _of_method("kin", SimilarNodes.expected)),
     ):

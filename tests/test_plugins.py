@@ -195,13 +195,18 @@ fast, written = (toggle_losses(models, data, masks, nodes, engine=one) for one i
 torch.testing.assert_close(fast, written, atol=1e-4, rtol=1e-4)
 result = audit(data, trainer=trainer, attacks=[attack], shadows=4, progress=False)
 print(*result.outcomes)
+halves = np.concatenate([members, ~members])
+target, *shadow_models = trainer.train_many(data, np.concatenate([members[:1], halves]), [*range(5)])
+scene, stacked = Scene(data, target, shadow_models, halves), GStacked(samples=(1,), jobs=1)
+with_it, without_it = scores_with_mine(scene, stacked), stacked.score(scene)
+assert np.isfinite(with_it).all() and not np.array_equal(with_it, without_it)
 """
 
 
 def test_the_recipes_of_the_manual_work_together() -> None:
     """In a process of their own: what they register would be known to other tests."""
     blocks = [one.text for one in blocks_of_the_manual() if one.page == "extending.md" and one.language == "python"]
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     script = "\n".join([*blocks, RECIPES])
     command = [sys.executable, "-c", script]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own manual)

@@ -15,7 +15,7 @@ from torch_geometric.utils import subgraph
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import tensor_losses
 from glasshouse.graph import Scene, build_gnn, toggle_losses
-from glasshouse.graph.attacks.stacking.answers import sampled_answers
+from glasshouse.graph.attacks.stacking.pool_signals import sampled_answers
 from glasshouse.graph.models.profile import ModelProfile, profile_models
 from glasshouse.graph.sampling.chain_state import forward_losses
 from glasshouse.graph.sampling.gibbs import gibbs_masks

@@ -103,7 +103,7 @@ def test_logits_beyond_the_limit_lie_in_a_file_and_are_the_same(monkeypatch: pyt
     monkeypatch.setattr("glasshouse.graph.scene._IN_MEMORY", 0)
     found = second.zero_hop
     assert found.shadow_logits is not None
-    assert isinstance(second._pool.kept["zero hop"].logits, np.memmap)
+    assert isinstance(second._pool.kept["zero hop"][1], np.memmap)
     assert np.array_equal(found.shadow_logits, np.asarray(wanted.shadow_logits))
     assert np.array_equal(found.target_loss, wanted.target_loss)
 

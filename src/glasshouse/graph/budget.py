@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from glasshouse.attacks import Attack
@@ -27,6 +29,10 @@ _FEWEST = 200
 _LOG = logging.getLogger("glasshouse")
 
 
+# how many training sets G-BASE draws, and g-stacked in each round (None: it is left out), at most
+_LEVELS = ((10**6, (10**6,) * 9), (4, (4, 2, 4)), (2, (4,)), (2, None))
+
+
 class QuestionCost(NamedTuple):
     """Seconds to toggle nodes under one mask by one model: a part for the whole graph, and one for each node."""
 
@@ -34,55 +40,23 @@ class QuestionCost(NamedTuple):
     each: float
 
     def seconds(self, nodes: int) -> float:
-        """For so many nodes.
-
-        Example:
-            >>> QuestionCost(fixed=0.5, each=0.25).seconds(2)
-            1.0
-        """
+        """For so many nodes."""
         return self.fixed + self.each * nodes
 
 
 class BudgetPlan(NamedTuple):
-    """What an audit does in its time.
+    """What an audit does in its time."""
 
-    Args:
-        nodes: how many nodes are audited.
-        attacks: with the numbers of training sets and rounds that fit, by name.
-        left_out: attacks that do not fit at all, each with the reason.
-        note: what was given up, for the report; it says so too if nothing was.
-    """
-
-    nodes: int
-    attacks: dict[str, Attack[Any]]
-    left_out: dict[str, str]
-    note: str
-
-
-class _Level(NamedTuple):
-    """How much each attack draws, at most."""
-
-    samples: int
-    rounds: tuple[int, ...] | None  # None: the learned attack is left out
-
-
-_LEVELS = (
-    _Level(10**6, (10**6,) * 9),
-    _Level(4, (4, 2, 4)),
-    _Level(2, (4,)),
-    _Level(2, None),
-)
+    nodes: int  # how many are audited
+    attacks: dict[str, Attack[Any]]  # with the numbers of training sets and rounds that fit, by name
+    left_out: dict[str, str]  # attacks that do not fit at all, each with the reason
+    note: str  # what was given up, for the report; it says so too if nothing was
 
 
 def measure_questions(scene: Scene, *, seed: int, clock: Callable[[], float] = time.perf_counter) -> QuestionCost:
     """Toggle a few nodes and then some more, with all models of a scene, and see what a node costs.
 
     A first question, which is not measured, compiles what is compiled and sends the graph to the device.
-
-    Args:
-        scene: with the trained models.
-        seed: of the choice of nodes and masks.
-        clock: that measures seconds.
     """
     random = generator(seed, "budget")
     masks = random.random((_MASKS, int(scene.data.num_nodes))) < float(scene.shadow_members.mean())
@@ -105,24 +79,14 @@ def plan_budget(
     attacks: Mapping[str, Attack[Any]],
     cost: QuestionCost,
     *,
-    models: int,
-    nodes: int,
-    size: int,
-    seconds: float,
-    minutes: float,
-    least: int = _FEWEST,
+    models: int,  # shadow models
+    nodes: int,  # that are wanted
+    size: int,  # nodes of the graph
+    seconds: float,  # that are left
+    minutes: float,  # of the whole audit, for the note
+    least: int = _FEWEST,  # nodes that are audited in any case; all that are wanted, if the user named them
 ) -> BudgetPlan:
     """As many nodes as fit with everything that was wanted; with fewer training sets and rounds if they are too few.
-
-    Args:
-        attacks: by name.
-        cost: of a question.
-        models: how many shadow models.
-        nodes: how many nodes are wanted.
-        size: how many the graph has.
-        seconds: that are left.
-        minutes: of the whole audit, for the note.
-        least: nodes that are audited in any case; all that are wanted, if the user named them.
 
     Example:
         >>> cost = QuestionCost(fixed=0.0, each=1e-3)
@@ -131,24 +95,27 @@ def plan_budget(
         (6390, 8)
     """
     usable = max(0.0, seconds - 60 * minutes * _AFTER) / _SPARE
-    best: tuple[int, _Level] = (0, _LEVELS[-1])
+    wanted = min(nodes, max(least, _ENOUGH_NODES))
+
+    def predicted(made: Mapping[str, Attack[Any]], count: int) -> float:
+        return sum(_seconds(attack, cost, models=models, nodes=count, size=size) for attack in made.values())
+
+    most, made = 0, _at_level(attacks, *_LEVELS[-1])
     for level in _LEVELS:
-        made = _at_level(attacks, level)
-        fitting = _fitting_nodes(made, cost, models=models, nodes=nodes, size=size, seconds=usable)
-        if fitting >= min(nodes, max(least, _ENOUGH_NODES)):
-            best = (fitting, level)
+        tried = _at_level(attacks, *level)
+        fitting = bisect_right(range(1, nodes + 1), usable, key=partial(predicted, tried))
+        if fitting > most:
+            most, made = fitting, tried
+        if most >= wanted:
             break
-        best = max(best, (fitting, level), key=lambda one: one[0])
-    fitting, level = best
-    made = _at_level(attacks, level)
-    chosen = min(nodes, max(fitting, least))
+    chosen = min(nodes, max(most, least))
     given_up = [f"{chosen} of the {nodes} wanted nodes"] if chosen < nodes else []
     given_up += [
         f"{_drawn(less)} training sets in place of {_drawn(attacks[name])} for {name}"
         for name, less in made.items()
         if _drawn(less) != _drawn(attacks[name])
     ]
-    expected = _predicted(made, cost, models=models, nodes=chosen, size=size) * _SPARE
+    expected = predicted(made, chosen) * _SPARE
     note = f"Planned to take {minutes:g} minutes: " + (
         f"to fit, the audit took {'; '.join(given_up)}." if given_up else "nothing had to be given up."
     )
@@ -159,25 +126,10 @@ def plan_budget(
 
 
 def within_minutes(
-    scene: Scene,
-    attacks: Mapping[str, Attack[Any]],
-    *,
-    minutes: float,
-    began: float,
-    least: int,
-    seed: int,
+    scene: Scene, attacks: Mapping[str, Attack[Any]], *, minutes: float, began: float, least: int, seed: int
 ) -> BudgetPlan:
-    """Measure what a question costs, and plan the rest of an audit.
-
-    Args:
-        scene: with the trained models, and all nodes that are wanted.
-        attacks: by name.
-        minutes: of the whole audit.
-        began: when it began, by `time.perf_counter`.
-        least: nodes that are audited in any case.
-        seed: of every random choice.
-    """
-    asking = [attack for attack in attacks.values() if isinstance(attack, GBASE | GStacked | Best)]
+    """Measure what a question costs, and plan the rest of an audit that began at a time of `time.perf_counter`."""
+    asking = any(isinstance(attack, GBASE | GStacked | Best) for attack in attacks.values())
     if not asking or "graph" not in scene.offers:
         return BudgetPlan(len(scene.nodes), dict(attacks), {}, "")
     cost = measure_questions(scene, seed=seed)
@@ -195,17 +147,18 @@ def within_minutes(
     return plan
 
 
-def _at_level(attacks: Mapping[str, Attack[Any]], level: _Level) -> dict[str, Attack[Any]]:
+def _at_level(
+    attacks: Mapping[str, Attack[Any]], samples: int, rounds: tuple[int, ...] | None
+) -> dict[str, Attack[Any]]:
+    """The attacks with at most so many training sets, in all or in each round."""
     made: dict[str, Attack[Any]] = {}
     for name, attack in attacks.items():
         if isinstance(attack, GBASE):
-            made[name] = dataclasses.replace(attack, samples=min(attack.samples, level.samples))
-        elif isinstance(attack, GStacked):
-            if level.rounds is None and len(attacks) > 1:
-                continue
-            rounds = zip(attack.samples, level.rounds or (2,), strict=False)
-            made[name] = dataclasses.replace(attack, samples=tuple(min(pair) for pair in rounds))
-        else:
+            made[name] = dataclasses.replace(attack, samples=min(attack.samples, samples))
+        elif isinstance(attack, GStacked) and (rounds is not None or len(attacks) == 1):
+            pairs = zip(attack.samples, rounds or (2,), strict=False)
+            made[name] = dataclasses.replace(attack, samples=tuple(min(pair) for pair in pairs))
+        elif not isinstance(attack, GStacked):
             made[name] = attack
     return made
 
@@ -217,35 +170,19 @@ def _drawn(attack: Attack[Any]) -> str:
     return " + ".join(map(str, attack.samples)) if isinstance(attack, GStacked) else ""
 
 
-def _fitting_nodes(
-    attacks: Mapping[str, Attack[Any]], cost: QuestionCost, *, models: int, nodes: int, size: int, seconds: float
-) -> int:
-    """The most nodes whose questions fit, up to those wanted; 0 if not even one does."""
-    low, high = 0, nodes
-    while low < high:
-        middle = (low + high + 1) // 2
-        if _predicted(attacks, cost, models=models, nodes=middle, size=size) <= seconds:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _predicted(attacks: Mapping[str, Attack[Any]], cost: QuestionCost, *, models: int, nodes: int, size: int) -> float:
-    """Seconds of all questions: models x masks, of the target and of the simulated ones."""
+def _seconds(attack: Attack[Any], cost: QuestionCost, *, models: int, nodes: int, size: int) -> float:
+    """Of all questions of an attack: models x masks, of the target and of the simulated ones."""
     total = 0.0
-    for attack in attacks.values():
-        if isinstance(attack, GBASE | Best):
-            samples = attack.samples if isinstance(attack, GBASE) else GBASE().samples
-            total += samples * ((1 + models) + models * (models - 1)) * cost.seconds(nodes)
-        if isinstance(attack, GStacked | Best):
-            stacked = attack if isinstance(attack, GStacked) else GStacked()
-            asked = min(size, max(nodes, TEACHING))
-            targets = min(models, stacked.targets)
-            if targets * asked > ENOUGH and models >= 8:
-                targets = max(4, min(targets // 2, ENOUGH // asked))
-            first, *later = stacked.samples
-            sampled = min(models, stacked.sampled_models)
-            questions = first * (1 + sampled) + sum(later) * (targets * max(1, models - 1) + 1 + sampled)
-            total += questions * cost.seconds(asked)
+    if isinstance(attack, GBASE | Best):
+        samples = attack.samples if isinstance(attack, GBASE) else GBASE().samples
+        total += samples * ((1 + models) + models * (models - 1)) * cost.seconds(nodes)
+    if isinstance(attack, GStacked | Best):
+        stacked = attack if isinstance(attack, GStacked) else GStacked()
+        asked, targets = min(size, max(nodes, TEACHING)), min(models, stacked.targets)
+        if targets * asked > ENOUGH and models >= 8:
+            targets = max(4, min(targets // 2, ENOUGH // asked))
+        first, *later = stacked.samples
+        sampled = min(models, stacked.sampled_models)
+        questions = first * (1 + sampled) + sum(later) * (targets * max(1, models - 1) + 1 + sampled)
+        total += questions * cost.seconds(asked)
     return total

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -34,13 +34,7 @@ from glasshouse.graph.training.setting import Setting, check_setting
 T = TypeVar("T")
 _REMEMBERED = 4  # sets of masks; a set of eight on 20 000 nodes takes some ten megabytes
 _IN_MEMORY = 2**30  # bytes of toggled answers, and of logits of each query; see `Scene`
-
-
-class _Answers(NamedTuple):
-    """What some models answer about every node."""
-
-    losses: FloatArray  # [models, n]
-    logits: F32  # [models, n, C], in a temporary file if they are larger than `_IN_MEMORY`
+_Answers = tuple[FloatArray, F32]  # of models: losses [models, n]; logits [models, n, C], in a file if they are large
 
 
 @dataclass(eq=False)
@@ -48,7 +42,7 @@ class _Pool:
     """The models of a scene, profiled and asked once: its simulated scenes have the same models in other places."""
 
     models: tuple[AnyModel, ...]
-    kept: dict[str, _Answers] = field(default_factory=dict)
+    kept: dict[str, _Answers] = field(default_factory=dict)  # by query
     level: int = 0  # 1 if it is known how the models are called, 2 if it was measured how far they see
     memory: Memory = field(default_factory=Memory)
 
@@ -192,17 +186,13 @@ class Scene:
 
     def of_nodes(self, evidence: Evidence) -> Evidence:
         """Evidence about the audited nodes only."""
-        at = self.nodes
-        logits, shadow_logits = evidence.target_logits, evidence.shadow_logits
-        return Evidence(
-            target_loss=evidence.target_loss[at],
-            shadow_loss=evidence.shadow_loss[:, at],
-            shadow_members=evidence.shadow_members[:, at],
-            ids=evidence.ids[at],
-            labels=None if evidence.labels is None else evidence.labels[at],
-            target_logits=None if logits is None else logits[at],
-            shadow_logits=None if shadow_logits is None else shadow_logits[:, at],
-        )
+        # not by `of_records`, which leaves another order in memory: the last bits of sums depend on it
+        part: dict[str, Any] = {
+            name: value[:, self.nodes] if name.startswith("shadow") else value[self.nodes]
+            for name, value in vars(evidence).items()
+            if isinstance(value, np.ndarray)
+        }
+        return Evidence(**part)
 
     def toggled(self, masks: BoolArray, *, engine: str = "auto", hops: Hops = "model") -> FloatArray:
         """S of eq. (6) under sampled masks [M, n], for target and shadow models, [1 + K, M, nodes].
@@ -216,7 +206,9 @@ class Scene:
                 chosen = self._engine(question, engine)
                 found = answer_question(self.profiled(), question, engine=chosen)
             self._answers[key] = np.asarray(found.signal.cpu().numpy(), dtype=np.float64)
-            while len(self._answers) > 1 and not self._fits():
+            while len(self._answers) > 1 and (
+                len(self._answers) > _REMEMBERED or sum(one.nbytes for one in self._answers.values()) > _IN_MEMORY
+            ):
                 del self._answers[next(iter(self._answers))]
         return self._answers[key]
 
@@ -226,15 +218,14 @@ class Scene:
             return self._engine(self.question(masks, hops=hops), engine)
 
     def _engine(self, question: Question, engine: str) -> str:
-        count = len(question.masks)
-        if engine != "auto" or not count:
+        if engine != "auto" or not (count := len(question.masks)):
             return engine
         return settled_engine(self.profiled(), question, work=count * len(self._pool.models) ** 2, least=count)
 
     def question(self, masks: BoolArray, *, hops: Hops = "model") -> Question:
         """The question about masks [M, n] and the audited nodes, where the models are."""
-        chosen, nodes = torch.from_numpy(masks), torch.from_numpy(self.nodes)
-        return ask(self.data, chosen, nodes, hops=hops, device=self._pool.device)
+        given = torch.from_numpy(masks), torch.from_numpy(self.nodes)
+        return ask(self.data, *given, hops=hops, device=self._pool.device)
 
     def profiled(self) -> list[Profiled]:
         """The models with their profiles, the target first; every model of the pool is profiled once."""
@@ -249,12 +240,6 @@ class Scene:
     def keeping(self) -> AbstractContextManager[None]:
         """Inside this block the graph is sent to a device once, for all questions about the scene's models."""
         return self._pool.memory.open()
-
-    def _fits(self) -> bool:
-        """Whether the toggled answers are few and small enough to be kept."""
-        return (
-            len(self._answers) <= _REMEMBERED and sum(answer.nbytes for answer in self._answers.values()) <= _IN_MEMORY
-        )
 
     @cached_property
     def _answers(self) -> dict[tuple[object, ...], FloatArray]:
@@ -335,7 +320,7 @@ class Scene:
                 )
             logits[row] = answer
         assert logits is not None  # noqa: S101 (for the type checker: a scene has a target)
-        return _Answers(losses, logits)
+        return losses, logits
 
 
 def _room(shape: tuple[int, ...]) -> F32:

@@ -68,9 +68,9 @@ class PlainFlipper:
 
     def steps(self, blocks: Sequence[Block]) -> IntArray:
         (block,), taken = blocks, 0
-        for first, last, bar in zip(block.start[:-1], block.start[1:], block.log_uniform, strict=True):
+        for nodes, bar in zip(block.flips, block.log_uniform, strict=True):
             proposed = self.current.copy()
-            proposed[block.nodes[first:last]] ^= True
+            proposed[nodes] ^= True
             value = self.evaluate(proposed)
             if bar < value - self.log_probability:
                 self.current, self.log_probability = proposed, value
@@ -97,7 +97,7 @@ def plain_metropolis(
     n, sources = int(data.num_nodes), generators(seed, 1)
     logits = prior_logits(prior, n)
     free = np.flatnonzero(np.isfinite(logits))
-    schedule = Schedule(samples=samples, burn_in=burn_in, thinning=thinning, flip_share=0.01, candidates=free)
+    schedule = Schedule(burn_in=burn_in, thinning=thinning, flip_share=0.01, candidates=free)
     flipper = PlainFlipper(forward_losses(profile_models(models, data), data), logits, usable_shadows)
     flipper.begin(starting_masks(prior, n, sources)[0])
     kept = np.zeros((samples, 1, n), np.bool_)

@@ -27,7 +27,7 @@ def some_usable(shadows: int, n: int) -> BoolArray:
 
 def one_chain(models: Sequence[torch.nn.Module], data: Data, usable: BoolArray) -> Chain:
     """With the rows of all models kept in one group."""
-    chain = chain_maker(models, data, usable, threads=1)[0]()
+    chain = chain_maker(profile_models(models, data), data, usable, threads=1)[0]()
     assert [type(group) for _, group in chain.groups] == [CompiledGroup]
     return chain
 

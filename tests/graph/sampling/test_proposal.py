@@ -13,22 +13,22 @@ def test_a_proposal_flips_at_least_one_candidate_and_none_twice(
 ) -> None:
     candidates = 3 * np.arange(count)
     block = draw_block(np.random.default_rng(seed), candidates, share=share, steps=steps)
-    assert len(block.log_uniform) == steps == len(block.start) - 1
+    assert len(block.log_uniform) == steps == len(block.flips)
     assert (block.log_uniform <= 0).all()
-    for first, last in zip(block.start[:-1], block.start[1:], strict=True):
-        flipped = block.nodes[first:last].tolist()
+    for nodes in block.flips:
+        flipped = nodes.tolist()
         assert len(set(flipped)) == len(flipped) >= 1
         assert set(flipped) <= set(candidates.tolist())
 
 
 def test_where_nobody_may_flip_proposals_are_empty() -> None:
     block = draw_block(np.random.default_rng(0), np.zeros(0, np.int64), share=0.1, steps=3)
-    assert block.start.tolist() == [0, 0, 0, 0]
+    assert [len(nodes) for nodes in block.flips] == [0, 0, 0]
 
 
 def test_sizes_are_even_and_odd_so_that_every_mask_can_be_reached() -> None:
     block = draw_block(np.random.default_rng(0), np.arange(100), share=0.05, steps=200)
-    sizes = np.diff(block.start)
+    sizes = np.array([len(nodes) for nodes in block.flips])
     assert set((sizes % 2).tolist()) == {0, 1}
     assert abs(sizes.mean() - 5) < 0.5
 

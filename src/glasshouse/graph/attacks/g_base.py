@@ -133,8 +133,8 @@ class GBASE(GraphAttack):
             return None
         some = scene.shadow_members[np.arange(self.samples) % len(scene.shadow_members)]
         engine = scene.engine_for(some, engine=self.engine, hops=self.hops)
-        one = toggle_seconds(scene.profiled(), scene.question(some, hops=self.hops), engine=engine)
-        return one * len(scene.shadow_members)
+        question = scene.question(some, hops=self.hops)
+        return toggle_seconds(scene.profiled(), question, engine=engine) * len(scene.shadow_members)
 
     def judge(self, scene: Scene) -> Judgement:
         """Posteriors of the scene's audited nodes, and figures of its sampler."""
@@ -181,11 +181,7 @@ class GBASE(GraphAttack):
 
 
 def with_truth(attack: Attack[Any], members: BoolArray) -> Attack[Any]:
-    """The attack itself; if its sampler is ``"truth"``, with the target's members, which no scene contains.
-
-    Args:
-        attack: any attack.
-        members: [n] members of the target.
+    """The attack itself; if its sampler is ``"truth"``, with the target's members [n], which no scene contains.
 
     Example:
         >>> with_truth(GBASE(sampler="truth"), np.array([True, False])).knows_truth

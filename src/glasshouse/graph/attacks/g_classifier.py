@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from glasshouse.attacks import QueryCount
 from glasshouse.attacks.classifier import Case, ShadowClassifier, sorted_log_probabilities
 from glasshouse.attacks.registry import register
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.evidence import Evidence
 from glasshouse.graph.attacks.graph_attack import GraphAttack
 from glasshouse.graph.scene import Scene
 
@@ -56,19 +55,15 @@ class GClassifier(GraphAttack):
 
     def _case(self, scene: Scene) -> Case:
         alone, within = scene.zero_hop, scene.whole_graph
-        answers = np.concatenate([_shadow_features(alone), _shadow_features(within)], axis=1)
-        asked = np.concatenate([_target_features(alone), _target_features(within)], axis=1)
-        return self._learner.drawn(Case(answers, scene.shadow_members.reshape(-1), asked[scene.nodes]))
+        answers = _features(alone.shadow_logits, within.shadow_logits)
+        asked = _features(alone.target_logits, within.target_logits)[scene.nodes]
+        return self._learner.drawn(Case(answers, scene.shadow_members.reshape(-1), asked))
 
     def queries(self, scene: Scene) -> QueryCount:
         """The target twice about each node, and the shadow models about the examples."""
         return QueryCount(2.0, shared=2 * min(self.examples, scene.shadow_members.size))
 
 
-def _shadow_features(evidence: Evidence) -> FloatArray:
-    logits = np.asarray(evidence.shadow_logits)
-    return sorted_log_probabilities(logits.reshape(-1, logits.shape[-1]))
-
-
-def _target_features(evidence: Evidence) -> FloatArray:
-    return sorted_log_probabilities(np.asarray(evidence.target_logits))
+def _features(*logits: Any) -> FloatArray:
+    """[rows, 2 C] from the logits [..., C] of both queries."""
+    return np.concatenate([sorted_log_probabilities(np.reshape(one, (-1, one.shape[-1]))) for one in logits], axis=1)

@@ -184,16 +184,9 @@ class StackedSampler:
     """Every membership indicator drawn independently, from the stacked attack's posterior.
 
     The last round of the attack samples from the posterior of the round before, so this is like one more round.
-
-    Args:
-        attack: the attack that learned from the pool; None before `tuned`.
-
-    Example:
-        >>> SAMPLERS.find("stacked")
-        StackedSampler(attack=None)
     """
 
-    attack: GStacked | None = None
+    attack: GStacked | None = None  # that learned from the pool; None before `tuned`
 
     def tuned(self, scene: Scene, request: SamplingRequest) -> StackedSampler:
         """The same sampler after it has learned from the scene's pool; it does not look at the target."""
@@ -204,8 +197,8 @@ class StackedSampler:
         attack = self.attack or _attack(request).tuned(scene)
         known = attack.learned(scene)
         with scene.keeping():
-            found = known.posterior_of(scene, request.prior)
-        odds = with_prior(found.odds, share=known.share, prior=request.prior)
+            learned, _ = known.posterior_of(scene, request.prior)
+        odds = with_prior(learned, share=known.share, prior=request.prior)
         uniform = generator(request.seed, "stacked").random((request.samples, len(odds)))
         return Samples(np.asarray(uniform < expit(odds)), queries=known.queries.total(len(odds)))
 

@@ -32,12 +32,14 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         >>> snowball_subset(path, fraction=0.5, seed=0)
         array([ True,  True,  True, False, False, False])
     """
-    count = _size(data)
+    edges, count = _edges(data)
     wanted = share_size(fraction, count, of="nodes")
     if branching is not None and branching < 1:
         raise InputError(f"branching: {branching} is too small; use 1 or more, or None for all neighbours.")
     random = generator(seed, "snowball")
-    sources, targets = _both_ways(data)
+    # each edge in both directions, once each, so that a node that is joined twice is not twice as likely
+    keys = np.unique(np.concatenate([edges[0] * count + edges[1], edges[1] * count + edges[0]]))
+    sources, targets = np.divmod(keys, count)
     inside = np.zeros(count, dtype=np.bool_)
     wave = np.zeros(0, dtype=np.int64)
     size = 0
@@ -45,32 +47,19 @@ def snowball_subset(data: Data, *, fraction: float, seed: int, branching: int | 
         if not len(wave):
             wave = random.choice(np.flatnonzero(~inside), size=1)
         else:
-            wave = _next_wave(wave, inside, sources, targets, branching=branching, random=random)
+            in_wave = np.zeros(count, dtype=np.bool_)
+            in_wave[wave] = True
+            new = np.flatnonzero(in_wave[sources] & ~inside[targets])  # edges that lead out
+            if branching is not None:
+                new = random.permutation(new)
+                new = new[np.argsort(sources[new], kind="stable")]  # grouped by source, in random order within a group
+                starts = np.searchsorted(sources[new], sources[new])
+                new = new[np.arange(len(new)) - starts < branching]
+            wave = np.unique(targets[new])  # each node outside once
         wave = random.permutation(wave)[: wanted - size]
         inside[wave] = True
         size += len(wave)
     return inside
-
-
-def _next_wave(
-    wave: IntArray,
-    inside: BoolArray,
-    sources: IntArray,
-    targets: IntArray,
-    *,
-    branching: int | None,
-    random: np.random.Generator,
-) -> IntArray:
-    """The nodes outside that the wave adds, each once."""
-    in_wave = np.zeros(len(inside), dtype=np.bool_)
-    in_wave[wave] = True
-    new = np.flatnonzero(in_wave[sources] & ~inside[targets])  # edges that lead out
-    if branching is not None:
-        new = random.permutation(new)
-        new = new[np.argsort(sources[new], kind="stable")]  # grouped by source, in random order within a group
-        starts = np.searchsorted(sources[new], sources[new])
-        new = new[np.arange(len(new)) - starts < branching]
-    return np.unique(targets[new])
 
 
 def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -> Data:
@@ -101,9 +90,8 @@ def noisy_edges(data: Data, *, drop: float = 0.0, add: float = 0.0, seed: int) -
     if not 0.0 <= add < np.inf:
         faults.append(f"add: {add} is not a share of the edges; use 0 or more.")
     raise_faults(faults)
-    count = _size(data)
+    (sources, targets), count = _edges(data)
     random = generator(seed, "noisy edges")
-    sources, targets = _edge_array(data)
     every = sources * count + targets  # [E] one number per edge; repeated edges have the same
     links = np.flatnonzero(sources != targets)
     keys = np.unique(every[links])
@@ -150,20 +138,10 @@ def _turned(keys: IntArray, count: int) -> IntArray:
     return keys % count * count + keys // count
 
 
-def _size(data: Data) -> int:
+def _edges(data: Data) -> tuple[IntArray, int]:
+    """Edges [2, E] and the number of nodes, checked, with the values of the edges."""
     if data.num_nodes is None:
         raise InputError("data: has neither x nor num_nodes, so the number of nodes is unknown.")
-    return int(data.num_nodes)
-
-
-def _edge_array(data: Data) -> IntArray:
-    """[2, E], checked, with the values of the edges."""
-    check_edges(data, _size(data))
-    return np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64)
-
-
-def _both_ways(data: Data) -> IntArray:
-    """[2, E] each edge in both directions, once each, so that a node that is joined twice is not twice as likely."""
-    edges, count = _edge_array(data), _size(data)
-    keys = np.unique(np.concatenate([edges[0] * count + edges[1], edges[1] * count + edges[0]]))
-    return np.stack([keys // count, keys % count])
+    count = int(data.num_nodes)
+    check_edges(data, count)
+    return np.asarray(data.edge_index.cpu().numpy(), dtype=np.int64), count

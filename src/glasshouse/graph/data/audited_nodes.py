@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,31 +20,19 @@ _LEAST = 2.0  # nodes that a stratum gives: a variance within it needs two
 
 
 class NodeSample(NamedTuple):
-    """Nodes drawn from a graph, every node with the same chance.
+    """Nodes drawn from a graph, every node with the same chance."""
 
-    Args:
-        nodes: [n] their positions, ascending.
-        strata: [n] the stratum of each of them.
-        sizes: [H] how many nodes of the graph each stratum has.
-    """
-
-    nodes: IntArray
-    strata: IntArray
-    sizes: IntArray
+    nodes: IntArray  # [n] their positions, ascending
+    strata: IntArray  # [n] the stratum of each of them
+    sizes: IntArray  # [H] how many nodes of the graph each stratum has
 
 
 class ChosenNodes(NamedTuple):
-    """The nodes of an audit.
+    """The nodes of an audit."""
 
-    Args:
-        nodes: [n] their positions; None for all of them.
-        sampled: how they were drawn; None if they are all, or if the user named them.
-        note: what a reader of the figures must know about them; empty if they are all.
-    """
-
-    nodes: IntArray | None
-    sampled: Sampled | None = None
-    note: str = ""
+    nodes: IntArray | None  # [n] their positions; None for all of them
+    sampled: Sampled | None = None  # how they were drawn; None if they are all, or if the user named them
+    note: str = ""  # what a reader of the figures must know about them; empty if they are all
 
 
 def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
@@ -53,11 +41,6 @@ def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
     A stratum gives its share of the sample, rounded up or down at random, so that each node of the graph is drawn with
     the same chance: plain shares and means of the sample estimate those of the graph without weights. Since classes and
     degrees are in the sample as in the graph, such figures vary less than those of a plain random sample.
-
-    Args:
-        data: the graph, with labels ``y`` [n].
-        count: how many nodes; fewer than the graph has.
-        seed: of the draw.
 
     Example:
         >>> from glasshouse.graph import citation_graph
@@ -78,10 +61,8 @@ def sample_nodes(data: Data, count: int, *, seed: int) -> NodeSample:
     ends[-1] = count  # what rounding of floats might lose
     taken = np.diff(ends, prepend=0)
     order = np.lexsort((random.random(size), stratum))  # a random order within each stratum
-    starts = np.cumsum(sizes) - sizes
-    nodes = np.sort(
-        np.concatenate([order[start : start + some] for start, some in zip(starts, taken.tolist(), strict=True)])
-    )
+    place = np.arange(size) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the stratum
+    nodes = np.sort(order[place < np.repeat(taken, sizes)])
     return NodeSample(nodes, stratum[nodes], sizes)
 
 
@@ -122,7 +103,11 @@ def chosen_nodes(
     size = len(ids)
     if nodes is None:
         return ChosenNodes(None)
-    if (count := _number(nodes)) is not None:
+    if not (isinstance(nodes, bool | np.bool_) or np.ndim(nodes)):
+        try:
+            count = operator.index(cast("int", nodes))
+        except TypeError:
+            raise InputError(f"nodes: {nodes!r} is neither a number of nodes nor a list of them.") from None
         if count < 1:
             raise InputError(f"nodes: {count} is too few; give how many nodes to audit, such as 20000, or their ids.")
         if count >= size:
@@ -135,13 +120,3 @@ def chosen_nodes(
     named = int(chosen.sum()) if chosen.dtype == np.bool_ else len(chosen)
     note = f"{named} of {size} nodes were audited; who named them is not random, so the figures hold for these alone."
     return ChosenNodes(chosen, note=note if named < size else "")
-
-
-def _number(nodes: Any) -> int | None:
-    """A whole number, if that is given instead of nodes."""
-    if isinstance(nodes, bool | np.bool_) or np.ndim(nodes):
-        return None
-    try:
-        return operator.index(nodes)
-    except TypeError:
-        raise InputError(f"nodes: {nodes!r} is neither a number of nodes nor a list of them.") from None

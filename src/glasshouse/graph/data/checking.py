@@ -15,7 +15,7 @@ from glasshouse.core.numerics import not_finite
 from glasshouse.graph.models.edge_values import EDGE_VALUES
 from glasshouse.graph.models.tensor_cache import remembered
 
-_PARTS = ("x", "edge_index", "y")
+_LOOSE = "is not a torch tensor; make it one with torch.as_tensor."
 _WHOLE = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
 
 
@@ -24,13 +24,7 @@ class CheckedGraph(Data):  # type: ignore[misc]
 
 
 def checked_graph(data: Any) -> CheckedGraph:
-    """The same graph as one that was checked, for an audit; its tensors are those of ``data``.
-
-    Example:
-        >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
-        >>> checked_graph(data).x is data.x
-        True
-    """
+    """The same graph as one that was checked, for an audit; its tensors are those of ``data``."""
     if isinstance(data, CheckedGraph):
         return data
     raise_faults(graph_faults(data, labelled=True))
@@ -41,7 +35,6 @@ def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = 
     """Refuse a graph that models cannot be trained on or asked about; see `graph_faults`.
 
     Example:
-        >>> from torch_geometric.data import Data
         >>> check_graph(Data(x=torch.eye(2), edge_index=torch.tensor([[0], [5]]), y=torch.tensor([0, 1])))
         Traceback (most recent call last):
         glasshouse.InputError: data.edge_index: names nodes outside 0 to 1; drop those edges.
@@ -51,12 +44,7 @@ def check_graph(data: Any, *, labelled: bool = False, nodes: ArrayLike | None = 
 
 
 def check_edges(data: Any, count: int) -> None:
-    """Refuse edges [2, E] that do not fit ``count`` nodes, or values that do not fit the edges; check nothing else.
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> check_edges(Data(edge_index=torch.tensor([[0], [1]])), 2)
-    """
+    """Refuse edges [2, E] that do not fit ``count`` nodes, or values that do not fit the edges; check nothing else."""
     edge_index = getattr(data, "edge_index", None)
     if edge_index is None:
         raise InputError("data.edge_index: is missing; give edges [2, E].")
@@ -65,35 +53,29 @@ def check_edges(data: Any, count: int) -> None:
 
 
 def graph_faults(
-    data: Any, *, labelled: bool = False, nodes: ArrayLike | None = None, place: str = "data."
+    data: Any,
+    *,
+    labelled: bool = False,  # whether every node must have a label, of two classes or more, as in an audit
+    nodes: ArrayLike | None = None,  # [n] true for nodes whose features are used, such as members; all by default
+    place: str = "data.",  # written before the name of a part: this, or a file
 ) -> list[str]:
     """What is wrong with a graph, one line per fault; empty if it is correct.
 
     A label below 0 (or NaN) means that a node has none; training and toggles can work with that.
 
-    Args:
-        data: with ``x`` [n, features], ``edge_index`` [2, edges] and ``y`` [n]; perhaps with ``edge_weight`` [edges]
-            and ``edge_attr`` [edges] or [edges, d].
-        labelled: whether every node must have a label, of two classes or more, as in an audit.
-        nodes: [n] true for nodes whose features are used; all by default. Training uses only those of its members.
-        place: written before the name of a part: ``"data."``, or a file.
-
     Example:
-        >>> from torch_geometric.data import Data
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, -1]))
         >>> graph_faults(data)
         []
         >>> graph_faults(data, labelled=True)
         ['data.y: 1 nodes have no label; leave them out with data.subgraph(data.y >= 0).']
     """
-    parts = {name: getattr(data, name, None) for name in _PARTS}
-    missing = [name for name, value in parts.items() if value is None]
-    if missing:
+    parts = {name: getattr(data, name, None) for name in ("x", "edge_index", "y")}
+    if missing := [name for name, value in parts.items() if value is None]:
         return [f"{place}{name}: is missing; x, edge_index and y are all needed." for name in missing]
-    loose = [name for name, value in parts.items() if not isinstance(value, Tensor)]
-    if loose:
-        return [f"{place}{name}: is not a torch tensor; make it one with torch.as_tensor." for name in loose]
-    x, edge_index, y = (value for value in parts.values() if isinstance(value, Tensor))
+    if loose := [name for name, value in parts.items() if not isinstance(value, Tensor)]:
+        return [f"{place}{name}: {_LOOSE}" for name in loose]
+    x, edge_index, y = data.x, data.edge_index, data.y
     faults = _feature_faults(x, nodes, place)
     if x.ndim:  # else the number of nodes is unknown
         faults += [*_edge_faults(edge_index, len(x), place), *_label_faults(y, len(x), place, labelled=labelled)]
@@ -137,28 +119,27 @@ def _edge_faults(edge_index: Tensor, count: int, place: str) -> list[str]:
 
 
 def _edge_value_faults(data: Any, edges: int, place: str) -> list[str]:
-    faults = []
-    for name in EDGE_VALUES:
-        value = getattr(data, name, None)
-        if value is not None:
-            faults += [f"{place}{name}: {fault}" for fault in _value_faults(name, value, edges)]
-    return faults
+    found = ((name, _value_fault(name, getattr(data, name, None), edges)) for name in EDGE_VALUES)
+    return [f"{place}{name}: {fault}" for name, fault in found if fault]
 
 
-def _value_faults(name: str, value: Any, edges: int) -> list[str]:
-    """What is wrong with the values of edges; one fault at most."""
+def _value_fault(name: str, value: Any, edges: int) -> str:
+    """What is wrong with the values of edges; empty if nothing is, or if there are none."""
+    if value is None:
+        return ""
     if not isinstance(value, Tensor):
-        return ["is not a torch tensor; make it one with torch.as_tensor."]
+        return _LOOSE
     if value.layout is not torch.strided or not (value.is_floating_point() or value.dtype in _WHOLE):
-        return [f"has type {value.dtype} and layout {value.layout}; give a dense tensor of numbers."]
-    axes = (1,) if name == "edge_weight" else (1, 2)
-    if value.ndim not in axes or len(value) != edges:
-        wanted = f"[{edges}]" if name == "edge_weight" else f"[{edges}] or [{edges}, d]"
-        return [f"has shape {tuple(value.shape)} for {edges} edges; give one entry per edge, {wanted}."]
-    bad = ~torch.isfinite(value.float()).flatten(1).all(dim=1) if value.ndim > 1 else ~torch.isfinite(value.float())
+        return f"has type {value.dtype} and layout {value.layout}; give a dense tensor of numbers."
+    wide = name != "edge_weight"
+    if not 1 <= value.ndim <= 1 + wide or len(value) != edges:
+        wanted = f"[{edges}] or [{edges}, d]" if wide else f"[{edges}]"
+        return f"has shape {tuple(value.shape)} for {edges} edges; give one entry per edge, {wanted}."
+    finite = torch.isfinite(value.float())
+    bad = ~(finite if value.ndim == 1 else finite.all(dim=1))
     if bool(bad.any()):  # looked at where the values lie, which may be a GPU
-        return [f"edge {int(bad.long().argmax())} has a NaN or infinite value; fill it in first."]
-    return []
+        return f"edge {int(bad.long().argmax())} has a NaN or infinite value; fill it in first."
+    return ""
 
 
 def _label_faults(y: Tensor, count: int, place: str, *, labelled: bool) -> list[str]:

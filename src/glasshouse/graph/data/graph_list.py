@@ -44,18 +44,14 @@ class Graphs(Sequence[Data]):
     """
 
     def __init__(self, graphs: Any) -> None:
+        nodes = "its nodes are the records. Call glasshouse.graph.audit"
         if isinstance(graphs, Batch):
             graphs = graphs.to_data_list()
         elif isinstance(graphs, Data | HeteroData):
-            raise InputError(
-                "population: one graph; its nodes are the records. Call glasshouse.graph.audit(data, trainer=…)."
-            )
+            raise InputError(f"population: one graph; {nodes}(data, trainer=…).")
         self._graphs: list[Data] = list(graphs)
         if len(self._graphs) == 1:
-            raise InputError(
-                "population: it holds one graph; its nodes are the records. Call glasshouse.graph.audit(graphs[0], "
-                "trainer=…)."
-            )
+            raise InputError(f"population: it holds one graph; {nodes}(graphs[0], trainer=…).")
         _check_graphs(self._graphs)
 
     @property
@@ -100,26 +96,21 @@ class Graphs(Sequence[Data]):
     def contents(self) -> Iterator[bytes]:
         """Each graph's tensors, as they are stored: the same graph with its nodes or edges in another order differs."""
         for graph in self._graphs:
-            tensors = {name: graph[name] for name in sorted(graph.keys()) if name not in _NAMES}
-            arrays = {
-                name: value.detach().cpu().numpy() for name, value in tensors.items() if isinstance(value, Tensor)
-            }
+            held = {name: graph[name] for name in sorted(graph.keys()) if name not in _NAMES}
+            arrays = {name: one.detach().cpu().numpy() for name, one in held.items() if isinstance(one, Tensor)}
             heads = [f"{name} {value.dtype} {value.shape}" for name, value in arrays.items()]
             head = f"{graph.num_nodes} nodes; {'; '.join(heads)}".encode()
             yield b"\0".join([head, *(np.ascontiguousarray(value).tobytes() for value in arrays.values())])
 
     def features(self) -> FloatArray:
         """[N, F] of each graph: how many nodes and edges it has, and the means of its features."""
-        widths = [_widths(graph) for graph in self._graphs]
-        width = [max(column) for column in zip(*widths, strict=True)]
-        found = np.zeros((len(self), 2 + sum(width)))
-        for row, graph in enumerate(self._graphs):
-            found[row, :2] = graph.num_nodes, graph.num_edges
-            start = 2
-            for name, most in zip(("x", "edge_attr"), width, strict=True):
-                means = _means(graph, name)
-                found[row, start : start + len(means)] = means
-                start += most
+        means = [(_means(graph, "x"), _means(graph, "edge_attr")) for graph in self._graphs]
+        nodes, edges = (max((len(pair[at]) for pair in means), default=0) for at in (0, 1))
+        found = np.zeros((len(self), 2 + nodes + edges))
+        for row, graph, (x, edge_attr) in zip(found, self._graphs, means, strict=True):
+            row[:2] = graph.num_nodes, graph.num_edges
+            row[2 : 2 + len(x)] = x
+            row[2 + nodes : 2 + nodes + len(edge_attr)] = edge_attr
         return found
 
     def batches(self, size: int) -> Iterator[IntArray]:
@@ -150,10 +141,9 @@ class Graphs(Sequence[Data]):
         The first graphs are also asked about apart from the others: an answer that depends on the other graphs of a
         batch is refused.
         """
-        place = torch.device(device or "cpu")
+        weights = next(model.parameters(), None) if isinstance(model, nn.Module) else None
+        place = torch.device(device or (weights.device if weights is not None else "cpu"))
         if isinstance(model, nn.Module):
-            weights = next(model.parameters(), None)
-            place = torch.device(device or (weights.device if weights is not None else "cpu"))
             model = model.to(place).eval()
         look = self[:_LOOK].batch(device=place)
         call = bind_graph_call(model, look)
@@ -179,10 +169,9 @@ def check_one_graph(data: Any) -> None:
         raise InputError("data: a Population of records. Call glasshouse.audit(population, trainer=…).")
     if isinstance(data, Data) and not isinstance(data, Batch):
         return
-    several = isinstance(data, Batch | Dataset | list | tuple)
-    if several and isinstance(data, Dataset | list | tuple) and len(data) == 1 and isinstance(data[0], Data):
+    if isinstance(data, Dataset | list | tuple) and len(data) == 1 and isinstance(data[0], Data):
         raise InputError("data: it holds one graph. Call glasshouse.graph.audit(data[0], trainer=…).")
-    if several:
+    if isinstance(data, Batch | Dataset | list | tuple):
         raise InputError(f"data: a list of graphs; {_ADVICE}.")
     if isinstance(data, HeteroData):
         raise InputError("data: graphs with several kinds of nodes or edges are not audited; data.to_homogeneous().")
@@ -222,14 +211,12 @@ def _check_graphs(graphs: Sequence[Any]) -> None:
 
 def _form(graph: Data) -> dict[str, str]:
     """The fields of a graph, and of what shape and type their rows are, where they are rows."""
-    names = [name for name in sorted(graph.keys()) if name != "y" and graph[name] is not None]
-    return {name: _rows(graph[name]) if name in ("x", "edge_attr", "edge_weight", "pos") else "" for name in names}
-
-
-def _rows(value: Any) -> str:
-    return (
-        f"shape {list(value.shape[1:])} and type {value.dtype}" if isinstance(value, Tensor) else type(value).__name__
-    )
+    form = dict.fromkeys((name for name in sorted(graph.keys()) if name != "y" and graph[name] is not None), "")
+    for name in form.keys() & {"x", "edge_attr", "edge_weight", "pos"}:
+        value = graph[name]
+        is_tensor = isinstance(value, Tensor)
+        form[name] = f"shape {list(value.shape[1:])} and type {value.dtype}" if is_tensor else type(value).__name__
+    return form
 
 
 def _label(graph: Data, place: int) -> Any:
@@ -255,10 +242,6 @@ def _label(graph: Data, place: int) -> Any:
             )
         return int(values[0])
     return values[0].item()
-
-
-def _widths(graph: Data) -> tuple[int, int]:
-    return len(_means(graph, "x")), len(_means(graph, "edge_attr"))
 
 
 def _means(graph: Data, name: str) -> FloatArray:

@@ -123,7 +123,7 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
     """
     name = str(name_or_path)
     if name.endswith(GRAPH_FILES):
-        return _from_file(Path(name_or_path))
+        return _from_file(Path(name))
     if name == "synthetic":
         data = citation_graph()
         data.about = "A synthetic citation graph from a seeded generator; its papers and words are made up."
@@ -134,10 +134,8 @@ def load_graph(name_or_path: str | Path, *, root: str | Path | None = None) -> D
     elif name in _SOURCES:
         source = _SOURCES[name]
     else:
-        hint = did_you_mean(name, graph_names())
-        raise InputError(
-            f'"{name}" is not a graph.{hint} Known: {", ".join(graph_names())}, {ANY_CLASS}CLASS, or an .npz file.'
-        )
+        hint, known = did_you_mean(name, graph_names()), ", ".join(graph_names())
+        raise InputError(f'"{name}" is not a graph.{hint} Known: {known}, {ANY_CLASS}CLASS, or an .npz file.')
     loaded = _from_pyg(name, source, Path(root) if root is not None else data_root())
     data = _standard(name, **{field: getattr(loaded, field, None) for field in _NUMBERS})
     data.about = source.about
@@ -259,23 +257,13 @@ _silent = property(lambda _: False, lambda _, __: None)  # the class would print
 
 def _from_file(path: Path) -> Data:
     """A graph from an ``.npz`` or ``.safetensors`` file, every field checked; large ones stay in the file."""
-    wanted = (*_NUMBERS, "ids")
-    fields = read_safetensors(path, only=wanted) if _by_tensors(path) else read_npz(path, only=wanted, mapped=_NUMBERS)
-    raise_faults(
-        [
-            f"{path}: {name}: is missing. Save edge_index [2, E], x [n, features] and y [n]."
-            for name in _NEEDED
-            if name not in fields
-        ]
-    )
+    wanted, tensors = (*_NUMBERS, "ids"), path.suffix == ".safetensors"
+    fields = read_safetensors(path, only=wanted) if tensors else read_npz(path, only=wanted, mapped=_NUMBERS)
+    needed = "Save edge_index [2, E], x [n, features] and y [n]."
+    raise_faults([f"{path}: {name}: is missing. {needed}" for name in _NEEDED if name not in fields])
     numbers = {name: fields[name] for name in _NUMBERS if name in fields}
-    raise_faults(
-        [
-            f"{path}: {name}: is of type {a.dtype}; save numbers."
-            for name, a in numbers.items()
-            if a.dtype.kind not in "biuf"
-        ]
-    )
+    odd = {name: array.dtype for name, array in numbers.items() if array.dtype.kind not in "biuf"}
+    raise_faults([f"{path}: {name}: is of type {dtype}; save numbers." for name, dtype in odd.items()])
     with guarded(path, what="a graph"):
         data = _standard(str(path), **{name: torch.from_numpy(_native(array)) for name, array in numbers.items()})
     data.about = f"{visible(path.name)} ({len(data.x)} nodes, {data.num_edges} edges)."
@@ -290,13 +278,9 @@ def _native(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype({"f": wide, "b": np.bool_}.get(array.dtype.kind, np.int64), copy=False)
 
 
-def _by_tensors(path: Path) -> bool:
-    return path.suffix == ".safetensors"
-
-
 def _standard(place: str, /, x: Any, edge_index: Any, y: Any, **of_edges: Tensor | None) -> Data:
     """The graph as `load_graph` promises it, or what is wrong with it."""
-    for field, value in (("x", x), ("edge_index", edge_index), ("y", y)):
+    for field, value in zip(_NEEDED, (x, edge_index, y), strict=True):
         if not isinstance(value, Tensor):
             raise InputError(f"{place}: {field}: is missing; an audit needs features, edges and labels.")
     x = x.to_dense().float()

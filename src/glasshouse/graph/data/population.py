@@ -21,9 +21,6 @@ from glasshouse.data import as_ids, as_population
 class GraphPopulation:
     """The nodes of a graph as records. `glasshouse.data.as_population` makes it from a `Data`.
 
-    Args:
-        training_data: the graph that is given to trainers.
-
     Example:
         >>> import torch
         >>> data = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([0, 1]))
@@ -31,7 +28,7 @@ class GraphPopulation:
         (2, array(['0', '1'], dtype='<U21'))
     """
 
-    training_data: Data
+    training_data: Data  # the graph that is given to trainers
 
     def __len__(self) -> int:
         return int(self.training_data.num_nodes)
@@ -51,22 +48,12 @@ class GraphPopulation:
 
         Edge weights, masks and other fields may change what a user's own trainer does, so they are part of it. Names of
         nodes and the sentence about the graph are not: they change nothing.
-
-        Example:
-            >>> import torch
-            >>> parts = {"x": torch.eye(2), "edge_index": torch.tensor([[0], [1]]), "y": torch.tensor([0, 1])}
-            >>> plain, weighted = Data(**parts), Data(**parts, edge_weight=torch.ones(1))
-            >>> GraphPopulation(plain).fingerprint() == GraphPopulation(weighted).fingerprint()
-            False
         """
         data = self.training_data
         main = digest_arrays([data.x, data.edge_index, data.y])
         names = sorted(set(data.keys()) - {"x", "edge_index", "y", "about", "ids"})
-        more = [(name, value) for name in names if (value := getattr(data, name, None)) is not None]
-        if not more:
-            return main
-        parts = [main, *(f"{name} {_in_short(value)}" for name, value in more)]
-        return hashlib.sha256("; ".join(parts).encode()).hexdigest()[:16]
+        more = [f"{name} {_in_short(value)}" for name in names if (value := getattr(data, name, None)) is not None]
+        return hashlib.sha256("; ".join([main, *more]).encode()).hexdigest()[:16] if more else main
 
     def digests(self, nodes: IntArray | None = None) -> NDArray[np.bytes_]:
         """[n] a short hash of each node's features and label, or of some nodes: equal nodes have equal hashes."""

@@ -47,16 +47,11 @@ class InducedGraph(NamedTuple):
 
 
 def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu") -> InducedGraph:
-    """The graph induced by the chosen nodes, checked.
-
-    Args:
-        data: with ``x`` [n, features], ``edge_index`` [2, edges], ``y`` [n], and values of edges if it has any.
-        nodes: [n] booleans.
-        device: where its tensors are put.
+    """The graph induced by the chosen nodes, bool [n], checked, on a device.
 
     Example:
-        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))
         >>> import numpy as np
+        >>> data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), y=torch.tensor([0, 1, 2]))
         >>> induced(data, np.array([True, False, True])).edge_index.tolist()
         [[1], [0]]
     """
@@ -65,7 +60,6 @@ def induced(data: Data, nodes: BoolArray, *, device: torch.device | str = "cpu")
     names = ["x", "edge_index", "y", *(name for name, _ in held_values(data))]
     whole = InducedGraph(**{name: on_device(getattr(data, name), place) for name in names})
     chosen = torch.from_numpy(as_members(nodes, (len(data.x),), place="members")).to(place)
-    kept = chosen[whole.edge_index].all(0)
-    found = whole.part(chosen.nonzero()[:, 0], kept.nonzero()[:, 0], device=place)
+    found = whole.part(chosen.nonzero()[:, 0], chosen[whole.edge_index].all(0).nonzero()[:, 0], device=place)
     found = found._replace(x=found.x.float(), y=found.y.long())
     return found._replace(**edge_values(found))

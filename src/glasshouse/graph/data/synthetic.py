@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch_geometric.data import Data
 
 from glasshouse.core.arrays import FloatArray, IntArray
@@ -54,43 +53,39 @@ def citation_graph(
     faults = []
     if classes < 2 or nodes < 4 * classes:
         faults.append(f"classes: {classes} of {nodes} nodes; use two or more classes of four or more nodes each.")
-    if not 0.0 <= homophily <= 1.0:
-        faults.append(f"homophily: {homophily} is not a share; use a number between 0 and 1, such as 0.8.")
-    if not 0.0 <= on_topic <= 1.0:
-        faults.append(f"on_topic: {on_topic} is not a share; use a number between 0 and 1, such as 0.4.")
+    for name, given, usual in (("homophily", homophily, 0.8), ("on_topic", on_topic, 0.4)):
+        if not 0.0 <= given <= 1.0:
+            faults.append(f"{name}: {given} is not a share; use a number between 0 and 1, such as {usual}.")
     if not 1.0 <= mean_degree <= nodes / 20:
         faults.append(f"mean_degree: {mean_degree} does not fit {nodes} nodes; use 1 to {nodes / 20:g}.")
     if not 1 <= topic_words <= words:
         faults.append(f"topic_words: {topic_words} of a vocabulary of {words}; use 1 to {words}.")
     raise_faults(faults)
-    labels = _labels(nodes, classes, random=generator(seed, "citation", "labels"))
+    # class sizes decrease in steps, the largest is twice the smallest; in random order
+    shares = np.linspace(2.0, 1.0, classes)
+    ends = np.round(np.cumsum(shares) / shares.sum() * nodes)
+    ordered = np.searchsorted(ends, np.arange(nodes), side="right")
+    labels = generator(seed, "citation", "labels").permutation(ordered).astype(np.int64)
     pairs = _edges(
-        labels,
-        count=round(nodes * mean_degree / 2),
-        homophily=homophily,
-        random=generator(seed, "citation", "edges"),
+        labels, round(nodes * mean_degree / 2), homophily=homophily, random=generator(seed, "citation", "edges")
     )
     both_ways = np.concatenate([pairs, pairs[::-1]], axis=1)  # [2, E]
     both_ways = np.ascontiguousarray(both_ways[:, np.lexsort(both_ways[::-1])])
-    features = _features(
-        labels,
-        words=words,
-        words_a_node=words_a_node,
-        on_topic=on_topic,
-        topic_words=topic_words,
-        random=generator(seed, "citation", "words"),
-    )
+    random = generator(seed, "citation", "words")
+    popularity = 1.0 / (10.0 + np.arange(words))  # Zipf's law with its flat top
+    topics = np.stack([random.permutation(words)[:topic_words] for _ in range(classes)])  # [C, T]
+    lengths = 1 + random.poisson(words_a_node - 1.0, size=nodes)
+    writer = np.repeat(np.arange(nodes), lengths)  # [W], one entry per word drawn
+    word = random.choice(words, size=len(writer), p=popularity / popularity.sum())
+    share = random.beta(4.0 * on_topic, 4.0 * (1.0 - on_topic), size=nodes)  # [n]
+    topical = random.random(len(writer)) < share[writer]
+    word[topical] = topics[labels[writer[topical]], random.integers(topic_words, size=int(topical.sum()))]
+    features = np.zeros((nodes, words), dtype=np.float32)
+    features[writer, word] = 1.0
     return Data(x=torch.from_numpy(features), edge_index=torch.from_numpy(both_ways), y=torch.from_numpy(labels))
 
 
-def _labels(nodes: int, classes: int, *, random: np.random.Generator) -> IntArray:
-    """[n]: class sizes decrease in steps, the largest is twice the smallest; in random order."""
-    shares = np.linspace(2.0, 1.0, classes)
-    ends = np.round(np.cumsum(shares) / shares.sum() * nodes)
-    return random.permutation(np.searchsorted(ends, np.arange(nodes), side="right")).astype(np.int64)
-
-
-def _edges(labels: IntArray, *, count: int, homophily: float, random: np.random.Generator) -> IntArray:
+def _edges(labels: IntArray, count: int, *, homophily: float, random: np.random.Generator) -> IntArray:
     """[2, count] pairs of different nodes, lower first, each pair once; every node is in a pair."""
     nodes = len(labels)
     # density ~ w^-2.5; the cap keeps the largest hub near 1 in 20 papers (Cora's has 168 neighbours of 2 708)
@@ -122,27 +117,3 @@ def _ends(
             share = weights[among] / weights[among].sum()
             ends[asking] = random.choice(among, size=int(asking.sum()), p=share)
     return ends
-
-
-def _features(
-    labels: IntArray,
-    *,
-    words: int,
-    words_a_node: float,
-    on_topic: float,
-    topic_words: int,
-    random: np.random.Generator,
-) -> NDArray[np.float32]:
-    """[n, words] of 0 and 1."""
-    nodes, classes = len(labels), int(labels.max()) + 1
-    popularity = 1.0 / (10.0 + np.arange(words))  # Zipf's law with its flat top
-    topics = np.stack([random.permutation(words)[:topic_words] for _ in range(classes)])  # [C, T]
-    lengths = 1 + random.poisson(words_a_node - 1.0, size=nodes)
-    writer = np.repeat(np.arange(nodes), lengths)  # [W], one entry per word drawn
-    word = random.choice(words, size=len(writer), p=popularity / popularity.sum())
-    share = random.beta(4.0 * on_topic, 4.0 * (1.0 - on_topic), size=nodes)  # [n]
-    topical = random.random(len(writer)) < share[writer]
-    word[topical] = topics[labels[writer[topical]], random.integers(topic_words, size=int(topical.sum()))]
-    features = np.zeros((nodes, words), dtype=np.float32)
-    features[writer, word] = 1.0
-    return features

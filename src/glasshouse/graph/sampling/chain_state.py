@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,56 +34,58 @@ from glasshouse.graph.rule.two_layers.engine import (
 )
 from glasshouse.graph.rule.two_layers.graph import CSR, arrange, find_two_hops, grow
 from glasshouse.graph.rule.two_layers.kernels import inner_kernel, kernel
-from glasshouse.graph.sampling.posterior import Prior, check_usable, log_odds, log_ratio, prior_logits
+from glasshouse.graph.sampling.posterior import Prior, log_odds, log_ratio, prior_logits
 
 NO_ROWS = np.zeros((0, 0), np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChainInfo:
-    """How a run of Markov chains went.
+    """How a run of Markov chains went."""
 
-    Attributes:
-        acceptance_rate: share of proposals accepted (after burn-in). A Gibbs draw is always accepted: 1.
-        flip_share: Metropolis-Hastings: the tuned share of indicators that a proposal flips, mean over chains.
-            Gibbs: the share of visits that changed an indicator.
-        seconds: wall-clock time.
-    """
-
-    acceptance_rate: float
-    flip_share: float
-    seconds: float
+    acceptance_rate: float  # share of proposals accepted (after burn-in). A Gibbs draw is always accepted: 1
+    flip_share: float  # of indicators that a proposal flips, tuned, mean over chains; Gibbs: of visits that flipped one
+    seconds: float  # of wall-clock time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChainStart:
-    """What a run of chains begins with, checked.
+    """What a run of chains begins with, checked."""
 
-    Args:
-        prior_logit: [n]; infinite where a node is never flipped.
-        usable: bool [n, shadow models], which of them each node is judged by; without rows: all by all.
-        sources: one generator per chain, so that a chain does not depend on the number of threads.
-        masks: bool [chains, n] drawn from the prior.
-    """
-
-    prior_logit: FloatArray
-    usable: BoolArray
-    sources: list[np.random.Generator]
-    masks: BoolArray
+    models: list[Profiled]  # the target first
+    data: Data
+    prior_logit: FloatArray  # [n]; infinite where a node is never flipped
+    usable: BoolArray  # [n, shadow models], which of them each node is judged by; without rows: all by all
+    sources: list[np.random.Generator]  # one per chain
+    masks: BoolArray  # [chains, n] drawn from the prior
 
     @classmethod
     def of(
         cls, models: Sequence[Any], data: Data, prior: Prior, *, usable: BoolArray | None, chains: int, seed: int
     ) -> ChainStart:
-        """From the arguments of `gibbs_masks` and `metropolis_masks`; models are looked at on the way."""
+        """From the arguments of `gibbs_masks` and `metropolis_masks`."""
         if len(models) < 2:
             raise InputError("models: the target and at least one shadow model are needed.")
         n = int(data.num_nodes)
-        logits = prior_logits(prior, n)
-        checked = NO_ROWS if usable is None else check_usable(usable, n=n, shadows=len(models) - 1)
+        logits, used = prior_logits(prior, n), NO_ROWS
+        if usable is not None:
+            given = np.asarray(usable)
+            # numbers are refused: "not 1" is a number too, and true
+            if given.dtype != np.bool_ or given.shape != (len(models) - 1, n) or not given.any(axis=0).all():
+                raise InputError(
+                    f"usable_shadows: each of {n} nodes needs a shadow model that it can be judged by. "
+                    f"Pass bool [models, {n}]."
+                )
+            used = np.ascontiguousarray(given.T)
         sources = generators(seed, chains)
-        profile_models(models, data)
-        return cls(prior_logit=logits, usable=checked, sources=sources, masks=starting_masks(prior, n, sources))
+        return cls(
+            models=profile_models(models, data),
+            data=data,
+            prior_logit=logits,
+            usable=used,
+            sources=sources,
+            masks=starting_masks(prior, n, sources),
+        )
 
 
 def generators(seed: int, chains: int) -> list[np.random.Generator]:
@@ -96,21 +99,17 @@ def starting_masks(prior: Prior, n: int, sources: list[np.random.Generator]) -> 
     return np.stack([source.random(n) < share for source in sources])
 
 
+def whole_question(data: Data) -> Question:
+    """The question about a graph of which every node is a member, without target nodes."""
+    return ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
+
+
 ForwardLosses = Callable[[BoolArray], FloatArray]  # mask [n] -> losses [models, n]
 
 
 def forward_losses(models: Sequence[Profiled], data: Data) -> ForwardLosses:
-    """A function from a mask [n] to the losses [models, n] of any models.
-
-    Losses of nodes outside the mask have no meaning.
-
-    Example:
-        >>> import numpy as np
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> forward_losses(profile_models([lambda x, edge_index: x * 0], pair), pair)(np.array([True, True])).round(4)
-        array([[0.6931, 0.6931]])
-    """
-    question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
+    """A function from a mask [n] to the losses [models, n] of any models; only members' have a meaning."""
+    question = whole_question(data)
 
     def losses_under(mask: BoolArray) -> FloatArray:
         members = torch.from_numpy(mask).to(question.edge_index.device)
@@ -178,17 +177,12 @@ class CompiledGroup:
     Flips of so many nodes that they would change more rows than there are take a forward pass, into a second set of
     rows; the first is still there to undo them.
 
-    Args:
-        stacked: the models on their graph.
-        usable: bool [n, shadow models], if the group has all models of the chain; without rows otherwise, or online.
-
-    Attributes:
-        totals: losses summed over the members, [models]; if ``usable`` has rows, the members' summed `log_ratio` with
-            its sign turned, and then zeros: `log_ratio` of the totals is in both cases that of the configuration.
+    ``totals`` are losses summed over the members, [models]; if ``usable`` has rows, the members' summed `log_ratio`
+    with its sign turned, and then zeros: `log_ratio` of the totals is in both cases that of the configuration.
     """
 
     stacked: StackedModels
-    usable: BoolArray
+    usable: BoolArray  # [n, shadow models], if the group has all models of the chain; without rows otherwise, or online
     graph: CSR = field(init=False)
     totals: FloatArray = field(init=False)
     _before: tuple[CSR, Any, FloatArray] | None = field(init=False, default=None)
@@ -239,27 +233,22 @@ class CompiledGroup:
 
     def losses(self) -> FloatArray:
         """Losses of the members, [models, members]."""
-        found: FloatArray = self.state.loss[self.graph.member].T
-        return found
+        return np.asarray(self.state.loss[self.graph.member].T)
 
 
 @dataclass(kw_only=True)
 class ForwardGroup:
-    """Models without kernels: an engine answers for one node, a forward pass for a whole configuration.
-
-    Args:
-        models: of one shape.
-        question: about their graph; its masks and nodes are not used.
-        forward: the forward pass.
-    """
+    """Models of one shape without kernels: an engine answers for one node, a forward pass for a configuration."""
 
     models: Sequence[Profiled]
-    question: Question
-    forward: ForwardLosses
+    data: Data
     _memory: Memory = field(init=False, default_factory=Memory)
     _mask: BoolArray = field(init=False)
     _losses: FloatArray | None = field(init=False, default=None)
     _before: FloatArray | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        self._forward, self._question = forward_losses(self.models, self.data), whole_question(self.data)
 
     def begin(self, mask: BoolArray) -> None:
         """Start from a configuration [n]."""
@@ -267,12 +256,11 @@ class ForwardGroup:
 
     def signal(self, v: int) -> FloatArray:
         """S of node v at the current configuration, [models]."""
-        device = self.question.masks.device
+        device = self._question.masks.device
         masks, nodes = torch.from_numpy(self._mask)[None].to(device), torch.tensor([v], device=device)
         with self._memory.open():
-            found = answer_question(self.models, replace(self.question, masks=masks, nodes=nodes)).signal
-        signals: FloatArray = found[:, 0, 0].cpu().numpy()
-        return signals
+            found = answer_question(self.models, replace(self._question, masks=masks, nodes=nodes)).signal
+        return np.asarray(found[:, 0, 0].cpu().numpy())
 
     def flip(self, nodes: IntArray) -> None:
         """Flip the membership of each of these nodes."""
@@ -287,28 +275,21 @@ class ForwardGroup:
     @property
     def totals(self) -> FloatArray:
         """Losses summed over the members, [models]."""
-        found: FloatArray = self.losses().sum(axis=1)
-        return found
+        return np.asarray(self.losses().sum(axis=1))
 
     def losses(self) -> FloatArray:
         """Losses of the members, [models, members]."""
         if self._losses is None:
-            self._losses = self.forward(self._mask)[:, self._mask]
+            self._losses = self._forward(self._mask)[:, self._mask]
         return self._losses
 
 
 @dataclass(kw_only=True)
 class Chain:
-    """All models of a chain at one configuration, in groups of one shape.
+    """All models of a chain at one configuration, in groups of one shape."""
 
-    Args:
-        groups: each with the positions of its models among all; the target is model 0.
-        usable: bool [n, shadow models], which of them each node is judged by; without rows if all are, or if the only
-            group has it.
-    """
-
-    groups: Sequence[tuple[IntArray, CompiledGroup | ForwardGroup]]
-    usable: BoolArray
+    groups: Sequence[tuple[IntArray, CompiledGroup | ForwardGroup]]  # with the places of its models; the target is 0
+    usable: BoolArray  # [n, shadow models]; without rows if each node is judged by all, or if the only group has it
     mask: BoolArray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -354,49 +335,31 @@ class Chain:
 
 
 def chain_maker(
-    models: Sequence[Any], data: Data, usable: BoolArray, *, threads: int
+    models: Sequence[Profiled], data: Data, usable: BoolArray, *, threads: int
 ) -> tuple[Callable[[], Chain], bool]:
     """A function that makes a chain for one thread, and whether threads may run side by side.
 
-    Threads share the stacked weights. If a group has no kernels, there is only one thread: a user's own model may not
-    work when two threads call it at once.
-
-    Args:
-        models: the target first, then the shadow models; looked at (`profile_models`).
-        data: the graph.
-        usable: bool [n, shadow models], or without rows.
-        threads: that stack the weights.
+    The target is the first model; ``usable`` is [n, shadow models] or has no rows. Threads share the stacked weights.
+    If a group has no kernels, there is only one thread: a user's own model may not work when two threads call it at
+    once.
 
     Example:
         >>> from glasshouse.graph.models.networks import build_gnn
         >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
         >>> models = [build_gnn(name, features=2, hidden=4, classes=2) for name in ("gcn", "gat", "gat")]
-        >>> make, side_by_side = chain_maker(models, pair, NO_ROWS, threads=1)
+        >>> make, side_by_side = chain_maker(profile_models(models, pair), pair, NO_ROWS, threads=1)
         >>> [places.tolist() for places, _ in make().groups], side_by_side
         ([[0], [1, 2]], True)
     """
-    models = profile_models(models, data)
-    if supports(models, data):  # also modules that are written differently
-        stacked = stack_models(models, data, threads=threads)
-        everyone = np.arange(len(models))
-        return lambda: Chain(groups=[(everyone, CompiledGroup(stacked=stacked, usable=usable))], usable=NO_ROWS), True
-    makers: list[tuple[IntArray, Callable[[], CompiledGroup | ForwardGroup]]] = []
-    side_by_side = True
-    for places in by_shape(models):
+    whole = supports(models, data)  # also modules that are written differently
+    makers: list[tuple[IntArray, partial[CompiledGroup] | partial[ForwardGroup]]] = []
+    for places in [list(range(len(models)))] if whole else by_shape(models):
         group = [models[place] for place in places]
-        compiled = supports(group, data)
-        side_by_side &= compiled
-        maker = _compiled_maker(group, data, threads=threads) if compiled else _forward_maker(group, data)
+        maker: partial[CompiledGroup] | partial[ForwardGroup] = partial(ForwardGroup, models=group, data=data)
+        if whole or supports(group, data):
+            stacked = stack_models(group, data, threads=threads)
+            maker = partial(CompiledGroup, stacked=stacked, usable=usable if whole else NO_ROWS)
         makers.append((np.array(places), maker))
-    return lambda: Chain(groups=[(places, make()) for places, make in makers], usable=usable), side_by_side
-
-
-def _compiled_maker(models: Sequence[Any], data: Data, *, threads: int) -> Callable[[], CompiledGroup]:
-    stacked = stack_models(models, data, threads=threads)
-    return lambda: CompiledGroup(stacked=stacked, usable=NO_ROWS)
-
-
-def _forward_maker(models: Sequence[Profiled], data: Data) -> Callable[[], ForwardGroup]:
-    forward = forward_losses(models, data)
-    question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
-    return lambda: ForwardGroup(models=models, question=question, forward=forward)
+    side_by_side = all(maker.func is CompiledGroup for _, maker in makers)
+    rest = NO_ROWS if whole else usable
+    return lambda: Chain(groups=[(places, make()) for places, make in makers], usable=rest), side_by_side

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from torch_geometric.data import Data
 from glasshouse.compute import available_cores, is_worth_spreading, spread
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.progress import open_bar
-from glasshouse.graph.models.profile import evaluation_mode, profile_models
+from glasshouse.graph.models.profile import evaluation_mode
 from glasshouse.graph.rule.engines import Stack, engines, question_seconds
 from glasshouse.graph.rule.question import ask
 from glasshouse.graph.rule.two_layers.engine import commit, supports, toggle
@@ -24,32 +23,19 @@ from glasshouse.graph.rule.two_layers.kernels import kernel
 from glasshouse.graph.sampling.chain_state import NO_ROWS, Chain, ChainInfo, ChainStart, CompiledGroup, chain_maker
 from glasshouse.graph.sampling.posterior import Prior, membership_probability
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Run:
-    """What every chain of a run reads, and the masks [chains, n] that each changes in its own row."""
-
-    start: ChainStart  # its ``usable`` has a row for every node
-    passes: int
-    done: Callable[[int], None]  # counts visits, for a bar
-
-    def visits(self, chain: int) -> Iterator[tuple[IntArray, FloatArray]]:
-        """The order of the nodes [n] and a uniform number for each, pass by pass."""
-        n, source = len(self.start.prior_logit), self.start.sources[chain]
-        for _ in range(self.passes):
-            yield source.permutation(n), source.random(n)
+_Done = Callable[[int], None]  # counts visits, for a bar
 
 
 def gibbs_masks(
-    models: Sequence[Any],
+    models: Sequence[Any],  # the target first, then the shadow models
     data: Data,
     *,
-    chains: int = 8,
-    passes: int = 1,
-    prior: Prior = 0.5,
-    seed: int = 0,
-    usable_shadows: BoolArray | None = None,
-    threads: int | None = None,
+    chains: int = 8,  # each gives one configuration
+    passes: int = 1,  # how often every node is visited
+    prior: Prior = 0.5,  # λ, one number or one per node
+    seed: int = 0,  # the same seed gives the same masks on any number of threads
+    usable_shadows: BoolArray | None = None,  # [shadow models, n], by which of them each node is judged; all by default
+    threads: int | None = None,  # cores to use; all by default
 ) -> tuple[BoolArray, ChainInfo]:
     """Membership configurations from Gibbs chains whose conditionals are exact at every step.
 
@@ -57,16 +43,6 @@ def gibbs_masks(
     ``sigmoid(-S_target - log mean exp(-S_shadow) + log(λ / (1 - λ)))`` at the current configuration. Models of several
     shapes answer in groups, one per shape. What reduces to two layers of GCN, GraphSAGE-max or GAT runs compiled, one
     chain per thread; any other group is asked through `toggle_losses`, node by node.
-
-    Args:
-        models: the target first, then the shadow models.
-        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
-        chains: how many; each gives one configuration.
-        passes: how often every node is visited.
-        prior: λ, one number or one per node.
-        seed: the same seed gives the same masks on any number of threads.
-        usable_shadows: bool [shadow models, n], which shadow models each node is judged by; all by default.
-        threads: cores to use; all by default.
 
     Returns:
         Masks, bool [chains, n], and how the run went.
@@ -85,51 +61,39 @@ def gibbs_masks(
     start = ChainStart.of(models, data, prior, usable=usable_shadows, chains=chains, seed=seed)
     if usable_shadows is None:
         start = dataclasses.replace(start, usable=np.ones((n, len(models) - 1), np.bool_))
-    models = profile_models(models, data)
+    total = chains * passes * n
     # Evaluation mode is set here, once: a thread that leaves it would switch dropout on for the others.
-    with evaluation_mode(models), open_bar(total=chains * passes * n, label="Gibbs chains", unit="visits") as done:
-        run = _Run(start=start, passes=passes, done=done)
-        seconds = _seconds(models, data, start.masks, passes=passes) if is_worth_spreading() else 0.0
+    with evaluation_mode(start.models), open_bar(total=total, label="Gibbs chains", unit="visits") as done:
+        seconds = _seconds(start, passes) if is_worth_spreading() else 0.0
         if is_worth_spreading(seconds):
-            flips = _spread(models, data, run, seconds=seconds)
+            flips = 0
+            alone = dataclasses.replace(start, masks=start.masks[:0], sources=[])
+            tasks = list(zip(start.masks, start.sources, strict=True))
+            for chain, (mask, flipped) in spread(_one_chain, (alone, passes), tasks, seconds=seconds):
+                start.masks[chain] = mask
+                flips += flipped
+                done(passes * n)
         else:
-            flips = _walked(models, data, run, threads=threads or available_cores())
-    visits = max(chains * passes * n, 1)
+            flips = _walked(start, passes, done, threads=threads or available_cores())
     seconds = time.perf_counter() - began
-    return start.masks, ChainInfo(acceptance_rate=1.0, flip_share=flips / visits, seconds=seconds)
+    return start.masks, ChainInfo(acceptance_rate=1.0, flip_share=flips / max(total, 1), seconds=seconds)
 
 
-def _seconds(models: Sequence[Any], data: Data, masks: BoolArray, *, passes: int) -> float:
+def _seconds(start: ChainStart, passes: int) -> float:
     """How long the chains should take: a pass visits as many nodes as a question about all of them."""
-    question = ask(data, torch.from_numpy(masks), torch.arange(int(data.num_nodes)))
-    compiled = supports(models, data)
-    audit = engines()["compiled" if compiled else "packed"].seconds(Stack(models), question)
-    return passes * question_seconds(audit, question, models=len(models))
+    question = ask(start.data, torch.from_numpy(start.masks), torch.arange(int(start.data.num_nodes)))
+    compiled = supports(start.models, start.data)
+    audit = engines()["compiled" if compiled else "packed"].seconds(Stack(start.models), question)
+    return passes * question_seconds(audit, question, models=len(start.models))
 
 
-def _spread(models: Sequence[Any], data: Data, run: _Run, *, seconds: float) -> int:
-    """The same chains, each a task of its own."""
-    start = run.start
-    alone = dataclasses.replace(run, start=dataclasses.replace(start, masks=start.masks[:0], sources=[]), done=_nothing)
-    total, tasks = 0, list(zip(start.masks, start.sources, strict=True))
-    for chain, (mask, flips) in spread(_one_chain, (tuple(models), data, alone), tasks, seconds=seconds):
-        start.masks[chain] = mask
-        total += flips
-        run.done(run.passes * len(mask))
-    return total
-
-
-def _one_chain(models: Sequence[Any], data: Data, run: _Run, task: tuple[BoolArray, Any]) -> tuple[BoolArray, int]:
+def _one_chain(start: ChainStart, passes: int, task: tuple[BoolArray, np.random.Generator]) -> tuple[BoolArray, int]:
     """One chain from its first mask and its random numbers; where it ends, and how many indicators flipped."""
     mask, source = task
-    start = dataclasses.replace(run.start, masks=mask[None].copy(), sources=[source])
-    with evaluation_mode(models):
-        flips = _walked(models, data, dataclasses.replace(run, start=start), threads=1)
+    start = dataclasses.replace(start, masks=mask[None].copy(), sources=[source])
+    with evaluation_mode(start.models):
+        flips = _walked(start, passes, lambda _: None, threads=1)
     return start.masks[0], flips
-
-
-def _nothing(count: int) -> None:
-    """No bar."""
 
 
 @kernel
@@ -157,16 +121,17 @@ def sweep(
     return flips
 
 
-def _walked(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> int:
+def _walked(start: ChainStart, passes: int, done: _Done, *, threads: int) -> int:
     """Run every chain in place on its row of ``masks``; a thread keeps one state for all chains that it takes."""
-    new_chain, side_by_side = chain_maker(models, data, NO_ROWS, threads=threads)
-    masks = run.start.masks
+    new_chain, side_by_side = chain_maker(start.models, start.data, NO_ROWS, threads=threads)
+    masks, n = start.masks, len(start.prior_logit)
     flips = np.zeros(len(masks), np.int64)
 
     def walk(chain: Chain, number: int) -> None:
         chain.begin(masks[number])
-        for order, uniform in run.visits(number):
-            flips[number] += _visited(chain, order, uniform, run)
+        for _ in range(passes):
+            source = start.sources[number]
+            flips[number] += _visited(chain, source.permutation(n), source.random(n), start, done)
         masks[number] = chain.mask
 
     with open_workers(min(threads, len(flips)) if side_by_side else 1, new_chain) as workers:
@@ -174,14 +139,14 @@ def _walked(models: Sequence[Any], data: Data, run: _Run, *, threads: int) -> in
     return int(flips.sum())
 
 
-def _visited(chain: Chain, order: IntArray, uniform: FloatArray, run: _Run) -> int:
+def _visited(chain: Chain, order: IntArray, uniform: FloatArray, start: ChainStart, done: _Done) -> int:
     """One pass over the nodes; how many indicators flipped. One kernel for one shape: 1.6 times as fast with GCN."""
-    start, (_, group) = run.start, chain.groups[0]
+    _, group = chain.groups[0]
     if len(chain.groups) == 1 and isinstance(group, CompiledGroup):
         kept = (group.graph, group.state, group.scratch)
         flips = sweep(group.stacked.weights, order, uniform, start.prior_logit, start.usable, *kept)
         chain.mask = group.graph.member.copy()
-        run.done(len(order))
+        done(len(order))
         return flips
     flips = 0
     for place, (v, chance) in enumerate(zip(order.tolist(), uniform, strict=True)):
@@ -189,5 +154,5 @@ def _visited(chain: Chain, order: IntArray, uniform: FloatArray, run: _Run) -> i
         if joins != chain.mask[v]:
             chain.flip(order[place : place + 1])
             flips += 1
-        run.done(1)
+        done(1)
     return flips

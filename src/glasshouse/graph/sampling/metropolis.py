@@ -19,14 +19,14 @@ from torch_geometric.data import Data
 from glasshouse.compute import available_cores
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.progress import open_bar
-from glasshouse.graph.models.profile import Profiled, evaluation_mode, profile_models
+from glasshouse.graph.models.profile import Profiled, evaluation_mode
 from glasshouse.graph.rule.engines import by_shape
 from glasshouse.graph.rule.incremental.engine import default_memory, make_plan
 from glasshouse.graph.rule.incremental.graph import coalesced, mask_graph
 from glasshouse.graph.rule.incremental.program import LossesToSignal, changed_balls, lower, program_logits
-from glasshouse.graph.rule.question import ask, check_width
+from glasshouse.graph.rule.question import check_width
 from glasshouse.graph.rule.two_layers.graph import open_workers
-from glasshouse.graph.sampling.chain_state import Chain, ChainInfo, ChainStart, chain_maker
+from glasshouse.graph.sampling.chain_state import Chain, ChainInfo, ChainStart, chain_maker, whole_question
 from glasshouse.graph.sampling.posterior import Prior, log_odds
 
 _WANTED = 0.3  # the middle of the acceptance rates 0.2 to 0.4
@@ -34,15 +34,10 @@ _LARGEST = 0.5
 
 
 class Block(NamedTuple):
-    """Several proposals, drawn in advance; proposal i flips ``nodes[start[i]:start[i + 1]]``."""
+    """Several proposals, drawn in advance."""
 
-    start: IntArray  # [steps + 1]
-    nodes: IntArray
+    flips: list[IntArray]  # the nodes that each proposal flips
     log_uniform: FloatArray  # [steps], accepted if below the log ratio
-
-    def nodes_of(self, step: int) -> IntArray:
-        """The nodes that a proposal flips."""
-        return self.nodes[self.start[step] : self.start[step + 1]]
 
 
 def draw_block(source: np.random.Generator, candidates: IntArray, *, share: float, steps: int) -> Block:
@@ -51,26 +46,17 @@ def draw_block(source: np.random.Generator, candidates: IntArray, *, share: floa
     Their size is random on purpose: a fixed even size could never reach a mask with one more member.
 
     Example:
-        >>> draw_block(np.random.default_rng(0), np.arange(10), share=0.2, steps=3).start
-        array([0, 2, 3, 4])
+        >>> [len(nodes) for nodes in draw_block(np.random.default_rng(0), np.arange(10), share=0.2, steps=3).flips]
+        [2, 1, 1]
     """
     least = min(1, len(candidates))
     sizes = np.maximum(source.binomial(len(candidates), share, steps), least)
     sets = [source.choice(candidates, size, replace=False, shuffle=False) for size in sizes]
-    return Block(
-        start=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        nodes=np.concatenate(sets).astype(np.int64) if sets else np.zeros(0, np.int64),
-        log_uniform=np.log1p(-source.random(steps)),
-    )
+    return Block(sets, np.log1p(-source.random(steps)))
 
 
 def tuned(share: float, acceptance_rate: float, *, smallest: float) -> float:
-    """A larger share after many acceptances, a smaller one after few; between ``smallest`` and a half.
-
-    Example:
-        >>> tuned(0.1, 0.3, smallest=0.01)
-        0.1
-    """
+    """A larger share after many acceptances, a smaller one after few; between ``smallest`` and a half."""
     return float(np.clip(share * np.exp(2 * (acceptance_rate - _WANTED)), min(smallest, _LARGEST), _LARGEST))
 
 
@@ -87,15 +73,10 @@ class Walker(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class OneChain:
-    """A chain that walks alone, on kept rows or with forward passes.
-
-    Args:
-        chain: the models at the current configuration.
-        prior_logit: [n]; infinite where a node is never flipped.
-    """
+    """A chain that walks alone, on kept rows or with forward passes."""
 
     chain: Chain
-    prior_logit: FloatArray
+    prior_logit: FloatArray  # [n]; infinite where a node is never flipped
 
     @property
     def masks(self) -> BoolArray:
@@ -106,8 +87,7 @@ class OneChain:
         """Take the proposals of the one block in turn; how many were accepted, [1]."""
         (block,), chain = blocks, self.chain
         taken, value = 0, chain.log_ratio()
-        for step, bar in enumerate(block.log_uniform):
-            nodes = block.nodes_of(step)
+        for nodes, bar in zip(block.flips, block.log_uniform, strict=True):
             logits = self.prior_logit[nodes]
             change = float(np.where(chain.mask[nodes], -logits, logits).sum()) - value
             chain.flip(nodes)
@@ -124,26 +104,12 @@ MaskedLosses = Callable[[Tensor], Tensor]  # masks [chains, n] -> losses [chains
 
 
 def walk_in_step(models: Sequence[Profiled], data: Data) -> bool:
-    """Whether forward passes of all chains at once are the way: for models with programs, on a GPU.
-
-    Example:
-        >>> walk_in_step([torch.nn.Linear(1, 1)], Data(x=torch.zeros(1, 1)))
-        False
-    """
+    """Whether forward passes of all chains at once are the way: for models with programs, on a GPU."""
     return bool(data.x.is_cuda) and all(model.profile.program is not None for model in models)
 
 
 def masked_losses(models: Sequence[Profiled], data: Data) -> MaskedLosses:
-    """A function from masks [chains, n] to losses [chains, n, models] of all nodes; only members' have a meaning.
-
-    Example:
-        >>> from glasshouse.graph.models.profile import profile_models
-        >>> from glasshouse.graph.models.networks import build_gnn
-        >>> pair = Data(x=torch.eye(2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.tensor([0, 1]))
-        >>> models = profile_models([build_gnn("gcn", features=2, hidden=4, classes=2) for _ in range(3)], pair)
-        >>> masked_losses(models, pair)(torch.ones(5, 2, dtype=torch.bool)).shape
-        torch.Size([5, 2, 3])
-    """
+    """A function from masks [chains, n] to losses [chains, n, models] of all nodes; only members' have a meaning."""
     groups = [(places, _of_one_shape([models[place] for place in places], data)) for places in by_shape(models)]
 
     def answer(masks: Tensor) -> Tensor:
@@ -156,13 +122,13 @@ def masked_losses(models: Sequence[Profiled], data: Data) -> MaskedLosses:
 
 
 def _of_one_shape(models: Sequence[Profiled], data: Data) -> MaskedLosses:
-    question = ask(data, torch.ones(1, int(data.num_nodes), dtype=torch.bool), torch.arange(0))
+    question = whole_question(data)
     placed = changed_balls(lower(models, question), radius=None)
     dtype = placed[-1].operation.result.sample.dtype
     edges = coalesced(question.edge_index, question.size, dtype)
     x = question.x.to(dtype) if question.x.is_floating_point() else question.x  # whole numbers may be codes
-    costs, memory = [one.cost() for one in placed], default_memory(question.x.device)
-    plan = make_plan(costs, question, models=1, memory=memory)  # these are the costs of all models
+    costs = [one.cost() for one in placed]  # of all models
+    plan = make_plan(costs, question, models=1, memory=default_memory(question.x.device))
 
     def under(masks: Tensor) -> Tensor:
         logits = program_logits(placed, x, mask_graph(edges, masks), limit=plan.temporary)
@@ -174,18 +140,12 @@ def _of_one_shape(models: Sequence[Profiled], data: Data) -> MaskedLosses:
 
 
 class ChainsInStep:
-    """Several chains at their current masks; everything stays on the models' device.
+    """Several chains at their current masks; everything stays on the device of the models and the graph."""
 
-    Args:
-        answer: losses under masks, the target's first.
-        start: where the chains begin.
-        device: that of the models.
-    """
-
-    def __init__(self, answer: MaskedLosses, start: ChainStart, *, device: torch.device) -> None:
-        self._answer = answer
+    def __init__(self, start: ChainStart) -> None:
+        self._answer = masked_losses(start.models, start.data)
         self._masks, self._prior_logit, usable = (
-            torch.from_numpy(part).to(device) for part in (start.masks, start.prior_logit, start.usable)
+            torch.from_numpy(part).to(start.data.x.device) for part in (start.masks, start.prior_logit, start.usable)
         )
         self._usable = usable.T[:, None] if len(usable) else None  # [shadow models, 1, n]
         self._value = self._log_ratios(self._masks)
@@ -193,8 +153,7 @@ class ChainsInStep:
     @property
     def masks(self) -> BoolArray:
         """The current configurations, bool [chains, n]."""
-        found: BoolArray = self._masks.cpu().numpy()
-        return found
+        return np.asarray(self._masks.cpu().numpy())
 
     def steps(self, blocks: Sequence[Block]) -> IntArray:
         """Take the proposals of one block per chain, side by side; how many each chain accepted."""
@@ -202,7 +161,7 @@ class ChainsInStep:
         taken = torch.zeros(len(blocks), dtype=torch.int64, device=device)
         bars = torch.from_numpy(np.stack([block.log_uniform for block in blocks])).to(device)
         for step in range(bars.shape[1]):
-            sets = [block.nodes_of(step) for block in blocks]
+            sets = [block.flips[step] for block in blocks]
             chain = torch.from_numpy(np.repeat(np.arange(len(sets)), [len(nodes) for nodes in sets])).to(device)
             node = torch.from_numpy(np.concatenate(sets)).to(device)
             leaves, logit = self._masks[chain, node], self._prior_logit[node]
@@ -214,8 +173,7 @@ class ChainsInStep:
             self._masks = torch.where(accepts[:, None], proposed, self._masks)
             self._value = torch.where(accepts, value, self._value)
             taken += accepts
-        counts: IntArray = taken.cpu().numpy()
-        return counts
+        return np.asarray(taken.cpu().numpy())
 
     def _log_ratios(self, masks: Tensor) -> Tensor:
         """Those of `Chain.log_ratio` for each chain at these masks, [chains]."""
@@ -233,7 +191,6 @@ _ROUND = 50  # steps between two adjustments of the flip share
 class Schedule:
     """How long a chain walks before and between the configurations that are kept, and what it may flip."""
 
-    samples: int
     burn_in: int
     thinning: int
     flip_share: float
@@ -241,18 +198,18 @@ class Schedule:
 
 
 def metropolis_masks(
-    models: Sequence[Any],
+    models: Sequence[Any],  # the target first, then the shadow models
     data: Data,
     *,
-    samples: int = 8,
-    burn_in: int = 2000,
-    thinning: int = 200,
-    flip_share: float = 0.01,
-    chains: int = 1,
-    prior: Prior = 0.5,
-    seed: int = 0,
-    usable_shadows: BoolArray | None = None,
-    threads: int | None = None,
+    samples: int = 8,  # configurations wanted
+    burn_in: int = 2000,  # steps before the first one is kept, in each chain
+    thinning: int = 200,  # steps between two kept configurations
+    flip_share: float = 0.01,  # ε at the start
+    chains: int = 1,  # independent ones that share out the samples, one per thread
+    prior: Prior = 0.5,  # λ, one number or one per node; nodes with 0 or 1 are never flipped
+    seed: int = 0,  # the same seed gives the same masks on any number of threads
+    usable_shadows: BoolArray | None = None,  # [shadow models, n], by which of them each node is judged; all by default
+    threads: int | None = None,  # cores to use; all by default
 ) -> tuple[BoolArray, ChainInfo]:
     """Membership configurations M from ``P*(M) = exp(-L_target(M)) / mean of exp(-L_shadow(M)) * prior(M)``.
 
@@ -265,19 +222,6 @@ def metropolis_masks(
     With ``usable_shadows``, a member's loss is compared with those of its own shadow models alone: P* is then the
     product over members of ``exp(-loss_target) / mean of exp(-loss_shadow)``, times the prior. No shadow model
     leaves out all members, so there is no sum over members that is offline for each of them.
-
-    Args:
-        models: the target first, then the shadow models.
-        data: the graph with ``x`` [n, features], ``edge_index`` [2, e] and ``y`` [n].
-        samples: configurations wanted.
-        burn_in: steps before the first one is kept, in each chain.
-        thinning: steps between two kept configurations.
-        flip_share: ε at the start.
-        chains: independent chains that share out the samples, one per thread.
-        prior: λ, one number or one per node; nodes with 0 or 1 are never flipped.
-        seed: the same seed gives the same masks on any number of threads.
-        usable_shadows: bool [shadow models, n], which shadow models each node is judged by; all by default.
-        threads: cores to use; all by default.
 
     Returns:
         Masks, bool [samples, n], and how the run went.
@@ -292,26 +236,19 @@ def metropolis_masks(
         ((5, 2), True)
     """
     began = time.perf_counter()
-    n, cores = int(data.num_nodes), threads or available_cores()
+    n, cores, each = int(data.num_nodes), threads or available_cores(), -(-samples // chains)
     start = ChainStart.of(models, data, prior, usable=usable_shadows, chains=chains, seed=seed)
-    schedule = Schedule(
-        samples=-(-samples // chains),
-        burn_in=burn_in,
-        thinning=thinning,
-        flip_share=flip_share,
-        candidates=np.flatnonzero(np.isfinite(start.prior_logit)),
-    )
-    models = profile_models(models, data)
-    kept = np.zeros((schedule.samples, chains, n), np.bool_)
+    candidates = np.flatnonzero(np.isfinite(start.prior_logit))
+    schedule = Schedule(burn_in=burn_in, thinning=thinning, flip_share=flip_share, candidates=candidates)
+    kept = np.zeros((each, chains, n), np.bool_)
     taken, shares = np.zeros(chains, np.int64), np.zeros(chains)
-    steps = chains * (burn_in + schedule.samples * thinning)
+    steps = chains * (burn_in + each * thinning)
     # Evaluation mode is set here, once: a thread that ends it would switch dropout on for the others.
-    with evaluation_mode(models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
-        if walk_in_step(models, data):
-            together = ChainsInStep(masked_losses(models, data), start, device=data.x.device)
-            taken, shares = run_chains(together, schedule, start.sources, kept, done)
+    with evaluation_mode(start.models), open_bar(total=steps, label="Metropolis-Hastings chains", unit="steps") as done:
+        if walk_in_step(start.models, data):
+            taken, shares = run_chains(ChainsInStep(start), schedule, start.sources, kept, done)
         else:
-            new_chain, side_by_side = chain_maker(models, data, start.usable, threads=cores)
+            new_chain, side_by_side = chain_maker(start.models, data, start.usable, threads=cores)
 
             def run(chain: Chain, number: int) -> None:
                 chain.begin(start.masks[number])
@@ -321,7 +258,7 @@ def metropolis_masks(
             with open_workers(min(cores, chains) if side_by_side else 1, new_chain) as workers:
                 workers.each(run, range(chains))
     info = ChainInfo(
-        acceptance_rate=float(taken.sum() / max(chains * schedule.samples * thinning, 1)),
+        acceptance_rate=float(taken.sum() / max(chains * each * thinning, 1)),
         flip_share=float(shares.mean()),
         seconds=time.perf_counter() - began,
     )
@@ -335,18 +272,13 @@ def run_chains(
     kept: BoolArray,
     done: Callable[[int], None],
 ) -> tuple[IntArray, FloatArray]:
-    """Burn in, then fill ``kept`` [samples, chains, n].
-
-    Returns how many proposals each chain accepted after burning in, and its tuned share.
-    """
+    """Burn in, then fill ``kept`` [samples, chains, n]; each chain's accepted proposals after that, and tuned share."""
     candidates = schedule.candidates
     shares = np.full(len(sources), schedule.flip_share)
 
     def walk(steps: int) -> IntArray:
-        blocks = [
-            draw_block(source, candidates, share=share, steps=steps)
-            for source, share in zip(sources, shares, strict=True)
-        ]
+        pairs = zip(sources, shares, strict=True)
+        blocks = [draw_block(source, candidates, share=share, steps=steps) for source, share in pairs]
         done(steps * len(blocks))
         return walker.steps(blocks)
 

@@ -22,12 +22,10 @@ Signals = TypeVar("Signals", FloatArray, Tensor)
 
 
 def log_odds(target: Signals, shadows: Signals, usable: BoolArray | Tensor | None = None) -> Signals:
-    """Log-odds [n] of membership, without the prior.
+    """Log-odds [n] of membership, without the prior, from S or losses of the target [n] and the shadow models [K, n].
 
-    Args:
-        target: [n] S of the target, or its losses; for tensors also any further axes.
-        shadows: [K, n] the same of the shadow models.
-        usable: bool [K, n], which shadow models may be compared with, at least one for each node; all by default.
+    Only ``usable`` shadow models, bool [K, n], are compared with, at least one for each node; all by default. Tensors
+    may have further axes.
 
     Example:
         >>> log_odds(np.array([1.0]), np.array([[2.0], [9.0]]), np.array([[True], [False]]))
@@ -42,12 +40,7 @@ def log_odds(target: Signals, shadows: Signals, usable: BoolArray | Tensor | Non
 
 @kernel
 def log_ratio(losses: FloatArray, usable: BoolArray) -> float:
-    """`log_odds` of one node, or of sums over nodes: losses [1 + K] of the target and of all shadow models, usable [K].
-
-    Example:
-        >>> log_ratio(np.array([1.0, 2.0, 9.0]), np.array([True, False]))
-        1.0
-    """
+    """`log_odds` of one node, or of sums over nodes: losses [1 + K] of the target and all shadow models, usable [K]."""
     lowest = np.inf
     count = 0
     for k in range(len(usable)):
@@ -75,31 +68,9 @@ def membership_probability(signal: FloatArray, prior_logit: float, usable: BoolA
 
 
 def prior_logits(prior: Prior, n: int) -> FloatArray:
-    """log(λ / (1 - λ)) of each node, [n], from one λ or one per node.
-
-    Example:
-        >>> prior_logits(0.5, 3)
-        array([0., 0., 0.])
-    """
+    """log(λ / (1 - λ)) of each node, [n], from one λ or one per node."""
     share = np.broadcast_to(np.asarray(prior, dtype=np.float64), (n,))
     if not ((share >= 0) & (share <= 1)).all():
         raise InputError("prior: a share of members lies between 0 and 1.")
     with np.errstate(divide="ignore"):
         return np.log(share) - np.log1p(-share)
-
-
-def check_usable(usable: BoolArray, *, n: int, shadows: int) -> BoolArray:
-    """Which shadow models may be compared with the target on each node, bool [n, shadows], from [shadows, n]; checked.
-
-    Example:
-        >>> check_usable(np.array([[True, False], [True, True]]), n=2, shadows=2)
-        array([[ True,  True],
-               [False,  True]])
-    """
-    usable = np.asarray(usable)
-    # numbers are refused: "not 1" is a number too, and true
-    if usable.dtype != np.bool_ or usable.shape != (shadows, n) or not usable.any(axis=0).all():
-        raise InputError(
-            f"usable_shadows: each of {n} nodes needs a shadow model that it can be judged by. Pass bool [models, {n}]."
-        )
-    return np.ascontiguousarray(usable.T)

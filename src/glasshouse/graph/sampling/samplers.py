@@ -49,17 +49,11 @@ class SamplingRequest:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Membership masks [M, n], and what it took to draw them.
+    """Membership masks [M, n], and what it took to draw them."""
 
-    Args:
-        masks: who is a member in each sample.
-        acceptance: share of proposals that a chain accepted; None if nothing is proposed.
-        queries: how often models were asked about a node in order to draw them.
-    """
-
-    masks: BoolArray
-    acceptance: float | None = None
-    queries: int = 0
+    masks: BoolArray  # who is a member in each sample
+    acceptance: float | None = None  # share of proposals that a chain accepted; None if nothing is proposed
+    queries: int = 0  # how often models were asked about a node in order to draw them
 
 
 # one that first learns from the pool also has ``tuned(scene, request) -> Sampler``, which never looks at the target
@@ -84,37 +78,22 @@ def register_sampler(name: str) -> Callable[[SamplerType], SamplerType]:
 
 
 def draw(sampler: Sampler, scene: Scene, request: SamplingRequest) -> Samples:
-    """Draw masks with a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``.
-
-    Args:
-        sampler: draws them.
-        scene: the target, its shadow models and the graph.
-        request: how many, and with which prior.
-    """
+    """Draw masks with a sampler: one of ours, or the user's own function ``(scene, request) -> bool [M, n]``."""
     found = sampler(scene, request)
-    if isinstance(found, Samples):
-        return found
-    return Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
+    return (
+        found
+        if isinstance(found, Samples)
+        else Samples(as_members(found, (request.samples, int(scene.data.num_nodes)), place="sampler"))
+    )
 
 
-def bernoulli(probability: FloatArray, request: SamplingRequest, *, purpose: str) -> BoolArray:
-    """Masks [M, n] in which every node is drawn independently.
-
-    Args:
-        probability: [n] of being a member.
-        request: how many masks, and the seed.
-        purpose: names the stream of random numbers.
-
-    Example:
-        >>> request = SamplingRequest(samples=2, prior=np.ones(3), mode="online", passes=1, seed=0)
-        >>> bernoulli(request.prior, request, purpose="doctest").all()
-        np.True_
-    """
+def _bernoulli(probability: FloatArray, request: SamplingRequest, *, purpose: str) -> BoolArray:
+    """Masks [M, n] in which every node is drawn independently, by chances [n]; ``purpose`` names the random stream."""
     uniform = generator(request.seed, purpose).random((request.samples, len(probability)))
     return np.asarray(uniform < probability)
 
 
-def one_query_each(scene: Scene) -> int:
+def _one_query_each(scene: Scene) -> int:
     """How many queries it takes to ask every model about every node once."""
     return len(scene.models) * int(scene.data.num_nodes)
 
@@ -122,14 +101,14 @@ def one_query_each(scene: Scene) -> int:
 @register_sampler("independent")
 def prior_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """Draw every indicator from the prior: P(M | θ, G) is taken as P(M | G)."""
-    return Samples(bernoulli(request.prior, request, purpose="independent"))
+    return Samples(_bernoulli(request.prior, request, purpose="independent"))
 
 
 @register_sampler("mia")
 def base_samples(scene: Scene, request: SamplingRequest) -> Samples:
     """Draw every indicator from BASE's posterior, by zero-hop queries."""
     posterior = BASE(mode=request.mode, prior=request.prior).score(scene.zero_hop)
-    return Samples(bernoulli(posterior, request, purpose="mia"), queries=one_query_each(scene))
+    return Samples(_bernoulli(posterior, request, purpose="mia"), queries=_one_query_each(scene))
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +163,7 @@ def metropolis_samples(scene: Scene, request: SamplingRequest) -> Samples:
         seed=seed_for(request.seed, "metropolis"),
     )
     steps = request.samples * (_BURN_IN + _AFTER)  # each asks about the whole graph
-    return Samples(masks, info.acceptance_rate, queries=steps * one_query_each(scene))
+    return Samples(masks, info.acceptance_rate, queries=steps * _one_query_each(scene))
 
 
 @register_sampler("gibbs")
@@ -200,18 +179,14 @@ def gibbs_samples(scene: Scene, request: SamplingRequest) -> Samples:
         seed=seed_for(request.seed, "gibbs"),
     )
     visits = request.samples * request.passes  # of every node, each asked with and without it
-    return Samples(masks, info.acceptance_rate, queries=2 * visits * one_query_each(scene))
-
-
-def _on_gpu(model: nn.Module) -> bool:
-    return any(part.is_cuda for part in model.parameters())
+    return Samples(masks, info.acceptance_rate, queries=2 * visits * _one_query_each(scene))
 
 
 def _on_cpu(models: Sequence[Profiled]) -> list[Profiled]:
     """The models on the CPU, where Gibbs chains run; modules on a GPU are copied, black boxes stay as they are."""
     return [
         Profiled(copy.deepcopy(one.model).cpu(), one.profile)
-        if isinstance(one.model, nn.Module) and _on_gpu(one.model)
+        if isinstance(one.model, nn.Module) and any(part.is_cuda for part in one.model.parameters())
         else one
         for one in models
     ]

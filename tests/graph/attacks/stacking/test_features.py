@@ -9,15 +9,15 @@ from scipy.special import logit
 from glasshouse.attacks import BASE
 from glasshouse.core.arrays import BoolArray
 from glasshouse.graph import GBASE, Scene
-from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
 from glasshouse.graph.attacks.stacking.features import (
     SIGNALS,
     GraphContext,
+    SampledAnswers,
     TargetSignals,
     node_features,
     plain_features,
-    without_signals,
 )
+from glasshouse.graph.attacks.stacking.pool_signals import sampled_answers, without_signals
 from tests.graph.scenes import trained_scene
 
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers
+from glasshouse.graph.attacks.stacking.features import SampledAnswers
 from glasshouse.graph.attacks.stacking.learn import PlainLikeness, SampledLikeness
+from glasshouse.graph.attacks.stacking.pool_signals import PlainAnswers
 
 
 def test_a_much_surer_target_is_noticed_and_matched() -> None:

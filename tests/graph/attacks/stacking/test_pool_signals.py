@@ -8,8 +8,8 @@ import pytest
 
 from glasshouse.graph import scene as scene_module
 from glasshouse.graph.attacks.stacking import pool_signals
-from glasshouse.graph.attacks.stacking.answers import SampledAnswers, sampled_answers
-from glasshouse.graph.attacks.stacking.pool_signals import ask_pool
+from glasshouse.graph.attacks.stacking.features import SampledAnswers
+from glasshouse.graph.attacks.stacking.pool_signals import ask_pool, sampled_answers
 from glasshouse.graph.rule import toggling
 from glasshouse.graph.scene import Scene
 from tests.graph.scenes import trained_scene

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from glasshouse.graph.attacks.stacking.answers import draw_training_sets
+from glasshouse.graph.attacks.stacking.pool_signals import draw_training_sets
 
 
 @pytest.mark.parametrize("samples", [1, 2, 5, 8])

@@ -8,9 +8,8 @@ import pytest
 from glasshouse.attacks import BASE
 from glasshouse.evaluation import auc
 from glasshouse.evidence import Mode
-from glasshouse.graph.attacks.stacking.answers import PlainAnswers
 from glasshouse.graph.attacks.stacking.learn import Untrained, best_untrained
-from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, ask_pool
+from glasshouse.graph.attacks.stacking.pool_signals import PlainAnswers, PoolSignals, ask_pool
 from tests.graph.scenes import trained_scene
 
 

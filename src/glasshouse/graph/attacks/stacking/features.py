@@ -5,8 +5,9 @@ Kin of a node: the nodes with features like its own. The target's answers about 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +20,6 @@ from glasshouse.attacks.stacking.features import Features, record_features
 from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.numerics import distinct
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.graph.attacks.stacking.answers import SampledAnswers
 from glasshouse.graph.attacks.stacking.similar_nodes import Described, SimilarNodes, compact
 from glasshouse.graph.sampling.posterior import log_odds
 
@@ -31,13 +31,8 @@ SIGNALS = ("alone", "whole", "sampled", "kin", "gain", "g-base", "neighbours", "
 class GraphContext:
     """Neighbours, labels and kin of every node, or of the asked ones: what is known from the graph without a model.
 
-    Args:
-        adjacency: [J, n] sparse, 1 for each neighbour of an asked node; J = n if all nodes are asked.
-        degree: [J] number of neighbours.
-        labels: [J] classes.
-        among: [J, J] the neighbours that are asked themselves.
-        kin: for each query that does not depend on a sample. Nodes queried alone are compared by their features, and
-            in the whole graph also by their neighbours' mean features. Empty if kin is left out.
+    Kin is for queries that do not depend on a sample: nodes queried alone are compared by their features, and in the
+    whole graph also by their neighbours' mean features.
 
     Example:
         >>> import torch
@@ -47,11 +42,11 @@ class GraphContext:
         array([0. , 0.5, 0. , 0.5])
     """
 
-    adjacency: csr_array
-    degree: FloatArray
-    labels: IntArray
-    among: csr_array
-    kin: Mapping[str, SimilarNodes]
+    adjacency: csr_array  # [J, n] 1 for each neighbour of an asked node; J = n if all nodes are asked
+    degree: FloatArray  # [J] number of neighbours
+    labels: IntArray  # [J] classes
+    among: csr_array  # [J, J] the neighbours that are asked themselves
+    kin: Mapping[str, SimilarNodes]  # by query; empty if kin is left out
 
     @classmethod
     def of(
@@ -59,11 +54,8 @@ class GraphContext:
     ) -> GraphContext:
         """From a graph; an edge counts once, and a node is not its own neighbour.
 
-        Args:
-            data: the graph.
-            kin: whether kin is wanted.
-            device: where kin is computed; where the features are by default.
-            nodes: [J] the asked nodes, ascending; all by default. Others are only neighbours: cost is in proportion.
+        The asked ``nodes`` [J], ascending, are all by default; others are only neighbours: cost is in proportion. Kin
+        is computed on a ``device``, by default where the features are.
         """
         count = int(data.num_nodes)
         source, receiver = data.edge_index.cpu().numpy()
@@ -97,9 +89,7 @@ class GraphContext:
     def mean(self, values: FloatArray, *, alone: float) -> FloatArray:
         """Mean [J] over each asked node's neighbours; ``alone`` if it has none.
 
-        Args:
-            values: [n] of all nodes; or [J] of the asked ones, whose other neighbours are then left out.
-            alone: for a node without neighbours.
+        The values are those of all nodes [n]; or of the asked ones [J], whose other neighbours are then left out.
         """
         known = len(values) == self.adjacency.shape[1]
         degree = self.degree if known else np.diff(self.among.indptr)
@@ -107,27 +97,33 @@ class GraphContext:
         return np.asarray(np.where(degree > 0, summed / np.maximum(degree, 1), alone))
 
 
+class SampledAnswers(NamedTuple):
+    """Answers of K models about every node under M sampled training sets, [K, M, n] each."""
+
+    own: FloatArray  # the node's loss in the graph of the sampled members and itself
+    signal: FloatArray  # S of eq. (6): that loss, plus what the node's presence changes in its neighbours' losses
+
+    @property
+    def gain(self) -> FloatArray:
+        """What the node's presence adds to its neighbours' log-confidence, [K, n], mean over samples."""
+        return np.asarray((self.own - self.signal).mean(axis=1))
+
+    def of(self, rows: Sequence[int]) -> SampledAnswers:
+        """The answers of some of the models."""
+        return SampledAnswers(self.own[list(rows)], self.signal[list(rows)])
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetSignals:
-    """All that is used to judge one target: answers of the target and of its references about every node.
+    """All that is used to judge one target: answers of the target and of its references about every node."""
 
-    Args:
-        alone: losses without edges, of the target [n] and of its R references [R, n].
-        whole: the same in the whole graph.
-        target: the target's answers under sampled training sets, [1, M, n].
-        references: the same for the S references that were queried under these sets, [S, M, n].
-        members: [S, n] members of these S references.
-        posterior: [n] log-odds from the round before; None in the first.
-        plain: its features that do not depend on sampled training sets, if they are known.
-    """
-
-    alone: Evidence
-    whole: Evidence
-    target: SampledAnswers
-    references: SampledAnswers
-    members: BoolArray
-    posterior: FloatArray | None = None
-    plain: Features | None = None
+    alone: Evidence  # losses without edges, of the target [n] and of its R references [R, n]
+    whole: Evidence  # the same in the whole graph
+    target: SampledAnswers  # the target's answers under sampled training sets, [1, M, n]
+    references: SampledAnswers  # the same for the S references that were queried under these sets, [S, M, n]
+    members: BoolArray  # [S, n] members of these S references
+    posterior: FloatArray | None = None  # [n] log-odds from the round before; None in the first
+    plain: Features | None = None  # its features that do not depend on sampled training sets, if they are known
 
 
 def plain_features(
@@ -139,9 +135,11 @@ def plain_features(
 ) -> list[Features]:
     """Features of several targets that do not depend on sampled training sets, and so are the same in every round.
 
+    Kin are asked about all targets at once, which costs a fraction.
+
     Args:
         targets: of each target the losses without edges and those in the whole graph.
-        context: what is known from the graph; its kin are asked about all targets at once, which costs a fraction.
+        context: what is known from the graph.
         mode: ``"online"`` or ``"offline"``.
         odds: of each target BASE's log-odds [n] of all nodes, if the targets' losses are those of asked nodes only.
     """
@@ -152,9 +150,8 @@ def plain_features(
             features |= {f"{query} {name}": value for name, value in one.items()}
         if query in context.kin:
             surprises = np.stack([_surprise(one) for one in single])
-            for features, surprise, expected in zip(
-                found, surprises, context.kin[query].expected(surprises), strict=True
-            ):
+            answers = context.kin[query].expected(surprises)
+            for features, surprise, expected in zip(found, surprises, answers, strict=True):
                 features[f"{query} kin"] = expected
                 features[f"{query} beyond kin"] = surprise - expected  # trees would need many splits for a difference
     for number, features in enumerate(found):
@@ -187,17 +184,6 @@ def node_features(signals: TargetSignals, context: GraphContext, *, mode: Mode) 
         found["posterior"] = signals.posterior
         found["neighbours' posterior"] = context.mean(expit(signals.posterior), alone=0.5)
     return found
-
-
-def without_signals(features: Features, left_out: Collection[str]) -> Features:
-    """The features that use none of the left-out signals.
-
-    Example:
-        >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
-        >>> list(without_signals(found, ["kin", "neighbours"]))
-        ['alone base']
-    """
-    return {name: value for name, value in features.items() if not set(name.replace("'", "").split()) & set(left_out)}
 
 
 def gbase_odds(signals: TargetSignals, mode: Mode) -> FloatArray:

@@ -28,22 +28,14 @@ from glasshouse.core.numerics import area_under_roc, loss_to_margin, margin_to_l
 from glasshouse.core.progress import open_bar
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.evidence import Evidence
-from glasshouse.graph.attacks.stacking.answers import PlainAnswers, SampledAnswers, draw_training_sets
-from glasshouse.graph.attacks.stacking.features import TargetSignals, gbase_odds
-from glasshouse.graph.attacks.stacking.pool_signals import PoolSignals, SampledSignals
+from glasshouse.graph.attacks.stacking.features import SampledAnswers, TargetSignals, gbase_odds
+from glasshouse.graph.attacks.stacking.pool_signals import PlainAnswers, PoolSignals, SampledSignals, draw_training_sets
 from glasshouse.graph.scene import Scene
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlainLikeness:
-    """How simulated targets answer about nodes alone and in the whole graph.
-
-    Example:
-        >>> losses = np.random.default_rng(0).exponential(size=(4, 500))
-        >>> like = PlainLikeness.of(PlainAnswers(losses, losses))
-        >>> bool(like.unlikeness(PlainAnswers(losses[:1], losses[:1])) < 5)
-        True
-    """
+    """How simulated targets answer about nodes alone and in the whole graph."""
 
     alone: Likeness
     whole: Likeness
@@ -76,19 +68,15 @@ class SampledLikeness:
     def of(cls, targets: Sequence[SampledAnswers], weights: FloatArray | None = None) -> SampledLikeness:
         """From the answers of T simulated targets, [1, M, n] each, with weights [T, n]; all equal by default."""
         own = np.stack([loss_to_margin(one.own).ravel() for one in targets])
-        gain = np.stack([_gains(one).ravel() for one in targets])
+        gain = np.stack([(one.own - one.signal).ravel() for one in targets])
         each = None if weights is None else np.tile(weights, targets[0].own.shape[1])  # [T, M * n]
         return cls(own=Likeness.of(own, each), gain=Likeness.of(gain, each))
 
     def matched(self, target: SampledAnswers) -> SampledAnswers:
         """A target's answers, [1, M, n] each, on their scale, sample by sample."""
         own = _matched(self.own, target.own[0])
-        gain = np.stack([self.gain.matched(row) for row in _gains(target)[0]])
+        gain = np.stack([self.gain.matched(row) for row in (target.own - target.signal)[0]])
         return SampledAnswers(own[None], (own - gain)[None])
-
-
-def _gains(answers: SampledAnswers) -> FloatArray:
-    return np.asarray(answers.own - answers.signal)
 
 
 def _matched(like: Likeness, losses: FloatArray) -> FloatArray:
@@ -97,15 +85,10 @@ def _matched(like: Likeness, losses: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, kw_only=True)
 class Untrained:
-    """BASE of the node alone, or G-BASE under the masks that are used for all targets.
+    """BASE of the node alone, or G-BASE under the masks that are used for all targets."""
 
-    Args:
-        base: BASE, its scale tuned to the pool.
-        neighbours: whether it is G-BASE.
-    """
-
-    base: BASE
-    neighbours: bool = False
+    base: BASE  # its scale tuned to the pool
+    neighbours: bool = False  # whether it is G-BASE
 
     def log_odds(self, signals: TargetSignals) -> FloatArray:
         """Log-odds [n] of a target's nodes."""
@@ -127,35 +110,15 @@ def best_untrained(pool: PoolSignals) -> Untrained:
     return found[int(quality.argmax())]
 
 
-class TargetPosterior(NamedTuple):
-    """The posterior about a target.
-
-    Args:
-        odds: [n] log-odds of membership.
-        unlikeness: how far its answers are from those of simulated targets, in standard deviations among these.
-    """
-
-    odds: FloatArray
-    unlikeness: float
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Learned:
-    """What was learned from a pool; any number of targets are scored with it.
+    """What was learned from a pool; any number of targets are scored with it."""
 
-    Args:
-        parameters: those parameters of the attack that affect the learning.
-        pool: what the pool answers on its graph.
-        samples: training sets drawn in each round after the first, from the posterior of the round before.
-        seed: seed of these draws.
-        rounds: the posterior of each round.
-    """
-
-    parameters: tuple[object, ...]
+    parameters: tuple[object, ...]  # those of the attack that affect the learning
     pool: PoolSignals
-    samples: tuple[int, ...]
-    seed: int
-    rounds: tuple[CrossFit, ...] = ()
+    samples: tuple[int, ...]  # training sets in each round after the first, from the posterior of the round before
+    seed: int  # of these draws
+    rounds: tuple[CrossFit, ...] = ()  # the posterior of each round
 
     @property
     def share(self) -> float:
@@ -185,10 +148,13 @@ class Learned:
         plain = 2 * (1 + len(pool.shadows)) * (count - nodes)  # of nodes that are not asked about under samples
         return QueryCount(float(each), shared=2 * sum(self.samples) * int(asked) * nodes + plain)
 
-    def posterior_of(self, scene: Scene, prior: float | ArrayLike, *, place: int | None = None) -> TargetPosterior:
-        """The posterior of every node about the target after the last round, the mean over panels of references.
+    def posterior_of(
+        self, scene: Scene, prior: float | ArrayLike, *, place: int | None = None
+    ) -> tuple[FloatArray, float]:
+        """Log-odds [n] about the target after the last round, the mean over panels of references; and its unlikeness.
 
-        A target unlike all simulated ones is judged by the first round only; see `_unlike`.
+        That is how far its answers are from those of simulated targets, in standard deviations. A target unlike all
+        simulated ones is judged by the first round only; see `_unlike`.
 
         Args:
             scene: the target, and the pool that was learned from.
@@ -208,7 +174,7 @@ class Learned:
             answers = [pool.of_shadow(k)[1].target for k in pool.plan.targets.tolist()]
             moved = sampled._replace(target=SampledLikeness.of(answers, weights[:, pool.at]).matched(sampled.target))
             found = self._unlike((plain, sampled), (like.matched(plain), moved))
-            return TargetPosterior(pool.everywhere(found, plain, self._everyone), unlikeness)
+            return pool.everywhere(found, plain, self._everyone), unlikeness
         asked = self._everyone if place is None else panels[0]
         known = pool.plain_features([(plain, panel) for panel in panels])
         odds: list[FloatArray] = []  # of each panel
@@ -222,7 +188,7 @@ class Learned:
                 for at, panel in enumerate(panels)
             ]
             odds = [fit.log_odds(pool.rows(each), group=group) for each in signals]
-        return TargetPosterior(pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, asked), unlikeness)
+        return pool.everywhere(np.asarray(np.mean(odds, axis=0)), plain, asked), unlikeness
 
     @property
     def _everyone(self) -> NDArray[np.intp]:
@@ -256,16 +222,15 @@ class Learned:
         """Features [T, J, F] of every simulated target in the next round; ``done`` is called after each."""
         pool, number = self.pool, len(self.rounds)
         _ = pool.shadow_features  # of all targets at once, and before they are shared out
-        tasks: list[_Task] = []
-        masks: BoolArray | None = None
-        for index, k in enumerate(pool.plan.targets.tolist()):
-            odds = self.held_out[index] if number else None
-            if odds is not None:
-                plain = pool.of_shadow(k)[0]
-                chances = pool.everywhere(odds, plain, pool.plan.references[index][:, 0])
+        tasks = [_Task(index) for index in range(len(pool.plan.targets))]
+        expected = 0.0
+        if number:
+            for index, k in enumerate(pool.plan.targets.tolist()):
+                odds = self.held_out[index]
+                chances = pool.everywhere(odds, pool.of_shadow(k)[0], pool.plan.references[index][:, 0])
                 masks = self._masks(chances, number, f"shadow {k}")
-            tasks.append(_Task(index, odds, masks))
-        expected = pool.seconds_under(masks) if masks is not None and is_worth_spreading() else 0.0
+                tasks[index] = _Task(index, odds, masks)
+            expected = pool.seconds_under(masks) if is_worth_spreading() else 0.0
         # a prediction that falls short is not trusted: the first target is then asked here, and measured
         seconds = expected if is_worth_spreading(expected) else None
         rows = []
@@ -285,8 +250,8 @@ class _Task(NamedTuple):
     """A simulated target: its place in the plan; after the first round its log-odds [n] and training sets [M, n]."""
 
     place: int
-    odds: FloatArray | None
-    masks: BoolArray | None
+    odds: FloatArray | None = None
+    masks: BoolArray | None = None
 
 
 def _simulated_rows(pool: PoolSignals, task: _Task) -> FloatArray:
@@ -314,12 +279,12 @@ def learn(
 
     Args:
         pool: what the pool answers on its graph.
-        parameters: those parameters of the attack that affect the learning.
+        parameters: those of the attack that affect the learning.
         samples: training sets in each round after the first; empty for a single round.
         learners: candidates by name, for the last round.
         early: candidates for the rounds before it, which only draw training sets; they may be quicker.
         folds: [J] the fold of each asked node; only one fold online.
-        seed: seed of every random choice.
+        seed: of every random choice.
         jobs: number of fits that run in parallel; -1 for one per core.
     """
     targets, groups = pool.plan.targets, pool.plan.groups

@@ -1,13 +1,17 @@
-"""All answers of a pool on its graph that do not depend on a target, and the features of a target next to them."""
+"""What a pool answers on its graph: every node alone, in the whole graph, and under sampled training sets.
+
+None of it depends on a target; a target's own answers are put beside it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch_geometric.data import Data
 
@@ -17,81 +21,60 @@ from glasshouse.core.arrays import BoolArray, FloatArray, IntArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator, some_of
 from glasshouse.evidence import Evidence, Mode
-from glasshouse.graph.attacks.stacking.answers import (
-    PlainAnswers,
-    SampledAnswers,
-    draw_training_sets,
-    plain_answers,
-    sampled_answers,
-)
 from glasshouse.graph.attacks.stacking.features import (
     GraphContext,
+    SampledAnswers,
     TargetSignals,
     node_features,
     plain_features,
-    without_signals,
 )
 from glasshouse.graph.models.networks import Model, model_device
-from glasshouse.graph.models.profile import Profiled, raw_models
-from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_seconds
+from glasshouse.graph.models.profile import AnyModel, Profiled, raw_models
+from glasshouse.graph.rule.toggling import question_about, settled_engine, toggle_answers, toggle_seconds
 from glasshouse.graph.sampling.posterior import log_odds
 from glasshouse.graph.scene import Scene
 
 TEACHING = 20_000  # nodes to learn from: with simulated targets, about as many pairs as teach anything (`ENOUGH`)
 
 
+class PlainAnswers(NamedTuple):
+    """Losses of K models on every node, [K, n] each."""
+
+    alone: FloatArray  # each node queried without edges
+    whole: FloatArray  # each node queried in the whole graph
+
+
 class SampledSignals(NamedTuple):
-    """Answers of a target and of some shadow models under the same M sampled training sets.
+    """Answers of a target and of some shadow models under the same M sampled training sets."""
 
-    Args:
-        target: answers of the target alone, [1, M, n].
-        rows: [S] rows of the pool: the shadow models that were queried.
-        references: answers of these shadow models, [S, M, n].
-    """
-
-    target: SampledAnswers
-    rows: NDArray[np.intp]
-    references: SampledAnswers
+    target: SampledAnswers  # of the target alone, [1, M, n]
+    rows: NDArray[np.intp]  # [S] rows of the pool: the shadow models that were queried
+    references: SampledAnswers  # of these shadow models, [S, M, n]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PoolSignals:
-    """All answers of a pool that do not depend on a target.
+    """All answers of a pool that do not depend on a target; see `ask_pool`.
 
-    Args:
-        data: the graph of n nodes.
-        shadows: the pool's K models.
-        members: [K, n] their members.
-        context: what is known from the graph without a model.
-        plan: which shadow models play the target.
-        sampled_models: [S] rows of the pool: the shadow models that are queried under sampled training sets.
-        plain: the pool's losses without edges and in the whole graph, [K, n] each.
-        masks: [M, n] training sets drawn without looking at any model; they are used for all targets.
-        sampled: the answers of the sampled models under these masks, [S, M, J] each.
-        mode: ``"online"`` or ``"offline"``.
-        engine: see `toggle_losses`.
-        settled: the engine for questions about the pool's own models, chosen for all of them together.
-        largest: the most training sets of any round.
-        without: signals that are left out.
-        asked: [J] the nodes that are asked about under sampled training sets and learned from, ascending; None for all
-            of them, J = n. All other arrays of a target are about these nodes, unless they say [n].
+    Only J nodes are asked about under sampled training sets and learned from. All arrays of a target are about these
+    nodes, unless they say [n].
     """
 
     data: Data
     shadows: tuple[Profiled, ...]
-    members: BoolArray
+    members: BoolArray  # [K, n] of each shadow model
     context: GraphContext
     plan: TargetPlan
-    sampled_models: NDArray[np.intp]
-    plain: PlainAnswers
-    masks: BoolArray
-    sampled: SampledAnswers
+    sampled_models: NDArray[np.intp]  # [S] rows of the pool that are queried under sampled training sets
+    plain: PlainAnswers  # of all shadow models, [K, n] each
+    masks: BoolArray  # [M, n] training sets drawn without looking at any model; they are used for all targets
+    sampled: SampledAnswers  # of the sampled models under these masks, [S, M, J] each
     mode: Mode
     engine: str
-    settled: str
-    largest: int
+    settled: str  # the engine for questions about the pool's own models, chosen for all of them together
+    largest: int  # the most training sets of any round
     without: tuple[str, ...]
-    asked: IntArray | None = None
+    asked: IntArray | None = None  # [J] the asked nodes, ascending; None for all of them, J = n
 
     @property
     def at(self) -> slice | IntArray:
@@ -100,17 +83,14 @@ class PoolSignals:
 
     def is_of(self, data: Data, shadows: Sequence[Model], members: BoolArray) -> bool:
         """Whether exactly these models were queried on exactly this graph."""
-        pairs = zip(raw_models(self.shadows), shadows, strict=False)
-        same = len(self.shadows) == len(shadows) and all(mine is other for mine, other in pairs)
-        same = same and self.data.x is data.x and self.data.edge_index is data.edge_index
+        same = self.data.x is data.x and self.data.edge_index is data.edge_index and len(self.shadows) == len(shadows)
+        same = same and all(mine is other for mine, other in zip(raw_models(self.shadows), shadows, strict=True))
         return same and np.array_equal(self.members, members)
 
     def of_target(self, scene: Scene) -> tuple[PlainAnswers, SampledSignals]:
         """What a scene's target answers to what the pool was asked, under the masks that are used for all targets."""
         plain, _ = plain_answers(scene)
-        target = scene.profiled()[0]
-        engine = self.engine_for(target)
-        answers = sampled_answers([target], self.data, self.masks, engine=engine, nodes=self.asked)
+        answers = self._answers(scene.profiled()[:1], self.masks)
         return plain, SampledSignals(answers, self.sampled_models, self.sampled)
 
     def of_shadow(self, k: int) -> tuple[PlainAnswers, SampledSignals]:
@@ -122,9 +102,11 @@ class PoolSignals:
     def under_masks(self, target: Profiled, masks: BoolArray, references: NDArray[np.intp]) -> SampledSignals:
         """Ask about a target's own training sets [M, n]: the target, and those references that are sampled models."""
         rows = np.intersect1d(references, self.sampled_models)
-        models = [target, *[self.shadows[k] for k in rows.tolist()]]
-        answers = sampled_answers(models, self.data, masks, engine=self.engine_for(target), nodes=self.asked)
-        return SampledSignals(answers.of([0]), rows, answers.of(range(1, len(models))))
+        answers = self._answers([target, *[self.shadows[k] for k in rows.tolist()]], masks)
+        return SampledSignals(answers.of([0]), rows, answers.of(range(1, 1 + len(rows))))
+
+    def _answers(self, models: Sequence[Profiled], masks: BoolArray) -> SampledAnswers:
+        return sampled_answers(models, self.data, masks, engine=self.engine_for(models[0]), nodes=self.asked)
 
     def engine_for(self, target: Profiled) -> str:
         """The pool's engine if the target gets the same; a target of another kind may need another one."""
@@ -151,14 +133,9 @@ class PoolSignals:
         odds: FloatArray | None = None,
         known: Features | None = None,
     ) -> TargetSignals:
-        """All that is used to judge a target.
+        """All that is used to judge a target that may be compared with some rows [R] of the pool.
 
-        Args:
-            plain: its losses, [1, n] each.
-            sampled: its answers and those of some shadow models under sampled training sets.
-            references: [R] rows of the pool that it may be compared with.
-            odds: [J] its log-odds from the round before; None in the first round.
-            known: its `plain_features`, if they are known.
+        It has log-odds [J] from the round before, except in the first round, and perhaps known `plain_features`.
         """
         chosen = np.flatnonzero(np.isin(sampled.rows, references))
         return TargetSignals(
@@ -174,13 +151,13 @@ class PoolSignals:
     def plain_features(self, asked: Sequence[tuple[PlainAnswers, NDArray[np.intp]]]) -> list[Features]:
         """Features that are the same in every round, of several targets: plain answers and references of each."""
         both = [
-            tuple(self._evidence(*losses, references) for losses in zip(plain, self.plain, strict=True))
-            for plain, references in asked
+            (self._evidence(own.alone, self.plain.alone, rows), self._evidence(own.whole, self.plain.whole, rows))
+            for own, rows in asked
         ]
-        odds = None if self.asked is None else [self.base_odds(plain, references) for plain, references in asked]
-        return plain_features([(alone, whole) for alone, whole in both], self.context, mode=self.mode, odds=odds)
+        odds = None if self.asked is None else [self._base_odds(*each) for each in asked]
+        return plain_features(both, self.context, mode=self.mode, odds=odds)
 
-    def base_odds(self, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
+    def _base_odds(self, plain: PlainAnswers, references: NDArray[np.intp]) -> FloatArray:
         """BASE's log-odds [n] of all nodes, each queried alone: what is known of those that are not asked about."""
         members = self.members[references]
         usable = None if self.mode == "online" else ~members | members.all(axis=0)
@@ -190,7 +167,7 @@ class PoolSignals:
         """Log-odds [n] of all nodes of a target: those given [J] for asked nodes, and BASE's for the others."""
         if self.asked is None:
             return odds
-        found = self.base_odds(plain, references)
+        found = self._base_odds(plain, references)
         found[self.asked] = odds
         return found
 
@@ -208,9 +185,39 @@ class PoolSignals:
         return np.stack(list(found.values()), axis=1)
 
     def _evidence(self, target: FloatArray, pool: FloatArray, references: NDArray[np.intp]) -> Evidence:
-        losses, members = pool[references], self.members[references]
-        at = self.at
+        losses, members, at = pool[references], self.members[references], self.at
         return Evidence(target_loss=target[0][at], shadow_loss=losses[:, at], shadow_members=members[:, at])
+
+
+def plain_answers(scene: Scene) -> tuple[PlainAnswers, PlainAnswers]:
+    """What a scene knows: the losses of its target, [1, n] each, and of its shadow models, [K, n] each."""
+    asked = scene.zero_hop, scene.whole_graph
+    return PlainAnswers(*(one.target_loss[None] for one in asked)), PlainAnswers(*(one.shadow_loss for one in asked))
+
+
+def sampled_answers(
+    models: Sequence[AnyModel], data: Data, masks: BoolArray, *, engine: str = "auto", nodes: IntArray | None = None
+) -> SampledAnswers:
+    """Ask every model under every mask [M, n] about every node, or about some; the own loss is a part of S."""
+    asked = torch.arange(int(data.num_nodes)) if nodes is None else torch.from_numpy(nodes)
+    found = toggle_answers(models, data, torch.from_numpy(masks), asked, engine=engine)
+    return SampledAnswers(found.own.cpu().numpy(), found.signal.cpu().numpy())
+
+
+def draw_training_sets(chances: FloatArray, *, samples: int, random: np.random.Generator) -> BoolArray:
+    """Training sets [M, n] for chances [n] of membership.
+
+    Each set alone is like one drawn with a coin per node. But the sets share the coins: every node gets one number from
+    each of M equal parts of [0, 1], in random order (a Latin hypercube), so that it is in M times its chance of the
+    sets, rounded up or down. A mean over such sets varies far less: four of them are worth eight independent ones.
+
+    Example:
+        >>> drawn = draw_training_sets(np.array([0.0, 0.5, 1.0]), samples=4, random=np.random.default_rng(0))
+        >>> drawn.shape, drawn.sum(axis=0)
+        ((4, 3), array([0, 2, 4]))
+    """
+    parts = random.random((samples, len(chances))).argsort(axis=0)
+    return np.asarray((parts + random.random(parts.shape)) / samples < chances)
 
 
 def ask_pool(
@@ -225,18 +232,10 @@ def ask_pool(
     seed: int,
     without: tuple[str, ...] = (),
 ) -> PoolSignals:
-    """Ask a pool all that does not depend on a target.
+    """Ask a pool all that does not depend on a target; the scene's own target is not used.
 
-    Args:
-        scene: the graph and the pool; its target is not used.
-        mode: ``"online"`` or ``"offline"``.
-        samples: M, how many training sets.
-        most: how many of them the largest later round has; the engine is chosen for it.
-        targets: how many shadow models play the target, at most.
-        sampled_models: how many shadow models are queried under sampled training sets, at most.
-        engine: see `toggle_losses`.
-        seed: seed of every random choice.
-        without: signals that are left out.
+    The parameters are those of `GStacked`, with M ``samples`` for all targets; the engine is chosen for the ``most``
+    samples of a later round.
     """
     data, shadows, members = scene.data, tuple(scene.profiled()[1:]), scene.shadow_members
     asked_nodes = _asked_nodes(scene, seed)
@@ -253,9 +252,8 @@ def ask_pool(
     asked = [shadows[k] for k in chosen.tolist()]
     settled, largest = engine, max(samples, most)
     if engine == "auto":
-        work = _work(plan, chosen, largest)
         question = question_about(asked, data, masks, asked_nodes)
-        settled = settled_engine(asked, question, work=work, least=largest)
+        settled = settled_engine(asked, question, work=_work(plan, chosen, largest), least=largest)
     return PoolSignals(
         data=data,
         shadows=shadows,
@@ -273,6 +271,17 @@ def ask_pool(
         without=without,
         asked=asked_nodes,
     )
+
+
+def without_signals(features: Features, left_out: Collection[str]) -> Features:
+    """The features that use none of the left-out signals.
+
+    Example:
+        >>> found = {"alone base": np.zeros(1), "alone kin": np.zeros(1), "neighbours' base": np.zeros(1)}
+        >>> list(without_signals(found, ["kin", "neighbours"]))
+        ['alone base']
+    """
+    return {name: value for name, value in features.items() if not set(name.replace("'", "").split()) & set(left_out)}
 
 
 def _asked_nodes(scene: Scene, seed: int) -> IntArray | None:

@@ -32,19 +32,9 @@ _AT_ONCE = 2**20  # non-zeros; each needs eight bytes per column for a moment
 
 @dataclass(frozen=True, eq=False)
 class RowSums:
-    """A sparse matrix [n, m] by rows; each row is summed from its first to its last non-zero.
+    """A sparse matrix [n, m] by rows; each row is summed from its first to its last non-zero."""
 
-    Args:
-        parts: consecutive rows, at most a million non-zeros each if no row has more: lengths of rows, columns, values.
-
-    Example:
-        >>> from scipy.sparse import csr_array
-        >>> RowSums.of(csr_array([[0, 2.0], [0, 0], [3.0, 1.0]]), torch.device("cpu")) @ torch.tensor([[1.0], [10.0]])
-        tensor([[20.],
-                [ 0.],
-                [13.]])
-    """
-
+    # consecutive rows, at most a million non-zeros each if no row has more: lengths of rows, columns, values
     parts: tuple[tuple[Tensor, Tensor, Tensor], ...]
 
     @classmethod
@@ -55,9 +45,10 @@ class RowSums:
         while start < matrix.shape[0]:
             end = max(int(np.searchsorted(ends, ends[start] + at_once, side="right")) - 1, start + 1)
             span = slice(ends[start], ends[end])
-            lengths = torch.from_numpy(np.diff(ends[start : end + 1])).to(device)
-            columns = torch.from_numpy(matrix.indices[span].astype(np.int32)).to(device)
-            parts.append((lengths, columns, torch.from_numpy(matrix.data[span].astype(np.float32)).to(device)))
+            places, numbers = matrix.indices[span].astype(np.int32), matrix.data[span].astype(np.float32)
+            arrays = (np.diff(ends[start : end + 1]), places, numbers)
+            lengths, columns, values = (torch.from_numpy(array).to(device) for array in arrays)
+            parts.append((lengths, columns, values))
             start = end
         return cls(tuple(parts))
 
@@ -85,13 +76,9 @@ _LEAST = 1e-12
 def compact(features: Any, *, room: int = ROOM, copies: float = 1.0) -> Any:
     """Features [n, D] as a sparse or a dense matrix of float32, whichever is multiplied faster, within a given memory.
 
-    If there is no memory for them, their columns are added up with random signs to as many columns as there is memory
-    for. The products of rows stay right on average.
-
-    Args:
-        features: [n, D] a numpy array, a torch tensor on any device, or a scipy matrix.
-        room: bytes that the result may take.
-        copies: how many times as many non-zeros must find room, since something else will be made of the result.
+    They are of numpy, of torch on any device, or of scipy; ``copies`` times as many non-zeros must find ``room``
+    [bytes], since something else will be made of the result. If there is no memory for them, their columns are added up
+    with random signs to as many columns as there is memory for. The products of rows stay right on average.
 
     Example:
         >>> compact(np.eye(100)).nnz, compact(np.ones((3, 2))).shape, compact(np.ones((3, 50)), room=48).shape
@@ -109,38 +96,17 @@ def compact(features: Any, *, room: int = ROOM, copies: float = 1.0) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """Features of all nodes, their mean subtracted, in one block per class; sparse blocks are never made dense.
+    """Features of all nodes, divided by the largest, their mean subtracted; sparse blocks are never made dense."""
 
-    They are divided by the largest of them.
-
-    Args:
-        blocks: for each class with nodes the features [n of the class, D], of scipy, numpy or torch.
-        turned: the same, transposed.
-        mean: [D, 1] what is subtracted from all features in products; zero for dense blocks, which are centred.
-        length: mean squared length of a node's features before the mean is subtracted.
-        squares: [n] squared lengths after it, nodes in order of class.
-
-    Example:
-        >>> described = Described.of(np.array([[1.0], [3.0]]), np.array([0, 0]))
-        >>> described.length, described.squares
-        (0.5555..., array([0.11..., 0.11...]))
-    """
-
-    blocks: tuple[Any, ...]
-    turned: tuple[Any, ...]
-    mean: Any
-    length: float
-    squares: FloatArray
+    blocks: tuple[Any, ...]  # for each class with nodes the features [n of the class, D], of scipy, numpy or torch
+    turned: tuple[Any, ...]  # the same, transposed
+    mean: Any  # [D, 1] what is subtracted from all features in products; zero for dense blocks, which are centred
+    length: float  # mean squared length of a node's features before the mean is subtracted
+    squares: FloatArray  # [n] squared lengths after it, nodes in order of class
 
     @classmethod
     def of(cls, features: Any, labels: IntArray, *, device: torch.device | None = None) -> Described:
-        """From features [n, D], see `compact`, and labels [n].
-
-        Args:
-            features: sparse or dense.
-            labels: classes.
-            device: where torch computes products; by default numpy and scipy do, on one core.
-        """
+        """From features [n, D], see `compact`, and labels [n]; with a device, torch computes products there."""
         matrix = features[np.argsort(labels, kind="stable")]  # a copy
         numbers = matrix.data if issparse(matrix) else matrix
         numbers /= max(float(abs(numbers).max(initial=0)), _LEAST)  # so that squares stay finite
@@ -152,12 +118,9 @@ class Described:
         else:
             matrix -= mean.astype(matrix.dtype)
             mean, squares = np.zeros_like(mean), _squares(matrix)
-        blocks = [matrix[span] for span in class_spans(labels)]
-        column = mean.astype(np.float32)[:, None]
-        if device is None:
-            return cls(tuple(blocks), tuple(block.T for block in blocks), column, length, squares)
+        blocks = [matrix[span] for span in _class_spans(labels)]
         moved, turned = (tuple(_on_device(one, device) for one in each) for each in (blocks, [b.T for b in blocks]))
-        return cls(moved, turned, torch.from_numpy(column).to(device), length, squares)
+        return cls(moved, turned, _on_device(mean.astype(np.float32)[:, None], device), length, squares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,29 +129,13 @@ class Similarity:
 
     The mean of its diagonal is 1 + constant. A product of two nodes counts in full if their labels agree, and
     -1 / (C - 1) times if they do not.
-
-    Args:
-        described: one or several sets of features.
-        weights: how much each of them counts.
-        spans: where the nodes of each class are.
-        others: 1 / (C - 1), or 0 for a single class.
-        constant: what all nodes have in common, whatever their features.
-
-    Example:
-        >>> labels = np.array([0, 0, 1])
-        >>> described = Described.of(np.array([[1.0], [3.0], [2.0]]), labels)
-        >>> similarity = Similarity.of([described], labels, constant=0.3)
-        >>> (similarity @ np.eye(3, dtype=np.float32)).round(1)
-        array([[ 1.8, -1.2, -0.3],
-               [-1.2,  1.8, -0.3],
-               [-0.3, -0.3,  0.3]], dtype=float32)
     """
 
-    described: tuple[Described, ...]
-    weights: tuple[float, ...]
-    spans: tuple[slice, ...]
-    others: float
-    constant: float
+    described: tuple[Described, ...]  # one or several sets of features
+    weights: tuple[float, ...]  # how much each of them counts
+    spans: tuple[slice, ...]  # where the nodes of each class are
+    others: float  # 1 / (C - 1), or 0 for a single class
+    constant: float  # what all nodes have in common, whatever their features
 
     @classmethod
     def of(cls, described: Sequence[Described], labels: IntArray, *, constant: float) -> Similarity:
@@ -197,7 +144,7 @@ class Similarity:
         spread = sum(float(part.squares.mean()) / length for part, length in zip(described, lengths, strict=True))
         weights = tuple(1 / (length * max(spread, _LEAST)) for length in lengths)
         others = 1 / max(int(labels.max()), 1) if labels.max() else 0.0
-        return cls(tuple(described), weights, class_spans(labels), others, constant)
+        return cls(tuple(described), weights, _class_spans(labels), others, constant)
 
     @property
     def diagonal(self) -> FloatArray:
@@ -237,13 +184,8 @@ class Similarity:
         return [(1 + self.others) * own - share for own in sums]
 
 
-def class_spans(labels: IntArray) -> tuple[slice, ...]:
-    """Where the nodes of each class are once nodes are in order of class; classes without nodes are left out.
-
-    Example:
-        >>> class_spans(np.array([2, 0, 2]))
-        (slice(0, 1, None), slice(1, 3, None))
-    """
+def _class_spans(labels: IntArray) -> tuple[slice, ...]:
+    """Where the nodes of each class are once nodes are in order of class; classes without nodes are left out."""
     ends = np.cumsum(np.unique(labels, return_counts=True)[1]).tolist()
     return tuple(slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True))
 
@@ -256,13 +198,13 @@ def _matrix(features: Any) -> Any:
     parts = tensor.split(_ROWS)
     if sum(int(torch.count_nonzero(part)) for part in parts) >= _DENSE * tensor.numel():
         return tensor.to(torch.float32).cpu().numpy()
-    return csr_array(vstack([_sparse(part) for part in parts], format="csr"))
-
-
-def _sparse(tensor: Tensor) -> csr_array:
-    places = tensor.nonzero(as_tuple=True)
-    values = tensor[places].to(torch.float32).cpu().numpy()
-    return csr_array((values, tuple(index.to(torch.int32).cpu().numpy() for index in places)), shape=tensor.shape)
+    sparse = []
+    for part in parts:
+        places = part.nonzero(as_tuple=True)
+        values = part[places].to(torch.float32).cpu().numpy()
+        at = tuple(index.to(torch.int32).cpu().numpy() for index in places)
+        sparse.append(csr_array((values, at), shape=part.shape))
+    return csr_array(vstack(sparse, format="csr"))
 
 
 def _fewer_columns(matrix: Any, columns: int) -> F32:
@@ -285,7 +227,9 @@ def _squares(matrix: Any) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->i", matrix, matrix), dtype=np.float64)
 
 
-def _on_device(block: Any, device: torch.device) -> Any:
+def _on_device(block: Any, device: torch.device | None) -> Any:
+    if device is None:
+        return block
     return RowSums.of(block.tocsr(), device) if issparse(block) else torch.from_numpy(block).to(device)
 
 
@@ -297,26 +241,12 @@ _LEAST_CURVATURE = 1e-30
 
 @dataclass(frozen=True, eq=False)
 class Solver:
-    """Solves (K + penalty) x = b for any b.
+    """Solves (K + penalty) x = b for any b."""
 
-    Args:
-        matrix: K.
-        penalty: added to its diagonal.
-        large: [n, r] orthonormal directions in which K is large, float32 on the device.
-        shrink: [r] how much shorter they are made before a step, less 1.
-
-    Example:
-        >>> labels = np.array([0, 0, 1])
-        >>> features = Described.of(np.array([[1.0], [3.0], [2.0]]), labels)
-        >>> solver = Solver.of(Similarity.of([features], labels, constant=0.3), 3, penalty=0.3)
-        >>> solver.solved(np.array([[1.0], [-1.0], [0.0]]), tolerance=1e-3).round(2).ravel()  # 1 / (3 + 0.3) of it
-        array([ 0.3, -0.3,  0. ])
-    """
-
-    matrix: Similarity
-    penalty: float
-    large: Any
-    shrink: Any
+    matrix: Similarity  # K
+    penalty: float  # added to its diagonal
+    large: Any  # [n, r] orthonormal directions in which K is large, float32 on the device
+    shrink: Any  # [r] how much shorter they are made before a step, less 1
 
     @classmethod
     def of(cls, matrix: Similarity, count: int, *, penalty: float) -> Solver:
@@ -376,8 +306,7 @@ def _in_parts(matrix: Similarity, values: FloatArray, function: Any) -> FloatArr
 
 
 def _placed(values: FloatArray, device: torch.device | None) -> Any:
-    array = np.ascontiguousarray(values, dtype=np.float32)
-    return array if device is None else torch.from_numpy(array).to(device)
+    return _on_device(np.ascontiguousarray(values, dtype=np.float32), device)
 
 
 _PENALTY = 0.3  # of the ridge; values from 0.1 to 1 work equally well on simulated targets
@@ -394,16 +323,10 @@ class SimilarNodes:
     """Ridge regression on the features of nodes, one slope per class, prepared for the answers of any target.
 
     Confidence in one class is doubt in the others: what raises the margin of a node of one class lowers that of a
-    similar node of another class. So the product of two nodes' features counts in full if their labels agree, and
-    -1 / (C - 1) times if they do not.
+    similar node of another class. So the `Similarity` of two nodes depends on whether their labels agree.
 
     Time and memory grow with the nodes and their non-zero features. Each set of features and the work on them take at
-    most 256 MiB (`similarity.ROOM`); sparse features on a GPU twice that.
-
-    Args:
-        solver: applies the inverse of (products [n, n] of the features of all pairs of nodes + penalty).
-        order: [n] the nodes in order of class.
-        own: [n] the weight of a node's own answer in its fitted value, nodes in order of class.
+    most 256 MiB (`ROOM`); sparse features on a GPU twice that.
 
     Example:
         >>> kin = SimilarNodes.of(np.array([[1.0], [1.0], [-1.0], [-1.0]]), np.array([0, 0, 0, 1]))
@@ -412,8 +335,8 @@ class SimilarNodes:
     """
 
     solver: Solver
-    order: NDArray[np.intp]
-    own: FloatArray
+    order: NDArray[np.intp]  # [n] the nodes in order of class
+    own: FloatArray  # [n] the weight of a node's own answer in its fitted value, nodes in order of class
 
     @classmethod
     def of(cls, features: Any, labels: IntArray) -> SimilarNodes:
@@ -430,9 +353,8 @@ class SimilarNodes:
     def expected(self, surprise: FloatArray) -> FloatArray:
         """The surprise that each node's kin predict for it, [n] or [T, n]; the node's own answer is left out.
 
-        Args:
-            surprise: how much surer a target is of each node than its references, in standard deviations: of one target
-                [n], or of T targets [T, n], which takes a fraction of the time of one after the other.
+        A surprise is how much surer a target is of a node than its references, in standard deviations: of one target
+        [n], or of T targets [T, n], which takes a fraction of the time of one after the other.
         """
         rows = np.clip(np.atleast_2d(surprise), -_FURTHEST, _FURTHEST)
         beyond = np.empty_like(rows)
@@ -446,10 +368,7 @@ def _own(solver: Solver, diagonal: FloatArray) -> FloatArray:
 
     The inverse's diagonal is the mean over random signs of sign * (the inverse applied to signs), so it is right on
     average; it differs from the true one by about 5 % with 128 signs and 10 % with 32. Up to 128 nodes it is exact.
-
-    Args:
-        solver: applies the inverse.
-        diagonal: [n] the similarity of every node with itself.
+    The ``diagonal`` is the similarity [n] of every node with itself.
     """
     count, (least, most) = len(diagonal), _PROBES
     if count <= most:
