@@ -61,7 +61,6 @@ def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group
 
 
 _LOG = logging.getLogger("glasshouse")
-_DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -176,21 +175,20 @@ class ShadowPool:
         check_name(self.folder)
         identity = self._identity
         try:
-            opened = Claims(self.folder / ".claims")
+            claims = Claims(self.folder)
         except InputError as error:
             return self._complete(self.folder, identity, fault=error)
-        with contextlib.closing(opened) as claims:
-            with claims.claimed(_DESCRIPTION, wait=True):
-                folder = PoolFolder(self.folder, identity, question=self._question)
-            if any(folder.other_answers(index) for index in range(len(self))):
-                _LOG.warning(
-                    "%s: keeps these models' answers to another question, not the models; they are trained again for "
-                    "this one.",
-                    self.folder,
-                )
-            self._check_members(folder)
-            for wait in (False, True):  # first what no process is training, then what others began and may have left
-                self._train_missing(folder, claims, wait=wait, progress=progress)
+        with claims.description():
+            folder = PoolFolder(self.folder, identity, question=self._question)
+        if any(folder.other_answers(index) for index in range(len(self))):
+            _LOG.warning(
+                "%s: keeps these models' answers to another question, not the models; they are trained again for this "
+                "one.",
+                self.folder,
+            )
+        self._check_members(folder)
+        for wait in (False, True):  # first what no process is training, then what others began and may have left
+            self._train_missing(folder, claims, wait=wait, progress=progress)
         folder.tidy()
         return folder
 
@@ -246,10 +244,9 @@ class ShadowPool:
             return
         found = sum(folder.has(index) for group in self._groups() for index in group.indices)
         label = "Shadow models" + (f" ({found} found on disk)" if found else "")
-        with contextlib.ExitStack() as stack:
-            held = [group for group in missing if stack.enter_context(claims.claimed(group.indices[0], wait=wait))]
+        with claims.claimed([group.indices[0] for group in missing], wait=wait) as held:
             # another process may have finished a group between the check and the claim
-            ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
+            ours = [g for g in missing if g.indices[0] in held and not all(folder.has(index) for index in g.indices)]
             left = sum(len(group.indices) for group in ours)
             if left:
                 note_work(self._kept if found else self._none_kept)
