@@ -22,7 +22,7 @@ from torch.func import stack_module_state
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import check_order_of_outputs, ends_in_sigmoid, looks_like_probabilities, unwrapped
 from glasshouse.data import Population
-from glasshouse.training.inputs import Inputs, called, first_tensor, rows_of
+from glasshouse.training.inputs import Inputs, answered, first_tensor, rows_of
 
 Result = TypeVar("Result")
 
@@ -204,7 +204,7 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def logits_of(
-    model: nn.Module, *inputs: Tensor, classes: int | None = None, call: Callable[[nn.Module], Any] | None = None
+    model: nn.Module, *inputs: Inputs, classes: int | None = None, call: Callable[[nn.Module], Any] | None = None
 ) -> Callable[[Any], Tensor]:
     """From what this module returns to logits in float32, decided once, from its answers to some records.
 
@@ -216,7 +216,7 @@ def logits_of(
         model: untrained.
         *inputs: on its device: records [B, ...], of which a few are used; or the features and edges of a graph.
         classes: how many classes there are; fewer logits are refused.
-        call: what calls the module, if that takes more than its inputs.
+        call: what calls the module, if that takes more than records.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
@@ -224,24 +224,10 @@ def logits_of(
         >>> read(torch.tensor([[0.25, 0.75]])).exp()
         tensor([[0.2500, 0.7500]])
     """
-    training = model.training
-    devices = [inputs[0].device] if inputs[0].device.type == "cuda" else []
-    looked = (inputs[0][:_LOOK],) if len(inputs) == 1 else inputs
-    try:
-        with torch.random.fork_rng(devices), torch.no_grad():
-            whole = model.eval()(*looked) if call is None else call(model.eval())
-            if classes is not None:
-                check_order_of_outputs(whole, classes, place="module")
-            answer = unwrapped(whole)
-    except InputError:  # whatever calls the module has already said it
-        raise
-    except TypeError as error:
-        raise InputError(f"module: it cannot be called with {len(inputs)} tensors: {error}.") from error
-    except (RuntimeError, ValueError, IndexError) as error:
-        if isinstance(error, torch.OutOfMemoryError) or len(inputs) > 1:
-            raise
-        raise InputError(f"module: it cannot be called with {failure_line(inputs[0], error)}") from error
-    model.train(training)
+    whole = _first_answer(model, inputs[0], call, tensors=len(inputs))
+    if classes is not None:
+        check_order_of_outputs(whole, classes, place="module")
+    answer = unwrapped(whole)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
     width = answer.shape[1] if answer.ndim == 2 else 1
@@ -255,6 +241,23 @@ def logits_of(
         say_once(_SOFTMAX)
         return lambda given: torch.logit(unwrapped(given).float(), eps=_TINY)
     return lambda given: unwrapped(given).float()
+
+
+def _first_answer(
+    model: nn.Module, inputs: Inputs, call: Callable[[nn.Module], Any] | None = None, *, tensors: int = 1
+) -> Any:
+    """What a module answers to some records, before it is unwrapped; one that cannot be called with them is refused."""
+    try:
+        return answered(model, rows_of(inputs, slice(0, _LOOK)), call)
+    except InputError:  # whatever calls the module has already said it
+        raise
+    except TypeError as error:
+        count = len(inputs) if isinstance(inputs, dict) else tensors
+        raise InputError(f"module: it cannot be called with {count} tensors: {error}.") from error
+    except (RuntimeError, ValueError, IndexError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or tensors > 1:
+            raise
+        raise InputError(f"module: it cannot be called with {failure_line(first_tensor(inputs), error)}") from error
 
 
 def failure_line(x: Tensor, error: Exception) -> str:
@@ -357,19 +360,9 @@ def answers_for(
         glasshouse.InputError: module: it answers 2 records with shape [2, 3]; a regression expects [2], \
 [2, 1], or [2, 2] with the mean and the logarithm of the variance.
     """
-    first, few = first_tensor(inputs), rows_of(inputs, slice(0, _LOOK))
     if not population.regression:
-        call = None if isinstance(inputs, Tensor) else lambda module: called(module, few)
-        return logits_of(model, first, classes=classes, call=call)
-    training, count = model.training, len(first[:_LOOK])
-    try:
-        with torch.random.fork_rng([first.device] if first.device.type == "cuda" else []), torch.no_grad():
-            answer = unwrapped(called(model.eval(), few))
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        if isinstance(error, torch.OutOfMemoryError | InputError):
-            raise
-        raise InputError(f"module: it cannot be called with {failure_line(first, error)}") from error
-    model.train(training)
+        return logits_of(model, inputs, classes=classes)
+    answer, count = unwrapped(_first_answer(model, inputs)), len(first_tensor(inputs)[:_LOOK])
     if not isinstance(answer, Tensor) or tuple(answer.shape) not in ((count,), (count, 1), (count, 2)):
         shape = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
         raise InputError(
@@ -401,10 +394,6 @@ def fitting_threads(model: nn.Module, x: Tensor, batch_size: int) -> Iterator[No
     """
     weights = sum(parameter.numel() for parameter in model.parameters())
     work = weights * batch_size * math.prod(x.shape[2:])
-    before = torch.get_num_threads()
-    if work < _WORTH_SHARING and x.device.type == "cpu":
-        torch.set_num_threads(1)
-    try:
+    small = work < _WORTH_SHARING and x.device.type == "cpu"
+    with one_thread_per_operation() if small else contextlib.nullcontext():
         yield
-    finally:
-        torch.set_num_threads(before)

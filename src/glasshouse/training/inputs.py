@@ -83,7 +83,7 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
         rows = missing.any(dim=1)
         if not bool(rows.any()):  # infinite values of both signs
             continue
-        answer = _answer(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), _place(model)))
+        answer = unwrapped(answered(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), _place(model))))
         if isinstance(answer, Tensor) and bool(torch.isnan(answer).any()):
             column = int(missing.any(dim=0).nonzero()[0, 0])
             place = key or (names[column] if names is not None else f"feature {column}")
@@ -221,21 +221,26 @@ def _is_text(column: Any) -> bool:
         return True
 
 
-def _failure(model: nn.Module, inputs: Inputs) -> str | None:
-    """Why the module cannot be called with these inputs, in one line, or None. It is left as it was."""
+def answered(model: nn.Module, inputs: Inputs, call: Callable[[nn.Module], Any] | None = None) -> Any:
+    """What a module answers in evaluation; it and the random numbers are left as they were.
+
+    Args:
+        model: untrained, on the device of the inputs.
+        inputs: a few records.
+        call: what calls the module, if that takes more than its inputs.
+    """
+    training, device = model.training, first_tensor(inputs).device
     try:
-        _answer(model, inputs)
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.no_grad():
+            return called(model.eval(), inputs) if call is None else call(model.eval())
+    finally:
+        model.train(training)
+
+
+def _failure(model: nn.Module, inputs: Inputs) -> str | None:
+    """Why the module cannot be called with these inputs, in one line, or None."""
+    try:
+        unwrapped(answered(model, inputs))
     except Exception as error:  # whatever the user's module raises
         return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     return None
-
-
-def _answer(model: nn.Module, inputs: Inputs) -> Any:
-    """What the module answers in evaluation; it and the random numbers are left as they were."""
-    training = model.training
-    devices = [one.device for one in (first_tensor(inputs),) if one.device.type == "cuda"]
-    try:
-        with torch.random.fork_rng(devices), torch.no_grad():
-            return unwrapped(called(model.eval(), inputs))
-    finally:
-        model.train(training)

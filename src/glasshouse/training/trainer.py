@@ -6,9 +6,9 @@ import contextlib
 import inspect
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.core.randomness import seed_for
+from glasshouse.data import Population
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 _TRAINERS = {  # by the base class of a module, since these libraries are optional
     "LightningModule": "LightningTrainer",
@@ -98,6 +102,26 @@ def check_factory(factory: Any, *, place: str) -> None:
             f"{place}: is a {name} that is already made. Give what makes a fresh one, such as lambda: {name}(…): every "
             f"shadow model starts untrained."
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleTrainer:
+    """What trainers of torch modules share.
+
+    Args:
+        module: makes an untrained module.
+    """
+
+    module: Callable[[], nn.Module]
+
+    def __post_init__(self) -> None:
+        check_factory(self.module, place="module")
+
+    def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
+        """A trained module again, from its stored weights."""
+        model = self.module()
+        model.load_state_dict(tensors)
+        return model.eval()
 
 
 @dataclass(frozen=True)
