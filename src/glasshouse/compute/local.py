@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from glasshouse.compute.base import TRIES, Compute, available_cores, share_gpu, with_threads
+from glasshouse.compute.base import TRIES, Compute, Result, Task, available_cores, share_gpu, with_threads
 from glasshouse.compute.serialise import Parcels, open_parcel, receive_from
 from glasshouse.core.errors import InputError
 from glasshouse.io.limits import keep_limits, limits_for_workers
@@ -98,9 +98,6 @@ def ask_desk(address: Address, what: str) -> bytes:
 _LOOK = 1.0  # seconds between two looks at the parent
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _SAFE_PATH = "PYTHONSAFEPATH"
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,13 +224,7 @@ def _crew(workers: int, *, threads: int, apart: bool = True) -> Iterator[_Crew]:
 
 @contextmanager
 def safe_path() -> Iterator[None]:
-    """Within the block, Python processes that anything starts import nothing from the working folder.
-
-    Example:
-        >>> with safe_path():
-        ...     os.environ["PYTHONSAFEPATH"]
-        '1'
-    """
+    """Within the block, Python processes that anything starts import nothing from the working folder."""
     given = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:

@@ -147,19 +147,7 @@ class ShadowPool:
         """One model after another: read from the folder if there is one, else trained now."""
         if not len(self):
             return
-        if self.folder is None and isinstance(self.compute, ThisProcess):
-            note_work("Shadow models were being trained; without a pool they are not kept.")
-            for group in self._groups():
-                yield from train_group(self.population, self.trainer, group)
-        elif self.folder is None:
-            note_work("Shadow models were being trained; without a pool they are not kept.")
-            models: dict[int, StoredModel] = {}
-            for _, batch in self._trained(self._groups()):
-                models |= batch
-            for index in range(len(self)):
-                model = models.pop(index)
-                yield restored(model.kind, model.content, self.trainer, self.population)
-        else:
+        if self.folder is not None:
             folder = self.train(progress=False)
             for index in range(len(self)):
                 kind, content = folder.read(index)
@@ -167,6 +155,16 @@ class ShadowPool:
                     yield restored(kind, content, self.trainer, self.population)
                 except InputError as error:
                     raise InputError(*[f"{self.folder}: model {index}: {fault}" for fault in error.faults]) from error
+            return
+        note_work("Shadow models were being trained; without a pool they are not kept.")
+        if isinstance(self.compute, ThisProcess):
+            for group in self._groups():
+                yield from train_group(self.population, self.trainer, group)
+            return
+        models = {index: model for _, batch in self._trained(self._groups()) for index, model in batch.items()}
+        for index in range(len(self)):
+            model = models.pop(index)
+            yield restored(model.kind, model.content, self.trainer, self.population)
 
     def train(self, *, progress: bool | None = None) -> PoolFolder:
         """Train what is missing in the folder, and nothing else; several processes may do so at once."""
@@ -210,13 +208,9 @@ class ShadowPool:
             return None
         return describe(self.how.question)
 
-    def identity(self) -> Identity:
-        """Data, trainer, seed and share, by which this pool is recognised."""
-        return self._identity
-
     @functools.cached_property
     def _identity(self) -> Identity:
-        """Computed once, before the first model: training may change a trainer's attributes."""
+        """By which this pool is recognised; computed once, before the first model: training may change a trainer."""
         return Identity(
             data=self.population.fingerprint(),
             trainer=described(self.trainer),

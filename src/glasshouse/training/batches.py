@@ -51,13 +51,6 @@ class ModuleBatch:
     Attributes:
         parameters: by name, leaf tensors [K, ...] for an optimizer.
         buffers: by name, [K, ...].
-
-    Example:
-        >>> batch = ModuleBatch([nn.Linear(3, 2) for _ in range(4)])
-        >>> batch.parameters["weight"].shape
-        torch.Size([4, 2, 3])
-        >>> [type(model).__name__ for model in batch.unbatch()]
-        ['Linear', 'Linear', 'Linear', 'Linear']
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
@@ -88,14 +81,7 @@ def _leaf(tensor: Tensor) -> nn.Parameter:
 def optimizer_obstacle(
     make: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer], parameters: Iterable[nn.Parameter]
 ) -> str | None:
-    """Why this optimizer cannot act on batched parameters, or None.
-
-    Example:
-        >>> optimizer_obstacle(torch.optim.Adam, nn.Linear(2, 2).parameters()) is None
-        True
-        >>> optimizer_obstacle(torch.optim.LBFGS, nn.Linear(2, 2).parameters())
-        'the optimizer LBFGS mixes entries of the weights, so models would mix'
-    """
+    """Why this optimizer cannot act on batched parameters, or None."""
     optimizer = make(parameters)
     name = type(optimizer).__name__
     if type(optimizer) not in _ELEMENTWISE:  # a subclass may do anything, such as clipping by a norm
@@ -112,11 +98,7 @@ def optimizer_obstacle(
 
 @functools.cache
 def say_once(text: str) -> None:
-    """Write a text to the log ``glasshouse``, once for each text.
-
-    Example:
-        >>> say_once("Trained one at a time: an example.")
-    """
+    """Write a text to the log ``glasshouse``, once for each text."""
     logging.getLogger("glasshouse").info(text)
 
 
@@ -169,13 +151,7 @@ def spread(
 
 @contextlib.contextmanager
 def one_thread_per_operation() -> Iterator[None]:
-    """Torch uses one thread within; afterwards as many as before.
-
-    Example:
-        >>> with one_thread_per_operation():
-        ...     torch.get_num_threads()
-        1
-    """
+    """Torch uses one thread within; afterwards as many as before."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -261,12 +237,7 @@ def _first_answer(
 
 
 def failure_line(x: Tensor, error: Exception) -> str:
-    """What a module was called with and how it failed, in one line.
-
-    Example:
-        >>> failure_line(torch.zeros(2, 3), RuntimeError("shapes do not fit"))
-        'records of shape [3]: shapes do not fit.'
-    """
+    """What a module was called with and how it failed, in one line."""
     first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     return f"records of shape {list(x.shape[1:])}: {first}."
 
@@ -293,12 +264,7 @@ def batches(
 
 
 def batch_count(count: int, size: int) -> int:
-    """How many batches an epoch has.
-
-    Example:
-        >>> batch_count(5, 2)
-        2
-    """
+    """How many batches an epoch has."""
     return len(_edges(count, size)) - 1
 
 
@@ -347,12 +313,6 @@ def answers_for(
 ) -> Callable[[Any], Tensor]:
     """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here.
 
-    Args:
-        population: what it is trained on.
-        model: untrained.
-        inputs: records [B, ...] on its device, or a dict of them.
-        classes: how many classes there are; fewer logits are refused.
-
     Example:
         >>> population = Population([[0.0], [1.0]], [0.5, 2.0], regression=True)
         >>> answers_for(population, nn.Linear(1, 3), torch.zeros(2, 1))
@@ -377,20 +337,12 @@ _WORTH_SHARING = 1e8  # multiplications per step; below this a second thread cos
 
 @contextlib.contextmanager
 def fitting_threads(model: nn.Module, x: Tensor, batch_size: int) -> Iterator[None]:
-    """One thread if a step is too small to share, all of them otherwise; the user's setting is restored afterwards.
+    """One thread if a step on inputs [N, ...] is too small to share; the user's setting is restored afterwards.
+
+    Weights that are shared over places, as in convolutions, count once per place.
 
     On a busy machine two threads of a small network wait for each other at every operation: a perceptron on the digits
     took 2.3 s with one thread and 33 s with two while another program was running.
-
-    Args:
-        model: the network.
-        x: [N, ...] its inputs; weights that are shared over places, as in convolutions, count once per place.
-        batch_size: records per step.
-
-    Example:
-        >>> with fitting_threads(nn.Linear(4, 2), torch.zeros(8, 4), 8):
-        ...     torch.get_num_threads()
-        1
     """
     weights = sum(parameter.numel() for parameter in model.parameters())
     work = weights * batch_size * math.prod(x.shape[2:])

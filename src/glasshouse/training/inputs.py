@@ -37,7 +37,7 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     """
     weights = next((one for one in model.parameters() if one.is_floating_point()), None)
     floats = None if weights is None else weights.dtype
-    device = _place(model)
+    device = place_of(model)
 
     def as_given(rows: Any) -> Inputs:
         return _in_precision(rows, floats)
@@ -66,10 +66,7 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
 def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> None:
     """Refuse records with NaN, if the module's answer about them is NaN: its weights would be NaN after a step.
 
-    Args:
-        model: untrained.
-        inputs: all records that train it.
-        names: of the columns, if features [N, F] have names.
+    ``names`` are those of the columns, if features [N, F] have names.
 
     Example:
         >>> refuse_missing(nn.Linear(2, 2), torch.tensor([[0.0, 1.0], [2.0, float("nan")]]), names=["age", "hours"])
@@ -83,7 +80,7 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
         rows = missing.any(dim=1)
         if not bool(rows.any()):  # infinite values of both signs
             continue
-        answer = unwrapped(answered(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), _place(model))))
+        answer = unwrapped(answered(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), place_of(model))))
         if isinstance(answer, Tensor) and bool(torch.isnan(answer).any()):
             column = int(missing.any(dim=0).nonzero()[0, 0])
             place = key or (names[column] if names is not None else f"feature {column}")
@@ -111,12 +108,7 @@ def tensor_of(x: Any) -> Tensor:
 
 
 def called(model: Callable[..., Any], inputs: Inputs) -> Any:
-    """What a module answers: a dict gives its tensors by name.
-
-    Example:
-        >>> called(lambda input_ids: input_ids + 1, {"input_ids": torch.zeros(2)})
-        tensor([1., 1.])
-    """
+    """What a module answers: a dict gives its tensors by name."""
     return model(**inputs) if isinstance(inputs, dict) else model(inputs)
 
 
@@ -133,28 +125,19 @@ def rows_of(inputs: Inputs, rows: Tensor | slice) -> Inputs:
 
 
 def moved(inputs: Inputs, device: torch.device | str) -> Inputs:
-    """The inputs on a device.
-
-    Example:
-        >>> moved({"input_ids": torch.zeros(2)}, "cpu")["input_ids"].device
-        device(type='cpu')
-    """
+    """The inputs on a device."""
     if isinstance(inputs, dict):
         return {name: values.to(device) for name, values in inputs.items()}
     return inputs.to(device)
 
 
 def first_tensor(inputs: Inputs) -> Tensor:
-    """The inputs, or the first of several.
-
-    Example:
-        >>> first_tensor({"input_ids": torch.zeros(2, 5)}).shape
-        torch.Size([2, 5])
-    """
+    """The inputs, or the first of several."""
     return next(iter(inputs.values())) if isinstance(inputs, dict) else inputs
 
 
-def _place(model: nn.Module) -> torch.device:
+def place_of(model: nn.Module) -> torch.device:
+    """The device of a module's weights."""
     weights = next(model.parameters(), None)
     return torch.device("cpu") if weights is None else weights.device
 
@@ -222,13 +205,7 @@ def _is_text(column: Any) -> bool:
 
 
 def answered(model: nn.Module, inputs: Inputs, call: Callable[[nn.Module], Any] | None = None) -> Any:
-    """What a module answers in evaluation; it and the random numbers are left as they were.
-
-    Args:
-        model: untrained, on the device of the inputs.
-        inputs: a few records.
-        call: what calls the module, if that takes more than its inputs.
-    """
+    """What a module answers in evaluation; it and the random numbers are left as they were."""
     training, device = model.training, first_tensor(inputs).device
     try:
         with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.no_grad():

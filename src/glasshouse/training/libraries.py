@@ -26,7 +26,7 @@ from glasshouse.core.errors import InputError, first_line, needs_extra
 from glasshouse.core.randomness import seed_for
 from glasshouse.data import Population, select
 from glasshouse.training.batches import answers_for, fitting_threads, labels_of, logits_of, loss_for
-from glasshouse.training.inputs import Inputs, moved, reader_for, rows_of
+from glasshouse.training.inputs import Inputs, moved, place_of, reader_for, rows_of
 from glasshouse.training.trainer import ModuleTrainer, seeded
 
 _LOOK = 8  # records that show what a module answers with
@@ -56,9 +56,7 @@ class _Members(Dataset[Any]):
     def __init__(self, model: nn.Module, population: Population, members: BoolArray) -> None:
         read = reader_for(model, population.x)
         few = read(select(population.x, np.arange(min(_LOOK, len(population)))))
-        weights = next(model.parameters(), None)
-        few = moved(few, "cpu" if weights is None else weights.device)
-        logits_of(model, few, classes=len(population.classes))
+        logits_of(model, moved(few, place_of(model)), classes=len(population.classes))
         self.x = read(select(population.x, members))
         self.y = torch.from_numpy(population.y[members])
 

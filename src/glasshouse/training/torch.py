@@ -314,7 +314,7 @@ def _probe(trainer: TorchTrainer, population: Population) -> _Probe:
         refuse_missing(models[0], everyone, names=getattr(population.x, "columns", None))
         x, y = everyone[few].to(trainer.place), labels_of(population)[few].to(trainer.place)
         bytes_each = _bytes_each(population, models[0], x, y)
-        before = torch.get_rng_state(), _cuda_state(trainer)
+        before = _random_state(trainer)
         try:
             _Step(trainer, population, ModuleBatch(models), x)(
                 torch.stack([x, x]), torch.stack([y, y])
@@ -322,13 +322,13 @@ def _probe(trainer: TorchTrainer, population: Population) -> _Probe:
         except Exception as error:
             reason = str(error).strip().splitlines()
             return _Probe(obstacle=f"torch.func cannot batch the module ({reason[0] if reason else type(error)})")
-        after = torch.get_rng_state(), _cuda_state(trainer)
-        random = any(not torch.equal(one, other) for one, other in zip(before, after, strict=True))
+        random = not torch.equal(before, _random_state(trainer))
     return _Probe(random=random, bytes_each=bytes_each, x=everyone)
 
 
-def _cuda_state(trainer: TorchTrainer) -> Tensor:
-    return torch.cuda.get_rng_state(trainer.place) if trainer.place.type == "cuda" else torch.zeros(0)
+def _random_state(trainer: TorchTrainer) -> Tensor:
+    gpu = [torch.cuda.get_rng_state(trainer.place)] if trainer.place.type == "cuda" else []
+    return torch.cat([torch.get_rng_state(), *gpu])
 
 
 def _module_obstacle(model: nn.Module) -> str | None:

@@ -52,7 +52,6 @@ class Trainer(Protocol):
 
     def __call__(self, population: Any, members: BoolArray, /, seed: int) -> Any:
         """Train on ``members`` alone, [N] booleans over the population: a `Population`, or a graph."""
-        ...
 
 
 def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
