@@ -22,7 +22,7 @@ from torch.func import stack_module_state
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import check_order_of_outputs, ends_in_sigmoid, looks_like_probabilities, unwrapped
 from glasshouse.data import Population
-from glasshouse.training.inputs import Inputs, answered, first_tensor, rows_of
+from glasshouse.training.inputs import Inputs, answered, first_tensor, rows_of, told_by
 
 Result = TypeVar("Result")
 
@@ -238,8 +238,7 @@ def _first_answer(
 
 def failure_line(x: Tensor, error: Exception) -> str:
     """What a module was called with and how it failed, in one line."""
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return f"records of shape {list(x.shape[1:])}: {first}."
+    return f"records of shape {list(x.shape[1:])}: {told_by(error)}."
 
 
 def batches(

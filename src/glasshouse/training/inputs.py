@@ -90,10 +90,10 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
             )
 
 
-def tensor_of(x: Any) -> Tensor:
-    """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames.
+def tensor_of(x: Any, *, floats: torch.dtype | None = None, name: str | None = None) -> Tensor:
+    """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames; ``name`` is that of a column.
 
-    Floats become float32 and whole numbers int64; tensors stay as they are.
+    Floats become float32, or float64 if ``floats`` is that, and whole numbers int64; tensors stay as they are.
 
     Example:
         >>> tensor_of(np.zeros((2, 3))).dtype, tensor_of(np.zeros((2, 3), dtype=np.uint8)).dtype
@@ -101,10 +101,11 @@ def tensor_of(x: Any) -> Tensor:
     """
     if isinstance(x, Tensor):
         return x
-    array = _array(x)
-    kind = np.float32 if array.dtype.kind == "f" else np.bool_ if array.dtype.kind == "b" else np.int64
+    array = _array(x, name)
+    kinds = {"f": np.float64 if floats == torch.float64 else np.float32, "b": np.bool_}
+    array = array.astype(kinds.get(array.dtype.kind, np.int64), copy=False)
     # a copy if numpy's memory is read-only or strided: torch would warn or refuse
-    return torch.from_numpy(np.require(array.astype(kind, copy=False), requirements=["C", "W"]))
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
 
 
 def called(model: Callable[..., Any], inputs: Inputs) -> Any:
@@ -166,12 +167,7 @@ def _in_precision(x: Any, floats: torch.dtype | None) -> Inputs:
 
 
 def _single(x: Any, floats: torch.dtype | None, name: str | None = None) -> Tensor:
-    if isinstance(x, Tensor):
-        found = x
-    elif floats == torch.float64 and (array := _array(x, name)).dtype.kind == "f":
-        return torch.from_numpy(np.require(array.astype(np.float64, copy=False), requirements=["C", "W"]))
-    else:
-        found = tensor_of(x) if name is None else tensor_of(_array(x, name))
+    found = tensor_of(x, floats=floats, name=name)
     if found.is_floating_point():
         return found.to(floats or found.dtype)
     return found if found.dtype == torch.bool else found.long()
@@ -219,5 +215,10 @@ def _failure(model: nn.Module, inputs: Inputs) -> str | None:
     try:
         unwrapped(answered(model, inputs))
     except Exception as error:  # whatever the user's module raises
-        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        return told_by(error)
     return None
+
+
+def told_by(error: Exception) -> str:
+    """What an error of somebody else's module says, in its first line; its type if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
