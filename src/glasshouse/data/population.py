@@ -98,12 +98,9 @@ class Population:
             raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
         if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
             raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
-        object.__setattr__(self, "regression", bool(regression))
+        vars(self).update(x=x, ids=as_ids(ids, len(given), place="population"), regression=bool(regression))
         if regression:
-            object.__setattr__(self, "y", as_targets(given, classes))
-            object.__setattr__(self, "classes", np.empty(0))
+            vars(self).update(y=as_targets(given, classes), classes=np.empty(0))
             return
         if regression is None and classes is None:
             check_classes(given)
@@ -118,8 +115,7 @@ class Population:
                 f"population: record {first_of(outside)} has the label {given[outside].tolist()[0]!r}, which is not "
                 f"among the classes {known.tolist()}."
             )
-        object.__setattr__(self, "classes", known)
-        object.__setattr__(self, "y", np.searchsorted(known, given).astype(np.int64))
+        vars(self).update(y=np.searchsorted(known, given).astype(np.int64), classes=known)
 
     def __len__(self) -> int:
         return len(self.y)

@@ -7,7 +7,7 @@ import inspect
 import random
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -141,13 +141,12 @@ class Versioned:
     """
 
     trainer: Any
-    version: str
+    version: str = field(kw_only=True)
 
-    def __init__(self, trainer: Any, *, version: str) -> None:
-        if not isinstance(version, str) or not version.strip():
-            raise InputError(f"version: {version!r} is not a version; give your own text, such as '1'.")
-        object.__setattr__(self, "trainer", trainer)
-        object.__setattr__(self, "version", version)
+    def __post_init__(self) -> None:
+        given: Any = self.version
+        if not isinstance(given, str) or not given.strip():
+            raise InputError(f"version: {given!r} is not a version; give your own text, such as '1'.")
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """What the trainer gives."""
