@@ -6,6 +6,9 @@ import time
 import warnings
 from pathlib import Path
 
+import pytest
+
+from glasshouse import InputError
 from glasshouse.pool.folder import Claims
 
 
@@ -41,3 +44,13 @@ def test_groups_beyond_the_number_of_files_are_claimed_too(tmp_path: Path) -> No
     files = list(tmp_path.glob(".claims*"))
     assert len(files) < 100  # each is open while it is held
     assert not any(file.stat().st_size for file in files)
+
+
+@pytest.mark.parametrize("name", [".claims", ".claims-3"])
+def test_a_link_in_the_place_of_a_lock_is_refused_in_one_line_and_not_followed(name: str, tmp_path: Path) -> None:
+    (tmp_path / "pool").mkdir()
+    (tmp_path / "pool" / name).symlink_to(tmp_path / "elsewhere")
+    refusal = "pool: a pool cannot be kept there: Too many levels of symbolic links. Choose another folder."
+    with pytest.raises(InputError, match=refusal), Claims(tmp_path / "pool").claimed([3], wait=True):
+        pass
+    assert not (tmp_path / "elsewhere").exists()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import BaseFileLock, FileLock, Timeout
+from filelock import FileLock, Timeout
 
 from glasshouse.core.arrays import BoolArray, TextArray
 from glasshouse.core.errors import InputError
@@ -246,18 +246,14 @@ class Claims:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        try:
+        with self._refusing():
             make_folders(folder)
-            with self.description():
-                pass
-        except OSError as error:
-            raise InputError(
-                f"{folder}: a pool cannot be kept there: {error.strerror or error}. Choose another folder."
-            ) from error
+        with self.description():
+            pass
 
     def description(self) -> AbstractContextManager[Any]:
         """The claim on ``pool.json``, for which a process waits."""
-        return self._lock(".claims").acquire()
+        return self._lock(".claims", wait=True)
 
     @contextlib.contextmanager
     def claimed(self, groups: Iterable[int], *, wait: bool) -> Iterator[set[int]]:
@@ -267,9 +263,20 @@ class Claims:
             ours = set()
             for number in sorted({group % _LOCKS for group in wanted}):  # in one order: none wait for each other
                 with contextlib.suppress(Timeout):
-                    stack.enter_context(self._lock(f".claims-{number}").acquire(blocking=wait))
+                    stack.enter_context(self._lock(f".claims-{number}", wait=wait))
                     ours.add(number)
             yield {group for group in wanted if group % _LOCKS in ours}
 
-    def _lock(self, name: str) -> BaseFileLock:
-        return FileLock(self._folder / name, mode=file_mode())
+    def _lock(self, name: str, *, wait: bool) -> AbstractContextManager[Any]:
+        with self._refusing():
+            return FileLock(self._folder / name, mode=file_mode()).acquire(blocking=wait)
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except Timeout:  # another process has it
+            raise
+        except OSError as error:
+            told = error.strerror or error
+            raise InputError(f"{self._folder}: a pool cannot be kept there: {told}. Choose another folder.") from error
