@@ -113,7 +113,7 @@ def written(path: Path, header: object, content: bytes) -> Path:
         ({"x": {"shape": [2]}}, "damaged"),
         ({"x": 3}, "damaged"),
         ([1], "damaged"),
-        (b'{"x": 1, "x": 2}', "a name twice"),
+        (b'{"x": 1, "x": 2}', "is there twice"),
         (b"[" * 5000, "nested too deeply|damaged"),
         (b"", "its header has 0 bytes"),
     ],

@@ -16,8 +16,8 @@ from torch import nn
 from glasshouse import InputError, Population, TorchTrainer
 from glasshouse.data import complementary_halves
 from glasshouse.training import CropAndFlip, EarlyStopping, mlp
-from glasshouse.training.batched import batching_obstacle
 from glasshouse.training.batches import say_once, split
+from glasshouse.training.torch import batching_obstacle
 
 RANDOM = np.random.default_rng(0)
 Y = RANDOM.integers(3, size=61)  # an odd number: complementary halves differ by one

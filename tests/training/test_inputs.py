@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from glasshouse import InputError, Population, PrivateTrainer, TorchTrainer, audit, mlp
 from glasshouse.query.classify import population_logits
-from glasshouse.training.batched import batching_obstacle
 from glasshouse.training.inputs import reader_for, tensor_of
 from glasshouse.training.schedules import EarlyStopping
+from glasshouse.training.torch import batching_obstacle
 
 RANDOM = np.random.default_rng(0)
 TOKENS = RANDOM.integers(0, 20, (80, 6))

@@ -23,11 +23,9 @@ class Compute(Protocol):
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
         """Results with the positions of their tasks."""
-        ...
 
     def opened(self) -> AbstractContextManager[Compute]:
         """The same place, whose workers stay for all runs of the block, with the models and graphs that they got."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -52,24 +50,14 @@ class ThisProcess:
 
 
 def available_cores() -> int:
-    """The cores that this process may use; a worker has its share of them.
-
-    Example:
-        >>> available_cores() >= 1
-        True
-    """
+    """The cores that this process may use; a worker has its share of them."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     share = os.environ.get(_SHARE, "")
     return min(cores, max(1, int(share))) if share.isdecimal() else cores
 
 
 def gpu_share() -> float:
-    """The share of its GPU's memory that this process may use; less than 1 if other workers use the same GPU.
-
-    Example:
-        >>> gpu_share()
-        1.0
-    """
+    """The share of its GPU's memory that this process may use; less than 1 if other workers use the same GPU."""
     sharers = os.environ.get(_SHARERS, "")
     return 1.0 / max(1, int(sharers)) if sharers.isdecimal() else 1.0
 

@@ -10,14 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from glasshouse.compute.base import TRIES, Compute, available_cores, share_gpu, with_threads
+from glasshouse.compute.base import TRIES, Compute, Result, Task, available_cores, share_gpu, with_threads
 from glasshouse.compute.serialise import Parcels, open_parcel, receive_from
 from glasshouse.core.errors import InputError
 from glasshouse.io.limits import keep_limits, limits_for_workers
@@ -99,9 +99,6 @@ _LOOK = 1.0  # seconds between two looks at the parent
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _SAFE_PATH = "PYTHONSAFEPATH"
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, kw_only=True)
 class LocalProcesses:
@@ -139,20 +136,20 @@ class LocalProcesses:
         """Results in the order in which tasks end."""
         if not tasks:
             return
-        with _crew(min(self.count, len(tasks)), threads=self.threads, apart=False) as crew:
+        with closing(_Crew(min(self.count, len(tasks)), threads=self.threads, apart=False)) as crew:
             yield from crew.run(function, shared, tasks)
 
     @contextmanager
     def opened(self) -> Iterator[Compute]:
         """The same, with workers that stay until the end of the block."""
-        with _crew(self.count, threads=self.threads) as crew:
+        with closing(_Crew(self.count, threads=self.threads)) as crew:
             yield crew
 
 
 class _Crew:
     """Workers that stay, and the desk where they ask for parcels."""
 
-    def __init__(self, workers: int, *, threads: int, apart: bool) -> None:
+    def __init__(self, workers: int, *, threads: int, apart: bool = True) -> None:
         self.workers, self.threads = workers, threads
         self.desk = Desk()
         self.parcels = Parcels(self.desk.parcels.__setitem__, self.desk.parcels.__delitem__, apart=apart)
@@ -166,6 +163,8 @@ class _Crew:
         self, function: Callable[..., Result], shared: tuple[Any, ...], tasks: Sequence[Task]
     ) -> Iterator[tuple[int, Result]]:
         """Results in the order in which tasks end; the tasks of a worker that died are run again."""
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+
         key = self.parcels.pack((function, shared))
         left = set(range(len(tasks)))
         try:
@@ -174,7 +173,7 @@ class _Crew:
                     for position, result in self._attempt(key, sorted(left), tasks):
                         left.remove(position)
                         yield position, result
-                except _worker_died():
+                except TerminatedWorkerError:
                     self._end()
                     if attempt == TRIES - 1:
                         raise InputError(
@@ -217,23 +216,8 @@ class _Crew:
 
 
 @contextmanager
-def _crew(workers: int, *, threads: int, apart: bool = True) -> Iterator[_Crew]:
-    crew = _Crew(workers, threads=threads, apart=apart)
-    try:
-        yield crew
-    finally:
-        crew.close()
-
-
-@contextmanager
 def safe_path() -> Iterator[None]:
-    """Within the block, Python processes that anything starts import nothing from the working folder.
-
-    Example:
-        >>> with safe_path():
-        ...     os.environ["PYTHONSAFEPATH"]
-        '1'
-    """
+    """Within the block, Python processes that anything starts import nothing from the working folder."""
     given = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -293,10 +277,3 @@ def end_with(parent: int) -> None:
         os._exit(1)  # nobody is left to whom an exception could be told
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _worker_died() -> type[Exception]:
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    found: type[Exception] = TerminatedWorkerError
-    return found

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from glasshouse.compute.base import TRIES, Compute, with_threads
+from glasshouse.compute.base import TRIES, Compute, Result, Task, with_threads
 from glasshouse.compute.serialise import Parcels, open_parcel, receive_from
 from glasshouse.core.errors import InputError, first_line, needs_extra
 
@@ -73,9 +73,6 @@ def _refusal(address: str, reason: str) -> InputError:
 
 
 _WITH_GPU = 15.0  # seconds
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True)

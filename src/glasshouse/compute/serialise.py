@@ -138,10 +138,10 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, content: Any) -> Any:
         apart = self._parcels.apart and content is not self._root and not is_module(self._root)
         if apart and is_module(content):
-            return fetch, (self._parcels.key_of(content),)
+            return _fetched, (self._parcels.key_of(content),)
         if (type(content).__module__, type(content).__name__) == ("torch", "Tensor"):  # and of no class derived from it
             if apart and content.nbytes >= _LARGE and content.is_leaf and not content.is_inference():
-                return fetch, (self._parcels.key_of(content),)
+                return _fetched, (self._parcels.key_of(content),)
             if content.is_cuda:
                 if not self._parcels.gpus:
                     raise NotSentError(_NO_GPU)
@@ -161,18 +161,12 @@ def _on_gpu(content: Any, requires_grad: bool) -> Any:
     return content.cuda().requires_grad_(requires_grad)
 
 
-@dataclass
-class _Received:
-    content: Any
-    run: int
-
-
 class _Shelf:
     """The worker's side: what it was sent, and where it asks for more."""
 
     def __init__(self) -> None:
         self.source: Callable[[str], bytes] | None = None
-        self.held: dict[str, _Received] = {}
+        self.held: dict[str, tuple[Any, int]] = {}  # by key: an object, and the last run that used it
         self.parcel = ("", b"")  # of the current run
         self.run = 0
 
@@ -188,13 +182,11 @@ def receive_from(source: Callable[[str], bytes], *, anew: bool = True) -> None:
         _HERE.parcel = ("", b"")
 
 
-def fetch(key: str) -> Any:
+def _fetched(key: str) -> Any:
     """A module or a tensor, made once in this process."""
-    if key not in _HERE.held:
-        _HERE.held[key] = _Received(cloudpickle.loads(_asked(key)), _HERE.run)
-    found = _HERE.held[key]
-    found.run = _HERE.run
-    return found.content
+    content = _HERE.held[key][0] if key in _HERE.held else cloudpickle.loads(_asked(key))
+    _HERE.held[key] = (content, _HERE.run)
+    return content
 
 
 def open_parcel(key: str) -> Any:
@@ -204,7 +196,7 @@ def open_parcel(key: str) -> Any:
     """
     if _HERE.parcel[0] != key:
         _HERE.run += 1
-        _HERE.held = {one: kept for one, kept in _HERE.held.items() if kept.run >= _HERE.run - _KEPT}
+        _HERE.held = {one: kept for one, kept in _HERE.held.items() if kept[1] >= _HERE.run - _KEPT}
         _HERE.parcel = (key, _asked(key))
     return cloudpickle.loads(_HERE.parcel[1])
 

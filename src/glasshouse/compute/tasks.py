@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any
 
-from glasshouse.compute.base import Compute, ThisProcess
+from glasshouse.compute.base import Compute, Result, Task, ThisProcess
 from glasshouse.compute.serialise import NotSentError
-
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 _START = 6.0  # seconds of work for which it is worth to start workers, or to connect to them
 _GO_ON = 1.0  # the same once they have started

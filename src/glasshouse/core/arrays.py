@@ -1,6 +1,8 @@
-"""Names for the types of arrays that modules pass to each other."""
+"""Names for the types of arrays that modules pass to each other; and tensors as arrays."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,3 +14,17 @@ TextArray = NDArray[np.str_]
 F32 = NDArray[np.float32]  # what compiled kernels keep a lot of
 I32 = NDArray[np.int32]
 Floats = NDArray[np.floating]  # of either precision
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """An array, or a tensor as one on the CPU, in its own precision; bfloat16, which numpy does not have, as float32.
+
+    Example:
+        >>> import torch
+        >>> as_array(torch.zeros(2, dtype=torch.bfloat16)).dtype
+        dtype('float32')
+    """
+    if hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    return np.asarray(values)

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from glasshouse.core.arrays import as_array
+
 _SHORT = 256  # characters; longer texts are hashed one by one, not in the room of the longest
 _EXACT = 2**53  # whole numbers up to this are equal to a float64
 _BLOCK = 2**24  # bytes that are converted at a time
@@ -31,7 +33,7 @@ def digest_arrays(arrays: Sequence[Any], *, features: Sequence[Any] = ()) -> str
     """
     digest = hashlib.sha256()
     for one, by_value in (*((one, True) for one in features), *((one, False) for one in arrays)):
-        values = _array(one)
+        values = as_array(one)
         if _long_texts(values):
             digest.update(f"text{values.shape}".encode())
             for text in values.reshape(-1):
@@ -72,7 +74,7 @@ def _row_bytes(x: Any) -> Iterator[bytes]:
     if hasattr(x, "contents"):  # records that are not rows of an array
         yield from x.contents()
         return
-    values = _array(x)
+    values = as_array(x)
     if values.dtype.kind in "OU":
         for row in values.reshape(len(values), -1):
             yield b"".join(map(_sized, row))
@@ -80,13 +82,6 @@ def _row_bytes(x: Any) -> Iterator[bytes]:
     kind = np.dtype(np.float64) if _equals_floats(values) else values.dtype
     for block in _blocks(values):  # one at a time: all at once would be a second copy of the data
         yield from (row.tobytes() for row in np.asarray(block, dtype=kind))
-
-
-def _array(values: Any) -> NDArray[Any]:
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values.float() if str(values.dtype) == "torch.bfloat16" else values  # numpy does not have it
-    return np.asarray(values)
 
 
 def _long_texts(values: NDArray[Any]) -> bool:

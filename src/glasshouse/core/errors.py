@@ -87,11 +87,7 @@ def naming(model: str) -> Iterator[None]:
 
 
 def raise_faults(faults: Sequence[str]) -> None:
-    """Raise one `InputError` with every fault; return if there is none.
-
-    Example:
-        >>> raise_faults([])
-    """
+    """Raise one `InputError` with every fault; return if there is none."""
     if faults:
         raise InputError(*faults)
 

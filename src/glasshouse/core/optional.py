@@ -60,22 +60,10 @@ def is_made_by(thing: Any, module: str, name: str) -> bool:
 
 
 def is_tensor(thing: Any) -> TypeGuard[Tensor]:
-    """Whether it is a tensor of torch.
-
-    Example:
-        >>> import torch
-        >>> is_tensor(torch.zeros(2)), is_tensor([0.0, 0.0])
-        (True, False)
-    """
+    """Whether it is a tensor of torch."""
     return is_made_by(thing, "torch", "Tensor")
 
 
 def is_module(thing: Any) -> TypeGuard[nn.Module]:
-    """Whether it is a module of torch.
-
-    Example:
-        >>> import torch
-        >>> is_module(torch.nn.Linear(2, 1)), is_module(torch.nn.Linear)
-        (True, False)
-    """
+    """Whether it is a module of torch."""
     return is_made_by(thing, "torch.nn", "Module")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from glasshouse.core.arrays import FloatArray, IntArray
+from glasshouse.core.arrays import FloatArray, IntArray, as_array
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.numerics import margin_to_loss
 from glasshouse.core.optional import is_made_by, is_module, is_tensor
@@ -82,11 +82,6 @@ def check_order_of_outputs(answer: Any, classes: int, *, place: str = "model") -
 
     A module that returns its features and then its logits would be judged by its features.
 
-    Args:
-        answer: what the model returned.
-        classes: how many there are.
-        place: what a refusal begins with.
-
     Example:
         >>> check_order_of_outputs((np.zeros((2, 3)), np.zeros((2, 16))), 3)
         >>> check_order_of_outputs((np.zeros((2, 16)), np.zeros((2, 3))), 3)
@@ -151,17 +146,8 @@ def looks_like_probability_column(column: Tensor | NDArray[Any], labels: IntArra
 
 
 def array_of(answer: Any) -> NDArray[Any]:
-    """An answer as an array on the CPU, in its own precision; bfloat16, which numpy does not have, as float32.
-
-    Example:
-        >>> import torch
-        >>> array_of(torch.zeros(2, dtype=torch.bfloat16)).dtype
-        dtype('float32')
-    """
-    if is_tensor(answer):
-        whole = answer.detach().cpu()
-        answer = (whole.float() if str(whole.dtype) == "torch.bfloat16" else whole).numpy()
-    array = np.asarray(answer)
+    """An answer as an array on the CPU, in its own precision (`as_array`); what is no number is refused."""
+    array = as_array(answer)
     if array.dtype.kind not in "fiub":
         raise InputError(
             f"model: it answered with {array.dtype} instead of numbers; expected logits, [N, C]. If these are labels, "

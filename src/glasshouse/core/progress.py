@@ -47,10 +47,6 @@ def showing(progress: bool | None, *, label: str = "") -> Iterator[None]:
     Args:
         progress: how.
         label: what is done in the block, for a plain line if no step in it counts anything.
-
-    Example:
-        >>> with showing(False):
-        ...     pass
     """
     before = _INNER.get()
     _INNER.set(progress)
@@ -63,17 +59,7 @@ def showing(progress: bool | None, *, label: str = "") -> Iterator[None]:
 
 @contextmanager
 def open_bar(*, total: int, label: str, unit: str) -> Iterator[Callable[[int], None]]:
-    """The progress of an inner step, if `showing` allows it; gives a function that counts items as done.
-
-    Args:
-        total: how many items there will be.
-        label: name of the step.
-        unit: plural name of an item.
-
-    Example:
-        >>> with open_bar(total=3, label="Letters", unit="letters") as done:
-        ...     done(3)
-    """
+    """The progress of an inner step, if `showing` allows it, as by `track`; gives a function that counts items."""
     with _progress(_INNER.get(), total=total, label=label, unit=unit) as done:
         yield done
 
@@ -203,12 +189,7 @@ def _lines(label: str, *, total: int = 0, unit: str = "") -> Iterator[Callable[[
 
 
 def _spell(seconds: float) -> str:
-    """A time for people.
-
-    Example:
-        >>> _spell(41.2), _spell(200.0)
-        ('41 s', '3 min')
-    """
+    """A time for people."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 

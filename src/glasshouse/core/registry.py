@@ -84,13 +84,7 @@ class Registry(Generic[Thing]):
         return [field.name for field in fields if not field.name.endswith("_")]
 
     def create(self, name: str, *, shared: Mapping[str, Any] | None = None, **parameters: Any) -> Any:
-        """An object of a registered dataclass.
-
-        Args:
-            name: a registered name.
-            shared: parameters used only by classes that have them, such as an audit's ``mode`` and ``prior``.
-            **parameters: for this class; an unknown one is refused.
-        """
+        """An object of a registered dataclass; of ``shared`` it gets the parameters that it has, such as a prior."""
         made: Callable[..., Any] = self.find(name)  # type: ignore[assignment]
         known = self.parameters(name)
         unknown = sorted(set(parameters) - set(known))

@@ -123,10 +123,5 @@ def cached_blocks(records: int, *, models: int, start: int = 0) -> Iterator[slic
 
 @functools.cache
 def thread_counts() -> ThreadpoolController:
-    """The libraries whose threads are counted, found once: looking for them takes longer than judging a few rows.
-
-    Example:
-        >>> with thread_counts().limit(limits=1):
-        ...     pass
-    """
+    """The libraries whose threads are counted, found once: looking for them takes longer than judging a few rows."""
     return ThreadpoolController()

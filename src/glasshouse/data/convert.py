@@ -5,15 +5,15 @@ Datasets of torch and of Hugging Face are read into arrays.
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_made_by, is_tensor
+from glasshouse.core.registry import did_you_mean
 from glasshouse.data.features import check_order, stacked
 from glasshouse.data.labels import comes_from, is_frame
 from glasshouse.data.records import recognised
@@ -21,16 +21,8 @@ from glasshouse.data.records import recognised
 _LOOK = 4  # items that are read twice: they must be the same
 
 
-def from_torch(dataset: Any, y: Any) -> tuple[Any, Any]:
-    """All items of a dataset: features, and labels if items are pairs (x, y); a dict of columns if items are dicts.
-
-    Example:
-        >>> import torch
-        >>> from torch.utils.data import TensorDataset
-        >>> x, y = from_torch(TensorDataset(torch.zeros(3, 2), torch.tensor([0, 1, 0])), None)
-        >>> x.shape, y.tolist()
-        (torch.Size([3, 2]), [0, 1, 0])
-    """
+def _from_torch(dataset: Any, y: Any) -> tuple[Any, Any]:
+    """All items of a dataset: features, and labels if items are pairs (x, y); a dict of columns if items are dicts."""
     if is_made_by(dataset, "torch.utils.data", "TensorDataset") and len(dataset.tensors) == 2 and y is None:
         return dataset.tensors[0], dataset.tensors[1]
     if not hasattr(dataset, "__len__"):
@@ -46,7 +38,7 @@ def from_torch(dataset: Any, y: Any) -> tuple[Any, Any]:
                 f"random augmentation. Give the dataset without it; TorchTrainer(augmentation=…) takes one."
             )
     if all(isinstance(item, Mapping) for item in items):
-        return {name: stacked([item[name] for item in items], place=f"population: {name}") for name in items[0]}, y
+        return _by_name(items), y
     if y is not None:
         raise InputError(
             "population: items of a dataset are pairs (x, y), which hold their labels; leave the labels out: "
@@ -61,23 +53,18 @@ def from_torch(dataset: Any, y: Any) -> tuple[Any, Any]:
             )
     features, labels = ([item[part] for item in items] for part in (0, 1))
     if isinstance(features[0], Mapping):
-        names = list(features[0])
-        found = {name: stacked([one[name] for one in features], place=f"population: {name}") for name in names}
-        return found, _labels(labels)
+        return _by_name(features), _labels(labels)
     return stacked(features, place="population"), _labels(labels)
 
 
-def from_hugging_face(dataset: Any, names: Sequence[str]) -> dict[str, Any]:
+def _by_name(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: stacked([one[name] for one in items], place=f"population: {name}") for name in items[0]}
+
+
+def _from_hugging_face(dataset: Any, names: Sequence[str]) -> dict[str, Any]:
     """Columns of a Hugging Face dataset as arrays, in their own precision; texts are objects."""
     table = dataset.select_columns(list(names)).with_format("arrow")[:]
     return {name: _arrow(table[name], dataset, name) for name in names}
-
-
-def known_classes(dataset: Any, y: Any) -> Any:
-    """All classes of a label column, if the dataset knows them; None if not."""
-    feature = dataset.features.get(y) if isinstance(y, str) else None
-    count = getattr(feature, "num_classes", None)
-    return None if count is None else np.arange(count)
 
 
 def _arrow(column: Any, dataset: Any, name: str) -> Any:
@@ -128,40 +115,30 @@ def _equal(first: Any, second: Any) -> bool:
     return bool(first == second) if isinstance(first, str | int) else True
 
 
-class Opened(NamedTuple):
-    """Features, labels, ids and classes, each in a form that a population checks and keeps."""
-
-    x: Any
-    y: Any
-    ids: Any
-    classes: Any
-
-
-def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = ()) -> Opened:
-    """Features, labels and ids from any kind of data; a name stands for the column that has it.
+def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: Sequence[str] = ()) -> tuple[Any, ...]:
+    """Features, labels, ids and classes from any kind of data; a name stands for the column that has it.
 
     Example:
-        >>> opened({"age": [30, 40], "income": ["low", "high"]}, "income").x
-        {'age': array([30, 40])}
+        >>> opened({"age": [30, 40], "income": ["low", "high"]}, "income")
+        ({'age': array([30, 40])}, ['low', 'high'], None, None)
     """
     _refuse_what_is_not_records(x)
     if (records := recognised(x)) is not None:
-        return Opened(records, records.labels() if y is None else y, ids, classes)
+        return records, records.labels() if y is None else y, ids, classes
     if is_made_by(x, "torch.utils.data", "Dataset") and not comes_from(x, "datasets"):
-        x, y = from_torch(x, y)
+        x, y = _from_torch(x, y)
     if comes_from(x, "datasets"):
-        classes = known_classes(x, y) if classes is None else classes
-        names = _Names(x.column_names, x)
-        y, ids, kept = _split(names, y, ids, leave_out, lambda name: from_hugging_face(x, [name])[name])
-        columns = from_hugging_face(x, kept)
-        return Opened(_table_or_arrays(columns), y, ids, classes)
+        count = getattr(x.features.get(y) if isinstance(y, str) else None, "num_classes", None)
+        classes = np.arange(count) if classes is None and count is not None else classes
+        y, ids, kept = _split(x, x.column_names, y, ids, leave_out, lambda name: _from_hugging_face(x, [name])[name])
+        columns = _from_hugging_face(x, kept)
+        return _table_or_arrays(columns), y, ids, classes
     if is_frame(x):
-        names = _Names(list(x.columns), x)
         _refuse_repeated(x, y, ids)
-        y, ids, kept = _split(names, y, ids, leave_out, lambda name: x[name])
-        return Opened(x[kept] if len(kept) < len(x.columns) else x, y, ids, classes)
+        y, ids, kept = _split(x, list(x.columns), y, ids, leave_out, lambda name: x[name])
+        return x[kept] if len(kept) < len(x.columns) else x, y, ids, classes
     if isinstance(x, Mapping):
-        y, ids, kept = _split(_Names(list(x), x), y, ids, leave_out, x.__getitem__)
+        y, ids, kept = _split(x, list(x), y, ids, leave_out, x.__getitem__)
         arrays = {name: stacked(x[name], place=f"population: {name}") for name in kept}
         for name, values in arrays.items():
             first = arrays[kept[0]].shape[0]
@@ -170,7 +147,7 @@ def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: S
                     f"population: {name} has {values.shape[0]} records, but {kept[0]} has {first}; give one row per "
                     f"record."
                 )
-        return Opened(arrays, y, ids, classes)
+        return arrays, y, ids, classes
     for what, given in (("labels", y), ("ids", ids), ("leave_out", next(iter(leave_out), None))):
         if isinstance(given, str):
             raise InputError(
@@ -179,35 +156,28 @@ def opened(x: Any, y: Any, *, ids: Any = None, classes: Any = None, leave_out: S
             )
     if y is None:
         raise InputError("population: labels are missing; give them too: Population(x, y).")
-    return Opened(stacked(x, place="population"), y, ids, classes)
+    return stacked(x, place="population"), y, ids, classes
 
 
-class _Names(NamedTuple):
-    """The names of columns, and the data that has them."""
-
-    names: list[str]
-    data: Any
-
-    def check(self, given: Sequence[Any], what: str) -> None:
-        known = set(self.names)
-        for name in given:
-            if not isinstance(name, Hashable) or name not in known:
-                few = [str(one) for one in self.names[:2000] if len(str(one)) <= 100]
-                near = difflib.get_close_matches(str(name)[:100], few, n=1)
-                meant = f" Did you mean {near[0]!r}?" if near else ""
-                shown = ", ".join(str(one) for one in self.names[:20]) + (", …" if len(self.names) > 20 else "")
-                raise InputError(f"population: {what}: there is no column {name!r}.{meant} Columns: {shown}.")
+def _check_names(given: Sequence[Any], names: Sequence[Any], what: str) -> None:
+    """Refuse names that no column has."""
+    known = set(names)
+    for name in given:
+        if not isinstance(name, Hashable) or name not in known:
+            meant = did_you_mean(str(name)[:100], map(str, names)).replace('"', "'")
+            shown = ", ".join(str(one) for one in names[:20]) + (", …" if len(names) > 20 else "")
+            raise InputError(f"population: {what}: there is no column {name!r}.{meant} Columns: {shown}.")
 
 
 def _split(
-    names: _Names, y: Any, ids: Any, leave_out: Sequence[str], column: Callable[[Any], Any]
+    x: Any, names: list[Any], y: Any, ids: Any, leave_out: Sequence[str], column: Callable[[Any], Any]
 ) -> tuple[Any, Any, list[Any]]:
     """Labels, ids, and the names of the columns that are features."""
-    kind = type(names.data).__name__
+    kind = type(x).__name__
     if isinstance(leave_out, str):
         raise InputError(f"population: leave_out: give a list of names, such as leave_out=[{leave_out!r}].")
     if y is None:
-        guess = next((name for name in ("label", "labels", "y", "target") if name in names.names), names.names[-1])
+        guess = next((name for name in ("label", "labels", "y", "target") if name in names), names[-1])
         raise InputError(
             f"population: labels are missing; {kind} has columns, so name the one that holds them, such as "
             f"Population(data, {guess!r})."
@@ -215,11 +185,11 @@ def _split(
     taken: list[Any] = list(leave_out)
     for what, given in (("labels", y), ("ids", ids)):
         if isinstance(given, str | int):
-            names.check([given], what)
+            _check_names([given], names, what)
             taken.append(given)
-    names.check(leave_out, "leave_out")
+    _check_names(leave_out, names, "leave_out")
     others = set(taken)
-    kept = [name for name in names.names if name not in others]
+    kept = [name for name in names if name not in others]
     if not kept:
         raise InputError(f"population: {kind} has no column of features besides {', '.join(map(repr, taken))}.")
     labels, own = (column(given) if isinstance(given, str | int) else given for given in (y, ids))
@@ -229,13 +199,11 @@ def _split(
 def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
     """Refuse a frame with two columns of one name, with the labels among the features, or labels in another order."""
     names = list(frame.columns)
-    if len(set(names)) < len(names):
-        counts = Counter(names)
-        name = next(name for name in names if counts[name] > 1)
+    for name in (name for name, count in Counter(names).items() if count > 1):
         raise InputError(f"population: two columns of the data frame are named {name!r}; give each its own name.")
     for what, given in (("labels", y), ("ids", ids)):
         name = getattr(given, "name", None)
-        if isinstance(name, str) and name in names and _same_values(given, frame[name]):
+        if isinstance(name, str) and name in names and np.array_equal(*map(_objects, (given, frame[name]))):
             shown = f"Population(frame, {name!r})" if what == "labels" else f"ids={name!r}"
             raise InputError(
                 f"population: {what}: the column {name!r} is among the features too, so models would learn from it. "
@@ -244,8 +212,8 @@ def _refuse_repeated(frame: Any, y: Any, ids: Any) -> None:
         check_order(given, frame, place=f"population: {what}")
 
 
-def _same_values(first: Any, second: Any) -> bool:
-    return bool(np.array_equal(np.asarray(first, dtype=object), np.asarray(second, dtype=object)))
+def _objects(column: Any) -> Any:
+    return np.asarray(column, dtype=object)
 
 
 def _refuse_what_is_not_records(x: Any) -> None:

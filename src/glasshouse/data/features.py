@@ -61,7 +61,11 @@ def joined(first: Any, second: Any) -> Any:
     if isinstance(first, Mapping):
         return {name: joined(first[name], second[name]) for name in first}
     if is_frame(first):
-        return _joined_pandas(first, second) if hasattr(first, "iloc") else _joined_polars(first, second)
+        if hasattr(first, "iloc"):
+            return _joined_pandas(first, second)
+        import polars
+
+        return polars.concat([first, second], how="vertical_relaxed")
     if hasattr(first, "tocsr") != hasattr(second, "tocsr") or is_tensor(first) != is_tensor(second):
         raise _unlike(first, second)
     if first.shape[1:] != second.shape[1:]:
@@ -196,12 +200,6 @@ def _joined_pandas(first: Any, second: Any) -> Any:
             both = pandas.api.types.union_categoricals([first[name], second[name]], ignore_order=True)
             found[name] = both
     return found
-
-
-def _joined_polars(first: Any, second: Any) -> Any:
-    import polars
-
-    return polars.concat([first, second], how="vertical_relaxed")
 
 
 def _unlike(first: Any, second: Any) -> InputError:

@@ -21,10 +21,6 @@ _RECORDS_EACH = 3  # on average, of a class that a model can learn
 def as_targets(given: NDArray[Any], classes: ArrayLike | None = None) -> FloatArray:
     """Targets of a regression as float64, [N]: finite numbers that are not all equal.
 
-    Args:
-        given: [N].
-        classes: what the user gave as classes; a regression has none.
-
     Example:
         >>> as_targets(np.array([1, 3]))
         array([1., 3.])
@@ -139,12 +135,7 @@ def as_labels(given: Any) -> NDArray[Any]:
 
 
 def listed(given: Any) -> NDArray[Any]:
-    """A list, an array, a tensor or a column as an array; mixed values stay objects, and no text is cut or widened.
-
-    Example:
-        >>> listed(["a", None])
-        array(['a', None], dtype=object)
-    """
+    """A list, an array, a tensor or a column as an array; mixed values stay objects, and no text is cut or widened."""
     if isinstance(given, list | tuple | set | frozenset):
         given = list(given)
         try:
@@ -259,12 +250,7 @@ def as_ids(ids: Sequence[Any] | NDArray[Any] | None, count: int, *, place: str) 
 
 
 def first_of(mask: BoolArray) -> int:
-    """The position of the first true entry.
-
-    Example:
-        >>> first_of(np.array([False, True, True]))
-        1
-    """
+    """The position of the first true entry."""
     return int(np.flatnonzero(mask)[0])
 
 

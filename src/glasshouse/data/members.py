@@ -63,12 +63,7 @@ def as_members(
 
 
 def check_members_fit(x: Any, members: BoolArray, *, given: Any = None) -> None:
-    """Refuse a table with the mask of the members as one of its features, and a mask that is in another order.
-
-    Args:
-        x: features of all records.
-        members: [N] as a mask.
-        given: the members as the user gave them; a column of pandas has an index.
+    """Refuse a table with the mask of the members [N] as one of its features, and members given in another order.
 
     Example:
         >>> import pandas

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,124 +131,13 @@ def _encoded(column: np.ndarray) -> FloatArray:
     return np.asarray((values - values.mean()) / (values.std() or 1.0))[:, None]
 
 
-Bytes = NDArray[np.uint8]
+_IMAGES = 50_000
 _SIDE = 32
 _PIXELS = 3 * _SIDE * _SIDE
 _ACROSS = 100  # images in a row, and in a column, of a sheet
-
-
-@dataclass(frozen=True)
-class ImageFiles(ABC):
-    """Files that hold the images one after another, the same number in each.
-
-    Args:
-        paths: in the order of the images; files of images that are not needed may be missing.
-    """
-
-    paths: tuple[Path, ...]
-
-    @abstractmethod
-    def read(self, part: int, count: int) -> tuple[Bytes, Bytes]:
-        """Images [count, 3, 32, 32] and labels [count] of one file."""
-
-    @abstractmethod
-    def labels_at(self, part: int) -> str:
-        """Where a file's labels are, for errors."""
-
-    def place(self, part: int) -> Path:
-        """A file's path; an error if it does not exist."""
-        path = self.paths[part]
-        if not path.is_file():
-            raise InputError(f"{path}: there is no such file. Place it beside {self.paths[0].name}, or use fewer.")
-        return path
-
-
-@dataclass(frozen=True)
-class _BinaryFiles(ImageFiles):
-    label_bytes: int
-
-    def read(self, part: int, count: int) -> tuple[Bytes, Bytes]:
-        path = self.place(part)
-        expected = count * (self.label_bytes + _PIXELS)
-        if path.stat().st_size != expected:
-            raise InputError(
-                f"{path}: has {path.stat().st_size} bytes instead of {expected} ({count} records of {self.label_bytes} "
-                f"label and {_PIXELS} pixel bytes). It is incomplete or another file: place it again."
-            )
-        rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(count, -1)
-        return rows[:, self.label_bytes :].reshape(count, 3, _SIDE, _SIDE), np.array(rows[:, self.label_bytes - 1])
-
-    def labels_at(self, part: int) -> str:
-        return str(self.paths[part])
-
-
-@dataclass(frozen=True)
-class _SheetFiles(ImageFiles):
-    @property
-    def labels_path(self) -> Path:
-        return self.paths[0].with_name("labels.npz")
-
-    def read(self, part: int, count: int) -> tuple[Bytes, Bytes]:
-        path = self.place(part)
-        sheet = _pixels(path, _ACROSS * _SIDE)
-        # rows of images, rows of pixels, columns of images, columns of pixels, colours
-        tiles = sheet.reshape(_ACROSS, _SIDE, _ACROSS, _SIDE, 3).transpose(0, 2, 4, 1, 3)
-        return tiles.reshape(-1, 3, _SIDE, _SIDE), self._labels(count)[part * count : (part + 1) * count]
-
-    def labels_at(self, part: int) -> str:
-        return f"{self.labels_path}: train"
-
-    def _labels(self, count: int) -> Bytes:
-        labels = read_npz(self.labels_path, only=["train"]).get("train")
-        if labels is None:
-            raise InputError(f"{self.labels_path}: train: is missing. It holds the images' classes: place it again.")
-        expected = (count * len(self.paths),)
-        if labels.shape != expected or labels.dtype != np.uint8:
-            raise InputError(
-                f"{self.labels_path}: train: {labels.dtype} of shape {labels.shape} instead of uint8 of shape "
-                f"{expected}, one class per image. Place it again."
-            )
-        return labels
-
-
-def binary_files(folder: Path, names: Sequence[str], *, label_bytes: int) -> ImageFiles | None:
-    """The official binary version: records of label bytes and 3 072 pixels, colour by colour; None if not there.
-
-    Args:
-        folder: where they are, or one folder down, as the archive unpacks.
-        names: of the files.
-        label_bytes: before the pixels; the last of them is the class.
-    """
-    for first in sorted([*folder.glob(names[0]), *folder.glob(f"*/{names[0]}")]):
-        return _BinaryFiles(tuple(first.with_name(name) for name in names), label_bytes)
-    return None
-
-
-def sheet_files(folder: Path, *, parts: int) -> ImageFiles | None:
-    """WebP sheets ``train_1.webp``, … with ``labels.npz``; None if they are not there."""
-    paths = tuple(folder / f"train_{part}.webp" for part in range(1, parts + 1))
-    return _SheetFiles(paths) if any(path.is_file() for path in paths) else None
-
-
-def _pixels(path: Path, side: int) -> Bytes:
-    """[side, side, 3]; an image of another size is refused by its header, before it is unpacked."""
-    with needs_extra("Reading image sheets", package="Pillow", extra="images"):
-        from PIL import Image, UnidentifiedImageError, features
-    if not features.check("webp"):
-        raise InputError(f"{path}: this Pillow cannot read WebP. Install one that can, or place the binary version.")
-    try:
-        with Image.open(path) as image:
-            if image.size != (side, side):
-                raise InputError(
-                    f"{path}: has {image.width} x {image.height} pixels instead of {side} x {side} ({_ACROSS} x "
-                    f"{_ACROSS} images of {_SIDE} x {_SIDE}). Place the sheet again."
-                )
-            return np.asarray(image.convert("RGB"))
-    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        raise InputError(f"{path}: is not an image that can be read ({error}). Place the sheet again.") from error
-
-
-_IMAGES = 50_000
+_SHEETS = 5
+_COLOURS = (3, _SIDE, _SIDE)
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,18 +219,29 @@ def _cifar(kind: _Kind, *, records: int | None, first: int, seed: int) -> Datase
 
 def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]:
     """Chosen images as float32 [N, 3, 32, 32] and labels [N]; only one file is in memory at a time."""
-    files = _files(kind)
-    x = np.empty((len(chosen), 3, 32, 32), dtype=np.float32)
+    folder = data_root() / kind.name
+    # the official version, where it was placed or one folder down, as the archive unpacks; else sheets
+    binary = sorted([*folder.glob(kind.binary[0]), *folder.glob(f"*/{kind.binary[0]}")])
+    paths = [binary[0].with_name(name) for name in kind.binary] if binary else _sheets(folder)
+    if not paths:
+        raise InputError(
+            f"{folder}: there is neither {kind.binary[0]} nor train_1.webp. Place the files of {kind.title}'s binary "
+            f"version there ({kind.archive} from cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), "
+            f"or set GLASSHOUSE_DATA."
+        )
+    x = np.empty((len(chosen), *_COLOURS), dtype=np.float32)
     y = np.empty(len(chosen), dtype=np.int64)
-    each = _IMAGES // len(files.paths)
+    each = _IMAGES // len(paths)
     for part in np.unique(chosen // each).tolist():
-        here = chosen // each == part
-        pixels, labels = files.read(part, each)
+        path, here = paths[part], chosen // each == part
+        if not path.is_file():
+            raise InputError(f"{path}: there is no such file. Place it beside {paths[0].name}, or use fewer.")
+        pixels, labels = _binary(path, each, kind.label_bytes) if binary else _sheet(path, part, each)
         if labels.max() >= kind.classes:
-            image = part * each + int(labels.argmax())
+            place = path if binary else f"{_labels_of(path)}: train"
             raise InputError(
-                f"{files.labels_at(part)}: label {labels.max()} of image {image} is not one of {kind.title}'s classes, "
-                f"0 to {kind.classes - 1}. Place the file again."
+                f"{place}: label {labels.max()} of image {part * each + int(labels.argmax())} is not one of "
+                f"{kind.title}'s classes, 0 to {kind.classes - 1}. Place the file again."
             )
         x[here], y[here] = pixels[chosen[here] % each], labels[chosen[here] % each]
     # fixed numbers, not computed from the draw: an image is the same input in every draw
@@ -352,29 +251,65 @@ def _read(kind: _Kind, chosen: IntArray) -> tuple[NDArray[np.float32], IntArray]
     return x, y
 
 
-def _files(kind: _Kind) -> ImageFiles:
-    """The files that are there, of either kind; the official kind first."""
-    folder = data_root() / kind.name
-    found = binary_files(folder, kind.binary, label_bytes=kind.label_bytes) or sheet_files(folder, parts=5)
-    if found is None:
+def _binary(path: Path, count: int, label_bytes: int) -> tuple[Bytes, Bytes]:
+    """Images [count, 3, 32, 32] and labels [count]: records of label bytes, of which the last counts, and pixels."""
+    size, expected = path.stat().st_size, count * (label_bytes + _PIXELS)
+    if size != expected:
         raise InputError(
-            f"{folder}: there is neither {kind.binary[0]} nor train_1.webp. Place the files of {kind.title}'s binary "
-            f"version there ({kind.archive} from cs.toronto.edu/~kriz/cifar.html, md5 {kind.md5}), "
-            f"or set GLASSHOUSE_DATA."
+            f"{path}: has {size} bytes instead of {expected} ({count} records of {label_bytes} label and {_PIXELS} "
+            f"pixel bytes). It is incomplete or another file: place it again."
         )
-    return found
+    rows = np.memmap(path, dtype=np.uint8, mode="r").reshape(count, -1)
+    return rows[:, label_bytes:].reshape(count, *_COLOURS), np.array(rows[:, label_bytes - 1])
+
+
+def _sheets(folder: Path) -> list[Path]:
+    """WebP sheets of 100 x 100 images; none if there are none."""
+    paths = [folder / f"train_{part}.webp" for part in range(1, _SHEETS + 1)]
+    return paths if any(path.is_file() for path in paths) else []
+
+
+def _labels_of(sheet: Path) -> Path:
+    return sheet.with_name("labels.npz")
+
+
+def _sheet(path: Path, part: int, count: int) -> tuple[Bytes, Bytes]:
+    """Images [count, 3, 32, 32] and labels [count] of a sheet."""
+    # rows of images, rows of pixels, columns of images, columns of pixels, colours
+    tiles = _pixels(path, _ACROSS * _SIDE).reshape(_ACROSS, _SIDE, _ACROSS, _SIDE, 3).transpose(0, 2, 4, 1, 3)
+    place = _labels_of(path)
+    labels = read_npz(place, only=["train"]).get("train")
+    if labels is None:
+        raise InputError(f"{place}: train: is missing. It holds the images' classes: place it again.")
+    if labels.shape != (count * _SHEETS,) or labels.dtype != np.uint8:
+        raise InputError(
+            f"{place}: train: {labels.dtype} of shape {labels.shape} instead of uint8 of shape {(count * _SHEETS,)}, "
+            f"one class per image. Place it again."
+        )
+    return tiles.reshape(-1, *_COLOURS), labels[part * count : (part + 1) * count]
+
+
+def _pixels(path: Path, side: int) -> Bytes:
+    """[side, side, 3]; an image of another size is refused by its header, before it is unpacked."""
+    with needs_extra("Reading image sheets", package="Pillow", extra="images"):
+        from PIL import Image, UnidentifiedImageError, features
+    if not features.check("webp"):
+        raise InputError(f"{path}: this Pillow cannot read WebP. Install one that can, or place the binary version.")
+    try:
+        with Image.open(path) as image:
+            if image.size != (side, side):
+                raise InputError(
+                    f"{path}: has {image.width} x {image.height} pixels instead of {side} x {side} ({_ACROSS} x "
+                    f"{_ACROSS} images of {_SIDE} x {_SIDE}). Place the sheet again."
+                )
+            return np.asarray(image.convert("RGB"))
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise InputError(f"{path}: is not an image that can be read ({error}). Place the sheet again.") from error
 
 
 _DATASETS: Registry[Callable[..., Dataset]] = Registry("a data set")
-_DATASETS.add("digits", digits)
-_DATASETS.add("adult", adult)
-_DATASETS.add("cifar10", cifar10)
-_DATASETS.add("cifar100", cifar100)
-
-
-def dataset_names() -> list[str]:
-    """Names that `load_dataset` knows."""
-    return _DATASETS.names()
+for _named in (digits, adult, cifar10, cifar100):
+    _DATASETS.add(_named.__name__, _named)
 
 
 def load_dataset(name: str, **options: object) -> Dataset:

@@ -98,12 +98,9 @@ class Population:
             raise InputError(f"population: {count_records(x)} records but {len(given)} labels; give one per record.")
         if given.dtype.kind == "f" and (wrong := not_finite(given)).any():
             raise InputError(f"population: the label of record {first_of(wrong)} is not a number.")
-        object.__setattr__(self, "x", x)
-        object.__setattr__(self, "ids", as_ids(ids, len(given), place="population"))
-        object.__setattr__(self, "regression", bool(regression))
+        vars(self).update(x=x, ids=as_ids(ids, len(given), place="population"), regression=bool(regression))
         if regression:
-            object.__setattr__(self, "y", as_targets(given, classes))
-            object.__setattr__(self, "classes", np.empty(0))
+            vars(self).update(y=as_targets(given, classes), classes=np.empty(0))
             return
         if regression is None and classes is None:
             check_classes(given)
@@ -118,8 +115,7 @@ class Population:
                 f"population: record {first_of(outside)} has the label {given[outside].tolist()[0]!r}, which is not "
                 f"among the classes {known.tolist()}."
             )
-        object.__setattr__(self, "classes", known)
-        object.__setattr__(self, "y", np.searchsorted(known, given).astype(np.int64))
+        vars(self).update(y=np.searchsorted(known, given).astype(np.int64), classes=known)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -202,32 +198,28 @@ class Population:
         if train.regression != holdout.regression:
             raise InputError("from_parts: one of train and holdout is a regression; say regression=True for both.")
         labels = [part.labels for part in (train, holdout)]
-        if train.regression:
-            whole = cls(
-                joined(train.x, holdout.x),
-                np.concatenate(labels),
-                ids=joined_ids(train.ids, holdout.ids),
-                regression=True,
-            )
-            return Parts(whole, np.arange(len(whole)) < len(train))
-        kinds = [_kind(part.classes) for part in (train, holdout)]
-        if kinds[0] != kinds[1]:
-            raise InputError(
-                f"from_parts: the labels of train are {kinds[0]} ({labels[0][0]!r}) and those of holdout {kinds[1]} "
-                f"({labels[1][0]!r}); write them in the same way."
-            )
-        if not np.isin(labels[0], labels[1]).any():
-            raise InputError(
-                f"from_parts: train and holdout have no label in common ({labels[0][0]!s} and {labels[1][0]!s}); write "
-                f"them in the same way."
-            )
-        population = cls(
+        classes = None
+        if not train.regression:
+            kinds = [_kind(part.classes) for part in (train, holdout)]
+            if kinds[0] != kinds[1]:
+                raise InputError(
+                    f"from_parts: the labels of train are {kinds[0]} ({labels[0][0]!r}) and those of holdout "
+                    f"{kinds[1]} ({labels[1][0]!r}); write them in the same way."
+                )
+            if not np.isin(labels[0], labels[1]).any():
+                raise InputError(
+                    f"from_parts: train and holdout have no label in common ({labels[0][0]!s} and {labels[1][0]!s}); "
+                    f"write them in the same way."
+                )
+            classes = np.union1d(train.classes, holdout.classes)
+        whole = cls(
             joined(train.x, holdout.x),
             np.concatenate(labels),
             ids=joined_ids(train.ids, holdout.ids),
-            classes=np.unique(np.concatenate([train.classes, holdout.classes])),
+            classes=classes,
+            regression=train.regression,
         )
-        return Parts(population, np.arange(len(population)) < len(train))
+        return Parts(whole, np.arange(len(whole)) < len(train))
 
 
 class Parts(NamedTuple):
@@ -258,18 +250,13 @@ def check_population(population: Any) -> None:
         if (records := recognised(population)) is not None:
             raise InputError(f"population: {records.advice}.")
         raise InputError(
-            f"population: {type(population).__name__} is not a Population; {advice_for(population)} For a graph call "
+            f"population: {type(population).__name__} is not a Population; {_advice_for(population)} For a graph call "
             f"glasshouse.graph.audit(data, model=…, members=…, trainer=…)."
         )
 
 
-def advice_for(given: Any) -> str:
-    """The line that makes a population of what was given in its place.
-
-    Example:
-        >>> advice_for("people.csv")
-        "read the file first: Population(pandas.read_csv('people.csv'), 'label')."
-    """
+def _advice_for(given: Any) -> str:
+    """The line that makes a population of what was given in its place."""
     if recognised(given) is not None:
         return "make one: Population(graphs), and pass a trainer for these records."
     if isinstance(given, Parts):
@@ -296,30 +283,24 @@ class AnyPopulation(Protocol):
 
     def __len__(self) -> int:
         """N, the number of records."""
-        ...
 
     @property
     def ids(self) -> TextArray:
         """[N] stable names of the records."""
-        ...
 
     @property
     def training_data(self) -> Any:
         """What a trainer is called with."""
-        ...
 
     @property
     def independent(self) -> bool:
         """Whether a model's answer about a record depends on that record alone; answers can then replace a model."""
-        ...
 
     def fingerprint(self) -> str:
         """A short hash of the data, by which a pool and a report identify it."""
-        ...
 
     def digests(self) -> NDArray[np.bytes_]:
         """[N] a short hash of each record: equal records have equal hashes."""
-        ...
 
 
 @functools.singledispatch
@@ -335,6 +316,6 @@ def as_population(data: Any) -> AnyPopulation:
     if isinstance(data, AnyPopulation):
         return data
     raise InputError(
-        f"population: {type(data).__name__} is not a population; {advice_for(data)} For a graph, import "
+        f"population: {type(data).__name__} is not a population; {_advice_for(data)} For a graph, import "
         f"glasshouse.graph first."
     )

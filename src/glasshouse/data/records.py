@@ -21,36 +21,28 @@ class Records(Protocol):
     @property
     def shape(self) -> tuple[int, ...]:
         """``(N,)``."""
-        ...
 
     @property
     def advice(self) -> str:
         """What to write where a list of such records is given in place of a population."""
-        ...
 
     def __getitem__(self, rows: Any) -> Any:
         """Some of the records, by mask [N] or by positions; one of them by its position."""
-        ...
 
     def labels(self) -> NDArray[Any]:
         """[N] the labels that the records themselves hold."""
-        ...
 
     def contents(self) -> Iterator[bytes]:
         """Of each record, all that a model may see: equal for equal records."""
-        ...
 
     def features(self) -> FloatArray:
         """[N, F] numbers about the records, for the test whether members were drawn at random."""
-        ...
 
     def batches(self, size: int) -> Iterator[IntArray]:
         """Positions of records that are asked about in one batch, at most ``size``; all of them, in order."""
-        ...
 
     def asker(self, model: Callable[..., Any], *, device: str | None) -> Callable[[Any], Any]:
         """A function that asks a model about a batch, which is a part of these records."""
-        ...
 
 
 # libraries whose objects a later room makes records of; it is imported when the first of them is given

@@ -1,11 +1,16 @@
-"""Arrays from ``.npz`` and ``.safetensors``: each is judged by its header before anything is read or mapped."""
+"""Arrays from ``.npz`` and ``.safetensors``: each is judged by its header before anything is read or mapped.
+
+Zip archives are judged by their directory. Large arrays stay in their file: the system reads what is looked at.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import struct
 import zipfile
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +19,8 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from glasshouse.core.errors import InputError, raise_faults, shortened
-from glasshouse.io.guarded import LARGE, file_size, guarded, map_member, map_values, open_zip
+from glasshouse.io.documents import each_once
+from glasshouse.io.guarded import file_size, guarded
 from glasshouse.io.limits import check_memory
 
 _NPZ = "a .npz file that numpy.savez wrote"
@@ -27,6 +33,11 @@ _KINDS = {
     "c": "complex numbers; save real ones",
 }
 _OF_TEXT = 64  # bytes that Python needs for a text besides its letters
+_DIRECTORY = 2**20  # bytes of the list of members: some thousands of them
+_COUNT_FIELD, _SIZE_FIELD = 4, 5  # of what `zipfile` finds at the end of an archive
+_LARGE = 2**20  # bytes from which on an array is mapped; smaller ones are read
+_LOCAL, _SIGNATURE = 30, b"PK\x03\x04"  # the header before a member of a zip archive, without its name
+_CHUNK = 2**20
 
 
 def read_npz(
@@ -60,7 +71,7 @@ def read_npz(
         opening = file.read(6)
         if opening == npy.MAGIC_PREFIX:
             raise InputError(f"{path}: is one array and not an archive of named arrays. Write it with numpy.savez.")
-        with open_zip(file, place=place) as archive:
+        with _open_zip(file, place=place) as archive:
             if not opening.startswith(b"PK"):  # libraries that go by the first bytes would read something else
                 raise InputError(f"{path}: something stands before the archive. Write it with numpy.savez.")
             return _arrays(archive, path, known=known, only=only, mapped=mapped)
@@ -125,6 +136,32 @@ def check_sparse(path: Path, *, name: str = "", dense: bool = False) -> tuple[in
     if dense:
         check_memory(8 * rows * columns, place=str(path), what=f"{parts['data']} written out takes")
     return rows, columns
+
+
+def _open_zip(file: IO[bytes], *, place: str) -> zipfile.ZipFile:
+    """An archive whose members are few, each there once, not encrypted, and packed in a usual way."""
+    end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
+    if not end:
+        raise InputError(f"{place}: is not a complete archive: its end is missing.")
+    if end[_SIZE_FIELD] > _DIRECTORY:  # Python would read it all at once
+        raise InputError(f"{place}: lists too many members to be an archive of arrays.")
+    archive = zipfile.ZipFile(file)
+    members = archive.infolist()
+    if len(members) != end[_COUNT_FIELD]:  # Python stops at a gap, and what follows would be lost
+        raise InputError(f"{place}: is damaged: it lists {len(members)} of {end[_COUNT_FIELD]} members.")
+    for name, count in Counter(one.filename for one in members).items():
+        if count > 1:
+            raise InputError(f"{place}: {shortened(name)} is in it twice; save it once.")
+    for one in members:
+        if one.flag_bits & 1:
+            raise InputError(f"{place}: {shortened(one.filename)} is encrypted; save it without a password.")
+        if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            # others are unpacked as a whole, however large they turn out to be
+            raise InputError(
+                f"{place}: {shortened(one.filename)} is packed in an unusual way; write it with numpy.savez."
+            )
+    check_memory(sum(one.file_size for one in members), place=place, what="its members unpack to")
+    return archive
 
 
 def _arrays(
@@ -193,19 +230,41 @@ def _check_size(size: int, header: int, shape: tuple[int, ...], kind: np.dtype[A
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str, mapped: Path | None) -> NDArray[Any]:
-    if mapped is not None and member.compress_type == zipfile.ZIP_STORED and member.file_size >= LARGE:
+    if mapped is not None and member.compress_type == zipfile.ZIP_STORED and member.file_size >= _LARGE:
         with guarded(place, what="an array"), archive.open(member) as file:
             (shape, by_columns, kind), start = _header(file), file.tell()
             if not by_columns and kind.kind in "iuf" and kind.isnative:
-                return map_member(mapped, archive, member, start=start, shape=shape, kind=kind)
+                while file.read(_CHUNK):  # to the end, where the checksum is compared; nothing is kept
+                    pass
+                return _mapped(mapped, _content_of(mapped, member) + start, shape, kind)
     with guarded(place, what="an array"), archive.open(member) as file:
         values: NDArray[Any] = npy.read_array(file, allow_pickle=False)
         file.read()  # to the end, where the checksum is compared
-    if values.dtype.kind == "b" and (values.view(np.uint8) > 1).any():
-        raise InputError(f"{place}: is damaged: a truth value is neither 0 nor 1.")
+    _check_truth_values(values, place)
     if values.dtype.kind == "U":
         _check_letters(values, place)
     return values
+
+
+def _content_of(path: Path, member: zipfile.ZipInfo) -> int:
+    """Where the content of a member begins that is stored as it is."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset)
+        header = file.read(_LOCAL)
+    if len(header) < _LOCAL or not header.startswith(_SIGNATURE):
+        raise ValueError("a member without its header")
+    name, extra = struct.unpack("<HH", header[26:])
+    return member.header_offset + _LOCAL + int(name) + int(extra)
+
+
+def _mapped(path: Path, offset: int, shape: Sequence[int], kind: np.dtype[Any] | str) -> NDArray[Any]:
+    """Numbers of a file from ``offset`` on, not read yet. Writing to them does not change the file."""
+    return np.asarray(np.memmap(path, dtype=kind, mode="c", offset=offset, shape=tuple(shape)))
+
+
+def _check_truth_values(values: NDArray[Any], place: str) -> None:
+    if values.dtype.kind == "b" and (values.view(np.uint8) > 1).any():
+        raise InputError(f"{place}: is damaged: a truth value is neither 0 nor 1.")
 
 
 def _check_letters(values: NDArray[Any], place: str) -> None:
@@ -217,17 +276,8 @@ def _check_letters(values: NDArray[Any], place: str) -> None:
 
 _SAFETENSORS = "a .safetensors file"
 _HEADER = 2**20  # bytes of the list of arrays: thousands of them
-_TENSOR_KINDS = {
-    "BOOL": np.dtype(np.bool_),
-    "U8": np.dtype("u1"),
-    "I8": np.dtype("i1"),
-    "I16": np.dtype("<i2"),
-    "I32": np.dtype("<i4"),
-    "I64": np.dtype("<i8"),
-    "F16": np.dtype("<f2"),
-    "F32": np.dtype("<f4"),
-    "F64": np.dtype("<f8"),
-}
+_TENSOR_KINDS = {"BOOL": "?", "U8": "u1", "I8": "i1", "I16": "<i2", "I32": "<i4", "I64": "<i8"}
+_TENSOR_KINDS |= {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
 
 
 def read_safetensors(path: Path, *, only: Collection[str] | None = None) -> dict[str, NDArray[Any]]:
@@ -251,22 +301,16 @@ def read_safetensors(path: Path, *, only: Collection[str] | None = None) -> dict
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(_HEADER, size - 8):
             raise InputError(f"{path}: is damaged, or is not {_SAFETENSORS}: its header has {length} bytes.")
-        listed = json.loads(file.read(length), object_pairs_hook=_each_once)
+        listed = json.loads(file.read(length), object_pairs_hook=each_once)
         listed.pop("__metadata__", None)
         raise_faults([f"{path}: {shortened(name)}: {fault}." for name, fault in _faults(listed, size - 8 - length)])
         found = {
-            name: map_values(
-                path,
-                offset=8 + length + one["data_offsets"][0],
-                shape=tuple(one["shape"]),
-                kind=_TENSOR_KINDS[one["dtype"]],
-            )
+            name: _mapped(path, 8 + length + one["data_offsets"][0], one["shape"], _TENSOR_KINDS[one["dtype"]])
             for name, one in listed.items()
             if only is None or name in only
         }
     for name, values in found.items():
-        if values.dtype.kind == "b" and (values.view(np.uint8) > 1).any():
-            raise InputError(f"{path}: {shortened(name)}: is damaged: a truth value is neither 0 nor 1.")
+        _check_truth_values(values, f"{path}: {shortened(name)}")
     return found
 
 
@@ -283,17 +327,10 @@ def _faults(listed: dict[str, Any], size: int) -> list[tuple[str, str]]:
             raise ValueError("a size that is not a whole number")
         if not shape or 0 in shape:
             found.append((name, f"has shape {shortened(tuple(shape))}; save one entry per node or record"))
-        elif stop - start != math.prod(shape) * _TENSOR_KINDS[one["dtype"]].itemsize:
+        elif stop - start != math.prod(shape) * np.dtype(_TENSOR_KINDS[one["dtype"]]).itemsize:
             found.append((name, f"is damaged: its size does not fit its shape {shortened(tuple(shape))}"))
         spans.append((start, stop))
     ends = [0, *(stop for _, stop in sorted(spans))]
     if not found and ([start for start, _ in sorted(spans)] != ends[:-1] or ends[-1] != size):
         raise ValueError("arrays that overlap, or content that belongs to none")
     return found
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("a name twice")
-    return made

@@ -29,11 +29,6 @@ def private_folder(*names: str) -> Path | None:
     """``~/.cache/glasshouse/NAMES`` (or under ``XDG_CACHE_HOME``), made if it is missing; None if it is not the user's.
 
     It and every folder above it, up to ``glasshouse``, belongs to the user, is no link, and has mode 0700.
-
-    Example:
-        >>> folder = private_folder("kernels")
-        >>> folder is None or folder.name
-        'kernels'
     """
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
@@ -53,11 +48,6 @@ def keep_code_private() -> None:
 
     A folder that the user named in ``TORCHINDUCTOR_CACHE_DIR`` or ``TRITON_CACHE_DIR`` stays, if it does not depend on
     the working folder. Where the user has no private folder, code is kept until the process ends.
-
-    Example:
-        >>> keep_code_private()
-        >>> Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]).is_absolute()
-        True
     """
     for variable, name in _CACHES.items():
         if not Path(os.environ.get(variable, "")).is_absolute():
@@ -69,10 +59,6 @@ def import_numba() -> ModuleType:
 
     numba reads that file when it is imported, and again before it compiles a function. A process that has imported
     numba before keeps the settings that it has: they are not ours to change.
-
-    Example:
-        >>> import_numba().__name__
-        'numba'
     """
     finder = _WithoutFile()
     sys.meta_path.insert(0, finder)

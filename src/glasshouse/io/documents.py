@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,7 @@ _JSON_DIGITS = 400  # of the largest float there are 309
 
 
 def read_json(path: Path, *, advice: str = "", missing: str = "there is no such file.") -> dict[str, Any]:
-    """A JSON file that holds a dictionary.
-
-    Args:
-        path: of the file.
-        advice: what to do about a damaged one, a sentence.
-        missing: what is said if there is none.
+    """A JSON file that holds a dictionary; ``advice`` is what to do about a damaged one.
 
     Example:
         >>> read_json(Path("no/such.json"))
@@ -36,25 +32,19 @@ def read_json(path: Path, *, advice: str = "", missing: str = "there is no such 
         glasshouse.InputError: no/such.json: there is no such file.
     """
     content = read_content(path, times=_TIMES, missing=missing)
-    found = parse_json(content, place=str(path), advice=advice)
+    found = _parsed_json(content, place=str(path), advice=advice)
     if not isinstance(found, dict):
         raise InputError(f"{path}: is damaged: it does not hold keys and values. {advice}".rstrip())
     return found
 
 
-def parse_json(content: bytes, *, place: str, advice: str = "") -> Any:
-    """JSON as plain data: no NaN, no infinite number, no key twice, at most 200 levels.
-
-    Example:
-        >>> parse_json(b'{"auc": NaN}', place="metrics.json")
-        Traceback (most recent call last):
-        glasshouse.InputError: metrics.json: is damaged, or is not JSON (ValueError: NaN is not a number).
-    """
+def _parsed_json(content: bytes, *, place: str, advice: str) -> Any:
+    """JSON as plain data: no NaN, no infinite number, no key twice, at most 200 levels."""
     entries = sum(content.count(sign) for sign in (b",", b"[", b"{", b":"))
     check_memory(_TIMES * len(content) + _OF_ENTRY * entries, place=place, what="once read it may take")
     with guarded(place, what="JSON", advice=advice):
         found = json.loads(
-            content, parse_constant=_refused, parse_float=_number, parse_int=_whole, object_pairs_hook=_once
+            content, parse_constant=_refused, parse_float=_number, parse_int=_whole, object_pairs_hook=each_once
         )
         _check_depth(found)
         return found
@@ -77,14 +67,12 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ValueError(f"{shortened(twice)} is there twice")
-    return found
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A dictionary of JSON, for `json.loads`; a key that is there twice is a `ValueError`."""
+    for name, count in Counter(name for name, _ in pairs).items():
+        if count > 1:
+            raise ValueError(f"{shortened(name)} is there twice")
+    return dict(pairs)
 
 
 def _check_depth(found: Any) -> None:
@@ -104,13 +92,7 @@ _YAML_DIGITS = 100  # of a number
 
 
 def read_settings(path: Path) -> dict[Any, Any]:
-    """A YAML file that holds a dictionary of plain values.
-
-    Example:
-        >>> read_settings(Path("no/such.yaml"))
-        Traceback (most recent call last):
-        glasshouse.InputError: no/such.yaml: there is no such file.
-    """
+    """A YAML file that holds a dictionary of plain values."""
     if file_size(path) > _BYTES:
         raise InputError(f"{path}: is larger than {_BYTES >> 10} KiB, which is too large for a file of settings.")
     with guarded(path, what="YAML"):

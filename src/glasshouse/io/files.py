@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
 
 from glasshouse.core.errors import InputError, shortened
 
@@ -108,13 +107,7 @@ def make_folders(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Have the names in a folder written to the disk: a rename alone may be lost, or come before, when power fails.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     sync_folder(Path(folder))
-    """
+    """Have the names in a folder written to the disk: a rename alone may be lost, or come before, when power fails."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except OSError:  # Windows opens no folders; a folder that may be written but not read cannot be synced
@@ -173,20 +166,16 @@ def strange_file(folder: Path) -> str:
     return ""
 
 
-def remove_run(folder: Path) -> bool:
-    """Remove a run file by file, its list last; anything else in the folder stays, and the folder with it.
-
-    Returns:
-        False, with nothing removed, if the folder has no list of a run's files.
-    """
+def remove_folder(folder: Path) -> None:
+    """Remove an unfinished folder, or a run file by file, its list last; what the run does not list stays there."""
     listed = _listed(folder / "run.json")
     if listed is None:
-        return False
+        shutil.rmtree(folder, ignore_errors=True)
+        return
     for name in [*listed, *MADE_AGAIN]:
         (folder / Path(name).name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # not empty: something else is in it; or another process was faster
         folder.rmdir()
-    return True
 
 
 def _listed(manifest: Path) -> dict[str, str] | None:
@@ -206,6 +195,7 @@ _UNFINISHED, _ASIDE = "glasshouse-unfinished", "glasshouse-replaced"
 _OURS = re.compile(rf"\.(.+)\.({_UNFINISHED}|{_ASIDE})-[a-z0-9_]{{8}}", re.DOTALL)
 _OLDER = re.compile(r"\..+\.unfinished-[a-z0-9_]{8}", re.DOTALL)  # files only: earlier versions named them so
 _TRIES = 5
+_TAKEN_AWAY = "other programs remove new files there"
 
 
 @contextlib.contextmanager
@@ -222,7 +212,7 @@ def unfinished_file(path: Path) -> Iterator[tuple[int, Path]]:
             os.close(handle)
             with contextlib.suppress(OSError):
                 Path(name).unlink(missing_ok=True)
-    raise _taken_away(path)
+    raise OSError(errno.EAGAIN, _TAKEN_AWAY, str(path.parent))
 
 
 @contextlib.contextmanager
@@ -235,7 +225,7 @@ def unfinished_folder(path: Path) -> Iterator[Path]:
                 continue
             yield building
             return
-    raise _taken_away(path)
+    raise OSError(errno.EAGAIN, _TAKEN_AWAY, str(path.parent))
 
 
 @contextlib.contextmanager
@@ -284,16 +274,6 @@ def clean_leftovers(folder: Path) -> None:
                 path.unlink()
 
 
-def remove_folder(folder: Path) -> None:
-    """Remove an unfinished folder, or a run file by file: a file that the run does not list stays, and the folder."""
-    if not remove_run(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _taken_away(path: Path) -> OSError:
-    return OSError(errno.EAGAIN, "other programs remove new files there", str(path.parent))
-
-
 def _prefix(path: Path) -> str:
     return f".{path.name[:40]}.{_UNFINISHED}-"  # cut, so that a long name with this one's ending is still a name
 
@@ -328,14 +308,13 @@ def _abandoned(path: Path) -> Iterator[bool]:
 
 def _lock(handle: int) -> bool | None:
     """Whether the lock is ours now; None where the system or the disk has no such locks."""
-    fcntl = _fcntl()
-    if fcntl is None:
-        return None
     try:
+        import fcntl
+
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:  # some network disks
+    except (ImportError, OSError):  # Windows; some network disks
         return None
     return True
 
@@ -345,14 +324,6 @@ def _is_at(handle: int, path: Path | str) -> bool:
         return os.path.samestat(os.fstat(handle), os.stat(path))  # noqa: PTH116
     except FileNotFoundError:
         return False
-
-
-def _fcntl() -> Any:
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return None
-    return fcntl
 
 
 NOTHING_LEFT = "Nothing was left behind."

@@ -186,8 +186,12 @@ def new_folder(path: Path | str, *, overwrite: bool = False) -> Iterator[Path]:
             except BaseException:
                 remove_folder(building)
                 raise
-            if replaced is not None:
-                _discard(replaced)
+            try:
+                if replaced is not None:
+                    remove_folder(replaced)
+            except OSError as error:  # the new run is in place
+                told = "%s: the earlier run cannot be removed: %s. The new run is complete."
+                _LOG.warning(told, replaced, error.strerror)
 
 
 def _put(building: Path, path: Path, *, overwrite: bool) -> Path | None:
@@ -231,11 +235,3 @@ def _in_two_steps(building: Path, path: Path) -> Path:
             old.rename(path)
         raise
     return old
-
-
-def _discard(old: Path) -> None:
-    """Remove the earlier run; the new one is in place, so what cannot be removed is only reported."""
-    try:
-        remove_folder(old)
-    except OSError as error:
-        _LOG.warning("%s: the earlier run cannot be removed: %s. The new run is complete.", old, error.strerror)

@@ -1,21 +1,11 @@
-"""What every reader does: look at the file before it is opened, and turn whatever a library raises into one line.
-
-Zip archives are judged by their directory. Large arrays stay in their file: the system reads what is looked at.
-"""
+"""What every reader does: look at the file before it is opened, and turn whatever a library raises into one line."""
 
 from __future__ import annotations
 
 import stat
-import struct
-import zipfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from glasshouse.core.errors import InputError, first_line, shortened
 from glasshouse.io.limits import check_memory
@@ -95,95 +85,3 @@ def read_content(path: Path, *, times: int = 1, missing: str = "there is no such
     check_memory(times * file_size(path, missing=missing), place=str(path), what="once read it may take")
     with guarded(path, what="a file"):
         return path.read_bytes()
-
-
-_DIRECTORY = 2**20  # bytes of the list of members: some thousands of them
-_COUNT_FIELD, _SIZE_FIELD = 4, 5  # of what `zipfile` finds at the end of an archive
-
-
-def open_zip(file: IO[bytes], *, place: str, allowed: int = 0) -> zipfile.ZipFile:
-    """An archive whose members are few enough to list, and judged by `judge_zip`."""
-    end = zipfile._EndRecData(file)  # type: ignore[attr-defined]
-    if not end:
-        raise InputError(f"{place}: is not a complete archive: its end is missing.")
-    if end[_SIZE_FIELD] > _DIRECTORY:  # Python would read it all at once
-        raise InputError(f"{place}: lists too many members to be an archive of arrays.")
-    archive = zipfile.ZipFile(file)
-    if len(archive.infolist()) != end[_COUNT_FIELD]:  # Python stops at a gap, and what follows would be lost
-        raise InputError(f"{place}: is damaged: it lists {len(archive.infolist())} of {end[_COUNT_FIELD]} members.")
-    judge_zip(archive, place=place, allowed=allowed)
-    return archive
-
-
-def judge_zip(archive: zipfile.ZipFile, *, place: str, allowed: int = 0) -> None:
-    """Refuse members that are too large together, are there twice, are encrypted, or are packed in a rare way.
-
-    Args:
-        archive: opened.
-        place: the file, for errors.
-        allowed: bytes that members may always unpack to, whatever the limit on memory.
-
-    Example:
-        >>> import io
-        >>> with zipfile.ZipFile(io.BytesIO(), "w") as archive:
-        ...     archive.writestr("a", "1")
-        ...     judge_zip(archive, place="e.npz")
-    """
-    members = archive.infolist()
-    twice = [name for name, count in Counter(one.filename for one in members).items() if count > 1]
-    if twice:
-        raise InputError(f"{place}: {shortened(twice[0])} is in it twice; save it once.")
-    for one in members:
-        if one.flag_bits & 1:
-            raise InputError(f"{place}: {shortened(one.filename)} is encrypted; save it without a password.")
-        if one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            # others are unpacked as a whole, however large they turn out to be
-            raise InputError(
-                f"{place}: {shortened(one.filename)} is packed in an unusual way; write it with numpy.savez."
-            )
-    size = sum(one.file_size for one in members)
-    check_memory(size if size > allowed else 0, place=place, what="its members unpack to")
-
-
-LARGE = 2**20  # bytes from which on an array is mapped; smaller ones are read
-_LOCAL, _SIGNATURE = 30, b"PK\x03\x04"  # the header before a member of a zip archive, without its name
-_CHUNK = 2**20
-
-
-def map_values(path: Path, *, offset: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers of a file from ``offset`` on, not read yet. Writing to them does not change the file.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "numbers"
-        ...     _ = path.write_bytes(np.arange(3.0).tobytes())
-        ...     map_values(path, offset=8, shape=(2,), kind=np.dtype(float))
-        array([1., 2.])
-    """
-    return np.asarray(np.memmap(path, dtype=kind, mode="c", offset=offset, shape=shape))
-
-
-def map_member(
-    path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, *, start: int, shape: tuple[int, ...], kind: Any
-) -> NDArray[Any]:
-    """An array of an archive that is stored as it is; its checksum is compared, in one pass that keeps nothing.
-
-    Args:
-        path: of the archive.
-        archive: opened.
-        member: that holds the array, not compressed.
-        start: bytes of the array's own header.
-        shape: of the array, judged before.
-        kind: its type.
-    """
-    with archive.open(member) as file:
-        while file.read(_CHUNK):  # compared at the end
-            pass
-    with path.open("rb") as file:
-        file.seek(member.header_offset)
-        header = file.read(_LOCAL)
-    if len(header) < _LOCAL or not header.startswith(_SIGNATURE):
-        raise ValueError("a member without its header")
-    name, extra = struct.unpack("<HH", header[26:])
-    return map_values(path, offset=member.header_offset + _LOCAL + name + extra + start, shape=shape, kind=kind)

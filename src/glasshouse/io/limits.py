@@ -66,13 +66,7 @@ def process_limit() -> Iterator[None]:
 
 
 def limits_for_workers() -> tuple[int, bool]:
-    """The limit that holds here, and whether it bounds the whole process: what `keep_limits` of a worker needs.
-
-    Example:
-        >>> with memory_limit("2KiB"):
-        ...     limits_for_workers()
-        (2048, False)
-    """
+    """The limit that holds here, and whether it bounds the whole process: what `keep_limits` of a worker needs."""
     return _LIMIT.get(), _BOUNDED.get()
 
 
@@ -139,23 +133,12 @@ def _taken() -> int | None:
 
 
 def current_limit() -> int:
-    """Bytes of the limit that holds here.
-
-    Example:
-        >>> with memory_limit("2KiB"):
-        ...     current_limit()
-        2048
-    """
+    """Bytes of the limit that holds here."""
     return _LIMIT.get()
 
 
 def check_memory(needed: int, *, place: str, what: str) -> None:
-    """Refuse what takes more memory than the limit, before it is made.
-
-    Args:
-        needed: bytes.
-        place: the file, and the field if there is one.
-        what: a subject with its verb: ``"its arrays take"``.
+    """Refuse what takes more bytes than the limit, before it is made; ``what`` is a subject with its verb.
 
     Example:
         >>> check_memory(2**33, place="e.npz", what="its arrays take")

@@ -28,6 +28,8 @@ from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_made_by, is_tensor
 from glasshouse.training.trainer import Versioned
 
+_PYTHON = f"python {sys.version_info.major}.{sys.version_info.minor}"
+
 
 def library_of(module: str | None) -> str | None:
     """The library that a module belongs to, with its version; None if it is the user's own code.
@@ -41,14 +43,11 @@ def library_of(module: str | None) -> str | None:
         >>> library_of("__main__") is None
         True
     """
-    return None if not module else _of_package(module.partition(".")[0])
-
-
-def _of_package(top: str) -> str | None:
-    if top == "__main__":
+    top = (module or "").partition(".")[0]
+    if top in ("", "__main__"):
         return None
     if top == "builtins" or top in sys.stdlib_module_names:
-        return f"python {sys.version_info.major}.{sys.version_info.minor}"
+        return _PYTHON
     found = sys.modules.get(top)
     if top != "glasshouse" and not (found and _installed(found)):
         return None
@@ -92,12 +91,7 @@ _MACHINERY = (  # what Python itself puts into a class
 
 
 def named(thing: Any) -> str | None:
-    """A function, class or other object of a library by its name and version; None if it is not from a library.
-
-    Example:
-        >>> named(dict)[:19]
-        'builtins.dict (pyth'
-    """
+    """A function, class or other object of a library by its name and version; None if it is not from a library."""
     module = getattr(thing, "__module__", None)
     name = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", None)
     library = library_of(module) if isinstance(module, str) else None
@@ -130,8 +124,8 @@ def function_tree(function: FunctionType, walk: Walk, path: str) -> dict[str, An
             else walk(value, f"{path}.globals.{name}")
             for name, value in used.items()
         }
-    python = f"{sys.version_info.major}.{sys.version_info.minor}"  # another version compiles to other code
-    return tree | {"code": {"python": python, **_code_tree(code)}}
+    # another version of Python compiles to other code
+    return tree | {"code": {"python": _PYTHON.removeprefix("python "), **_code_tree(code)}}
 
 
 def class_tree(kind: type, walk: Walk, path: str) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from glasshouse.core.arrays import BoolArray, TextArray
 from glasshouse.core.errors import InputError
@@ -27,6 +29,7 @@ _FORMAT = 2  # format 1 described a trainer by one line of text only
 
 _OWN = "pool_sha256"  # of pool.json itself, without this entry
 _SHOWN = 8  # differences that a message lists
+_LOCKS = 61  # files of locks, each open while it is held; a prime: numbers of groups are multiples of their size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +197,8 @@ def pool_faults(path: Path) -> tuple[int, list[str]]:
         shared = read_json(path / "pool.json", missing="does not exist.")
     except InputError as error:
         return 0, list(error.faults)
-    faults, known = [], {"pool.json"} | ({".claims"} if (path / ".claims").is_file() else set())
+    locks = {one.name for one in path.glob(".claims*") if not one.is_symlink() and one.is_file()}
+    faults, known = [], {"pool.json", *locks}
     if shared.pop(_OWN, None) != digest_of(shared):  # none: pools of earlier versions have none
         faults.append(f"{path / 'pool.json'}: was damaged or edited, or has no checksum; choose another folder.")
     manifests = sorted(path.glob("model-*.json"))
@@ -234,55 +238,45 @@ def _json(value: Any) -> str:
 
 
 class Claims:
-    """Locks on one file, one byte per group of models. A killed process holds none.
+    """Locks of groups of models, which the system releases when a process dies; a file stands for some of the groups.
 
     Args:
-        path: the lock file; it stays, empty.
+        folder: of the pool; the files, ``.claims`` and ``.claims-0`` to ``-60``, stay there, empty.
     """
 
-    def __init__(self, path: Path) -> None:
-        try:
-            make_folders(path.parent)
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), file_mode())
-        except OSError as error:
-            raise InputError(
-                f"{path.parent}: a pool cannot be kept there: {error.strerror or error}. Choose another folder."
-            ) from error
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with self._refusing():
+            make_folders(folder)
+        with self.description():
+            pass
 
-    def close(self) -> None:
-        """Release all claims."""
-        os.close(self._handle)
+    def description(self) -> AbstractContextManager[Any]:
+        """The claim on ``pool.json``, for which a process waits."""
+        return self._lock(".claims", wait=True)
 
     @contextlib.contextmanager
-    def claimed(self, group: int, *, wait: bool) -> Iterator[bool]:
-        """Whether the group is ours while the block runs; with ``wait`` it waits until it is."""
-        taken = self._lock(group, wait=wait)
+    def claimed(self, groups: Iterable[int], *, wait: bool) -> Iterator[set[int]]:
+        """Which of the groups are ours while the block runs; with ``wait`` it waits until all are."""
+        wanted = set(groups)
+        with contextlib.ExitStack() as stack:
+            ours = set()
+            for number in sorted({group % _LOCKS for group in wanted}):  # in one order: none wait for each other
+                with contextlib.suppress(Timeout):
+                    stack.enter_context(self._lock(f".claims-{number}", wait=wait))
+                    ours.add(number)
+            yield {group for group in wanted if group % _LOCKS in ours}
+
+    def _lock(self, name: str, *, wait: bool) -> AbstractContextManager[Any]:
+        with self._refusing():
+            return FileLock(self._folder / name, mode=file_mode()).acquire(blocking=wait)
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
         try:
-            yield taken
-        finally:
-            if taken:
-                self._unlock(group)
-
-    def _lock(self, group: int, *, wait: bool) -> bool:
-        fcntl = _fcntl()
-        if fcntl is None:
-            return True
-        try:
-            fcntl.lockf(self._handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB), 1, group)
-        except (BlockingIOError, PermissionError):
-            return False
-        return True
-
-    def _unlock(self, group: int) -> None:
-        fcntl = _fcntl()
-        if fcntl is not None:
-            fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, group)
-
-
-def _fcntl() -> Any:
-    """The module, if the system has it; on Windows two processes on one pool repeat each other's work instead."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    return fcntl
+            yield
+        except Timeout:  # another process has it
+            raise
+        except OSError as error:
+            told = error.strerror or error
+            raise InputError(f"{self._folder}: a pool cannot be kept there: {told}. Choose another folder.") from error

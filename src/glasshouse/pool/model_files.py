@@ -6,7 +6,7 @@ of an estimator or a function a pool keeps what it answered about the records.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import safetensors.numpy
@@ -21,9 +21,6 @@ from glasshouse.query.adapters import KeptAnswers
 from glasshouse.query.classify import QueryOptions, query
 from glasshouse.query.regress import population_predictions, predict
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 KINDS = ("torch", "answers")
 _AGAIN = "Delete this model's files to train it again."
 
@@ -37,13 +34,7 @@ class StoredModel(NamedTuple):
 
 
 def kind_of(trainer: Any, population: AnyPopulation) -> str:
-    """How a trainer's models are kept: ``"torch"`` weights if it can rebuild them (``restore``), else ``"answers"``.
-
-    Example:
-        >>> from glasshouse.data import Population
-        >>> kind_of(lambda population, members, seed: None, Population(np.zeros((2, 1)), [0, 1]))
-        'answers'
-    """
+    """How a trainer's models are kept: ``"torch"`` weights if it can rebuild them (``restore``), else ``"answers"``."""
     if hasattr(trainer, "restore"):
         return "torch"
     if population.independent:
@@ -62,15 +53,7 @@ def stored(
     members: BoolArray,
     how: QueryOptions | None = None,
 ) -> StoredModel:
-    """A trained model as bytes, the same for the same weights.
-
-    Args:
-        model: as the trainer made it.
-        trainer: which made it.
-        population: the records.
-        members: [N] which records trained it, for the figures of its training.
-        how: the question whose answers are kept if the model itself is not; logits, or predictions, by default.
-    """
+    """A trained model as bytes, the same for the same weights; or its answers. With figures of its training."""
     if kind_of(trainer, population) == "answers":
         data, how = population.training_data, how or QueryOptions()
         kept = KeptAnswers(population_predictions(model, data)) if data.regression else how.kept(model, data)
@@ -83,9 +66,10 @@ def stored(
         )
     from safetensors.torch import save
 
-    tensors = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    # copies, since tensors that share memory are written out one by one
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in model.state_dict().items()}
     metrics = _metrics(model, trainer, population, members, QueryOptions())
-    return StoredModel("torch", save(_apart(tensors)), metrics)
+    return StoredModel("torch", save(tensors), metrics)
 
 
 def _metrics(
@@ -128,13 +112,3 @@ def _answers(arrays: dict[str, NDArray[Any]], records: int) -> KeptAnswers:
     if not fits or (correct is not None and (correct.dtype != np.bool_ or correct.shape != (records,))):
         raise InputError(f"does not hold answers about {records} records. {_AGAIN}")
     return KeptAnswers(logits, correct)
-
-
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors that share memory are written out one by one, as safetensors wants."""
-    seen: set[int] = set()
-    apart = {}
-    for name, tensor in tensors.items():
-        apart[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
-        seen.add(tensor.data_ptr())
-    return apart

@@ -61,7 +61,6 @@ def groups_of(members: BoolArray, seeds: Sequence[int], size: int) -> list[Group
 
 
 _LOG = logging.getLogger("glasshouse")
-_DESCRIPTION = 1 << 30  # the claim on pool.json, beyond every model's
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -148,19 +147,7 @@ class ShadowPool:
         """One model after another: read from the folder if there is one, else trained now."""
         if not len(self):
             return
-        if self.folder is None and isinstance(self.compute, ThisProcess):
-            note_work("Shadow models were being trained; without a pool they are not kept.")
-            for group in self._groups():
-                yield from train_group(self.population, self.trainer, group)
-        elif self.folder is None:
-            note_work("Shadow models were being trained; without a pool they are not kept.")
-            models: dict[int, StoredModel] = {}
-            for _, batch in self._trained(self._groups()):
-                models |= batch
-            for index in range(len(self)):
-                model = models.pop(index)
-                yield restored(model.kind, model.content, self.trainer, self.population)
-        else:
+        if self.folder is not None:
             folder = self.train(progress=False)
             for index in range(len(self)):
                 kind, content = folder.read(index)
@@ -168,6 +155,16 @@ class ShadowPool:
                     yield restored(kind, content, self.trainer, self.population)
                 except InputError as error:
                     raise InputError(*[f"{self.folder}: model {index}: {fault}" for fault in error.faults]) from error
+            return
+        note_work("Shadow models were being trained; without a pool they are not kept.")
+        if isinstance(self.compute, ThisProcess):
+            for group in self._groups():
+                yield from train_group(self.population, self.trainer, group)
+            return
+        models = {index: model for _, batch in self._trained(self._groups()) for index, model in batch.items()}
+        for index in range(len(self)):
+            model = models.pop(index)
+            yield restored(model.kind, model.content, self.trainer, self.population)
 
     def train(self, *, progress: bool | None = None) -> PoolFolder:
         """Train what is missing in the folder, and nothing else; several processes may do so at once."""
@@ -176,21 +173,20 @@ class ShadowPool:
         check_name(self.folder)
         identity = self._identity
         try:
-            opened = Claims(self.folder / ".claims")
+            claims = Claims(self.folder)
         except InputError as error:
             return self._complete(self.folder, identity, fault=error)
-        with contextlib.closing(opened) as claims:
-            with claims.claimed(_DESCRIPTION, wait=True):
-                folder = PoolFolder(self.folder, identity, question=self._question)
-            if any(folder.other_answers(index) for index in range(len(self))):
-                _LOG.warning(
-                    "%s: keeps these models' answers to another question, not the models; they are trained again for "
-                    "this one.",
-                    self.folder,
-                )
-            self._check_members(folder)
-            for wait in (False, True):  # first what no process is training, then what others began and may have left
-                self._train_missing(folder, claims, wait=wait, progress=progress)
+        with claims.description():
+            folder = PoolFolder(self.folder, identity, question=self._question)
+        if any(folder.other_answers(index) for index in range(len(self))):
+            _LOG.warning(
+                "%s: keeps these models' answers to another question, not the models; they are trained again for this "
+                "one.",
+                self.folder,
+            )
+        self._check_members(folder)
+        for wait in (False, True):  # first what no process is training, then what others began and may have left
+            self._train_missing(folder, claims, wait=wait, progress=progress)
         folder.tidy()
         return folder
 
@@ -212,13 +208,9 @@ class ShadowPool:
             return None
         return describe(self.how.question)
 
-    def identity(self) -> Identity:
-        """Data, trainer, seed and share, by which this pool is recognised."""
-        return self._identity
-
     @functools.cached_property
     def _identity(self) -> Identity:
-        """Computed once, before the first model: training may change a trainer's attributes."""
+        """By which this pool is recognised; computed once, before the first model: training may change a trainer."""
         return Identity(
             data=self.population.fingerprint(),
             trainer=described(self.trainer),
@@ -246,10 +238,9 @@ class ShadowPool:
             return
         found = sum(folder.has(index) for group in self._groups() for index in group.indices)
         label = "Shadow models" + (f" ({found} found on disk)" if found else "")
-        with contextlib.ExitStack() as stack:
-            held = [group for group in missing if stack.enter_context(claims.claimed(group.indices[0], wait=wait))]
+        with claims.claimed([group.indices[0] for group in missing], wait=wait) as held:
             # another process may have finished a group between the check and the claim
-            ours = [group for group in held if not all(folder.has(index) for index in group.indices)]
+            ours = [g for g in missing if g.indices[0] in held and not all(folder.has(index) for index in g.indices)]
             left = sum(len(group.indices) for group in ours)
             if left:
                 note_work(self._kept if found else self._none_kept)

@@ -7,12 +7,10 @@ from glasshouse.training.sklearn import SklearnTrainer
 from glasshouse.training.trainer import Trainer, Versioned
 
 if TYPE_CHECKING:
-    from glasshouse.training.lightning import LightningTrainer
+    from glasshouse.training.libraries import LightningTrainer, PrivateTrainer, TransformersTrainer
     from glasshouse.training.networks import WideResNet, cnn, mlp
-    from glasshouse.training.private import PrivateTrainer
     from glasshouse.training.schedules import CropAndFlip, EarlyStopping, OneCycle
     from glasshouse.training.torch import TorchTrainer
-    from glasshouse.training.transformers import TransformersTrainer
 
 __all__ = [
     "CropAndFlip",
@@ -32,11 +30,9 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        "glasshouse.training.lightning": ["LightningTrainer"],
+        "glasshouse.training.libraries": ["LightningTrainer", "PrivateTrainer", "TransformersTrainer"],
         "glasshouse.training.networks": ["WideResNet", "cnn", "mlp"],
-        "glasshouse.training.private": ["PrivateTrainer"],
         "glasshouse.training.schedules": ["CropAndFlip", "EarlyStopping", "OneCycle"],
         "glasshouse.training.torch": ["TorchTrainer"],
-        "glasshouse.training.transformers": ["TransformersTrainer"],
     },
 )

@@ -22,7 +22,7 @@ from torch.func import stack_module_state
 from glasshouse.core.errors import InputError
 from glasshouse.core.outputs import check_order_of_outputs, ends_in_sigmoid, looks_like_probabilities, unwrapped
 from glasshouse.data import Population
-from glasshouse.training.inputs import Inputs, called, first_tensor, rows_of
+from glasshouse.training.inputs import Inputs, answered, first_tensor, rows_of, told_by
 
 Result = TypeVar("Result")
 
@@ -51,13 +51,6 @@ class ModuleBatch:
     Attributes:
         parameters: by name, leaf tensors [K, ...] for an optimizer.
         buffers: by name, [K, ...].
-
-    Example:
-        >>> batch = ModuleBatch([nn.Linear(3, 2) for _ in range(4)])
-        >>> batch.parameters["weight"].shape
-        torch.Size([4, 2, 3])
-        >>> [type(model).__name__ for model in batch.unbatch()]
-        ['Linear', 'Linear', 'Linear', 'Linear']
     """
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
@@ -88,14 +81,7 @@ def _leaf(tensor: Tensor) -> nn.Parameter:
 def optimizer_obstacle(
     make: Callable[[Iterable[nn.Parameter]], torch.optim.Optimizer], parameters: Iterable[nn.Parameter]
 ) -> str | None:
-    """Why this optimizer cannot act on batched parameters, or None.
-
-    Example:
-        >>> optimizer_obstacle(torch.optim.Adam, nn.Linear(2, 2).parameters()) is None
-        True
-        >>> optimizer_obstacle(torch.optim.LBFGS, nn.Linear(2, 2).parameters())
-        'the optimizer LBFGS mixes entries of the weights, so models would mix'
-    """
+    """Why this optimizer cannot act on batched parameters, or None."""
     optimizer = make(parameters)
     name = type(optimizer).__name__
     if type(optimizer) not in _ELEMENTWISE:  # a subclass may do anything, such as clipping by a norm
@@ -112,11 +98,7 @@ def optimizer_obstacle(
 
 @functools.cache
 def say_once(text: str) -> None:
-    """Write a text to the log ``glasshouse``, once for each text.
-
-    Example:
-        >>> say_once("Trained one at a time: an example.")
-    """
+    """Write a text to the log ``glasshouse``, once for each text."""
     logging.getLogger("glasshouse").info(text)
 
 
@@ -169,13 +151,7 @@ def spread(
 
 @contextlib.contextmanager
 def one_thread_per_operation() -> Iterator[None]:
-    """Torch uses one thread within; afterwards as many as before.
-
-    Example:
-        >>> with one_thread_per_operation():
-        ...     torch.get_num_threads()
-        1
-    """
+    """Torch uses one thread within; afterwards as many as before."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -204,7 +180,7 @@ def classification_loss(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def logits_of(
-    model: nn.Module, *inputs: Tensor, classes: int | None = None, call: Callable[[nn.Module], Any] | None = None
+    model: nn.Module, *inputs: Inputs, classes: int | None = None, call: Callable[[nn.Module], Any] | None = None
 ) -> Callable[[Any], Tensor]:
     """From what this module returns to logits in float32, decided once, from its answers to some records.
 
@@ -216,7 +192,7 @@ def logits_of(
         model: untrained.
         *inputs: on its device: records [B, ...], of which a few are used; or the features and edges of a graph.
         classes: how many classes there are; fewer logits are refused.
-        call: what calls the module, if that takes more than its inputs.
+        call: what calls the module, if that takes more than records.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 2), nn.Softmax(dim=1))
@@ -224,24 +200,10 @@ def logits_of(
         >>> read(torch.tensor([[0.25, 0.75]])).exp()
         tensor([[0.2500, 0.7500]])
     """
-    training = model.training
-    devices = [inputs[0].device] if inputs[0].device.type == "cuda" else []
-    looked = (inputs[0][:_LOOK],) if len(inputs) == 1 else inputs
-    try:
-        with torch.random.fork_rng(devices), torch.no_grad():
-            whole = model.eval()(*looked) if call is None else call(model.eval())
-            if classes is not None:
-                check_order_of_outputs(whole, classes, place="module")
-            answer = unwrapped(whole)
-    except InputError:  # whatever calls the module has already said it
-        raise
-    except TypeError as error:
-        raise InputError(f"module: it cannot be called with {len(inputs)} tensors: {error}.") from error
-    except (RuntimeError, ValueError, IndexError) as error:
-        if isinstance(error, torch.OutOfMemoryError) or len(inputs) > 1:
-            raise
-        raise InputError(f"module: it cannot be called with {failure_line(inputs[0], error)}") from error
-    model.train(training)
+    whole = _first_answer(model, inputs[0], call, tensors=len(inputs))
+    if classes is not None:
+        check_order_of_outputs(whole, classes, place="module")
+    answer = unwrapped(whole)
     if not isinstance(answer, Tensor):
         raise InputError(f"module: it answers with {type(answer).__name__}; expected a tensor of logits, [B, C].")
     width = answer.shape[1] if answer.ndim == 2 else 1
@@ -257,15 +219,26 @@ def logits_of(
     return lambda given: unwrapped(given).float()
 
 
-def failure_line(x: Tensor, error: Exception) -> str:
-    """What a module was called with and how it failed, in one line.
+def _first_answer(
+    model: nn.Module, inputs: Inputs, call: Callable[[nn.Module], Any] | None = None, *, tensors: int = 1
+) -> Any:
+    """What a module answers to some records, before it is unwrapped; one that cannot be called with them is refused."""
+    try:
+        return answered(model, rows_of(inputs, slice(0, _LOOK)), call)
+    except InputError:  # whatever calls the module has already said it
+        raise
+    except TypeError as error:
+        count = len(inputs) if isinstance(inputs, dict) else tensors
+        raise InputError(f"module: it cannot be called with {count} tensors: {error}.") from error
+    except (RuntimeError, ValueError, IndexError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or tensors > 1:
+            raise
+        raise InputError(f"module: it cannot be called with {failure_line(first_tensor(inputs), error)}") from error
 
-    Example:
-        >>> failure_line(torch.zeros(2, 3), RuntimeError("shapes do not fit"))
-        'records of shape [3]: shapes do not fit.'
-    """
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return f"records of shape {list(x.shape[1:])}: {first}."
+
+def failure_line(x: Tensor, error: Exception) -> str:
+    """What a module was called with and how it failed, in one line."""
+    return f"records of shape {list(x.shape[1:])}: {told_by(error)}."
 
 
 def batches(
@@ -290,12 +263,7 @@ def batches(
 
 
 def batch_count(count: int, size: int) -> int:
-    """How many batches an epoch has.
-
-    Example:
-        >>> batch_count(5, 2)
-        2
-    """
+    """How many batches an epoch has."""
     return len(_edges(count, size)) - 1
 
 
@@ -344,12 +312,6 @@ def answers_for(
 ) -> Callable[[Any], Tensor]:
     """From what this module returns to logits, or to predictions of a regression; a wrong shape is refused here.
 
-    Args:
-        population: what it is trained on.
-        model: untrained.
-        inputs: records [B, ...] on its device, or a dict of them.
-        classes: how many classes there are; fewer logits are refused.
-
     Example:
         >>> population = Population([[0.0], [1.0]], [0.5, 2.0], regression=True)
         >>> answers_for(population, nn.Linear(1, 3), torch.zeros(2, 1))
@@ -357,19 +319,9 @@ def answers_for(
         glasshouse.InputError: module: it answers 2 records with shape [2, 3]; a regression expects [2], \
 [2, 1], or [2, 2] with the mean and the logarithm of the variance.
     """
-    first, few = first_tensor(inputs), rows_of(inputs, slice(0, _LOOK))
     if not population.regression:
-        call = None if isinstance(inputs, Tensor) else lambda module: called(module, few)
-        return logits_of(model, first, classes=classes, call=call)
-    training, count = model.training, len(first[:_LOOK])
-    try:
-        with torch.random.fork_rng([first.device] if first.device.type == "cuda" else []), torch.no_grad():
-            answer = unwrapped(called(model.eval(), few))
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        if isinstance(error, torch.OutOfMemoryError | InputError):
-            raise
-        raise InputError(f"module: it cannot be called with {failure_line(first, error)}") from error
-    model.train(training)
+        return logits_of(model, inputs, classes=classes)
+    answer, count = unwrapped(_first_answer(model, inputs)), len(first_tensor(inputs)[:_LOOK])
     if not isinstance(answer, Tensor) or tuple(answer.shape) not in ((count,), (count, 1), (count, 2)):
         shape = list(answer.shape) if isinstance(answer, Tensor) else type(answer).__name__
         raise InputError(
@@ -384,27 +336,15 @@ _WORTH_SHARING = 1e8  # multiplications per step; below this a second thread cos
 
 @contextlib.contextmanager
 def fitting_threads(model: nn.Module, x: Tensor, batch_size: int) -> Iterator[None]:
-    """One thread if a step is too small to share, all of them otherwise; the user's setting is restored afterwards.
+    """One thread if a step on inputs [N, ...] is too small to share; the user's setting is restored afterwards.
+
+    Weights that are shared over places, as in convolutions, count once per place.
 
     On a busy machine two threads of a small network wait for each other at every operation: a perceptron on the digits
     took 2.3 s with one thread and 33 s with two while another program was running.
-
-    Args:
-        model: the network.
-        x: [N, ...] its inputs; weights that are shared over places, as in convolutions, count once per place.
-        batch_size: records per step.
-
-    Example:
-        >>> with fitting_threads(nn.Linear(4, 2), torch.zeros(8, 4), 8):
-        ...     torch.get_num_threads()
-        1
     """
     weights = sum(parameter.numel() for parameter in model.parameters())
     work = weights * batch_size * math.prod(x.shape[2:])
-    before = torch.get_num_threads()
-    if work < _WORTH_SHARING and x.device.type == "cpu":
-        torch.set_num_threads(1)
-    try:
+    small = work < _WORTH_SHARING and x.device.type == "cpu"
+    with one_thread_per_operation() if small else contextlib.nullcontext():
         yield
-    finally:
-        torch.set_num_threads(before)

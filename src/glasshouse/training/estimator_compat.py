@@ -20,7 +20,6 @@ SEEDS = frozenset({"random_state", "random_seed", "seed"}) | {  # the last ones 
 }
 _MULTICLASS = ("multi", "softmax", "ova", "ovr")  # beginnings of objectives for more than two classes
 _WORTH_SHARING = 1_000_000  # values; below this, threads of a busy machine wait longer than they work
-_HABITS: dict[str, Habits] = {}
 
 
 class Option(NamedTuple):
@@ -50,10 +49,6 @@ class Habits:
         single: whether features must be float32.
         class_count: the parameter that holds the number of classes, if a multiclass objective needs it.
         threads: the parameter that holds the number of threads, if they wait for each other on small data.
-
-    Example:
-        >>> Habits(labels="dense").single
-        False
     """
 
     options: tuple[Option, ...] = ()
@@ -64,13 +59,31 @@ class Habits:
     threads: str | None = None
 
 
-def register_habits(library: str, habits: Habits) -> None:
-    """Make the habits of a library known, by the name under which it is imported, or of one class in it.
-
-    Example:
-        >>> register_habits("my_boosting", Habits(labels="dense"))
-    """
-    _HABITS[library] = habits
+_PLAIN = Habits()
+_SILENT = (Option(("verbose",), 0, 1),)  # else skorch writes a table with a row per epoch
+_HABITS = {  # by the name under which a library is imported, or of one class in it
+    "xgboost": Habits(labels="dense", class_count="num_class"),
+    "lightgbm": Habits(
+        options=(
+            Option(("verbosity", "verbose"), -1),
+            Option(("deterministic",), True),
+            # else a race between two ways to add up decides, which round differently
+            Option(("force_col_wise", "force_row_wise"), True),
+        ),
+        class_count="num_class",
+        threads="n_jobs",
+    ),
+    "catboost": Habits(
+        options=(
+            Option(("verbose", "silent", "logging_level", "verbose_eval", "metric_period"), False),
+            Option(("allow_writing_files",), False),  # it leaves a folder catboost_info otherwise
+            Option(("thread_count",), 4),  # its sums depend on it, so the same on every machine
+        ),
+        seed="random_seed",
+    ),
+    "skorch": Habits(options=_SILENT, labels="columns", single=True),
+    "skorch.NeuralNetBinaryClassifier": Habits(options=_SILENT, labels="float columns", single=True),
+}
 
 
 def habits_of(estimator: Any) -> Habits:
@@ -83,9 +96,8 @@ def habits_of(estimator: Any) -> Habits:
     """
     for base in type(estimator).__mro__:
         library = base.__module__.partition(".")[0]
-        for name in (f"{library}.{base.__name__}", library):
-            if name in _HABITS:
-                return _HABITS[name]
+        if found := _HABITS.get(f"{library}.{base.__name__}") or _HABITS.get(library):
+            return found
     return _PLAIN
 
 
@@ -105,14 +117,9 @@ def parts_of(estimator: Any) -> Iterator[tuple[str, Any]]:
 
 
 def prepare(estimator: Any, *, seed: int, classes: int, seen: int, values: int = 0) -> None:
-    """Seed an unfitted estimator and everything inside it, keep it silent, and tell it how many classes there are.
+    """Seed our own unfitted clone and everything inside it, keep it silent, and tell it how many classes there are.
 
-    Args:
-        estimator: our own clone; it is changed.
-        seed: of this model.
-        classes: of the population.
-        seen: of the members.
-        values: how many numbers there are to learn from.
+    ``classes`` are those of the population, ``seen`` those of the members; ``values`` are the numbers to learn from.
 
     Example:
         >>> from sklearn.ensemble import RandomForestClassifier
@@ -143,37 +150,6 @@ def prepare(estimator: Any, *, seed: int, classes: int, seen: int, values: int =
 def _parameters(estimator: Any, *, deep: bool) -> dict[str, Any]:
     """Its parameters by name; a user's own class may have none."""
     return dict(estimator.get_params(deep=deep)) if hasattr(estimator, "get_params") else {}
-
-
-_PLAIN = Habits()
-register_habits("xgboost", Habits(labels="dense", class_count="num_class"))
-register_habits(
-    "lightgbm",
-    Habits(
-        options=(
-            Option(("verbosity", "verbose"), -1),
-            Option(("deterministic",), True),
-            # else a race between two ways to add up decides, which round differently
-            Option(("force_col_wise", "force_row_wise"), True),
-        ),
-        class_count="num_class",
-        threads="n_jobs",
-    ),
-)
-register_habits(
-    "catboost",
-    Habits(
-        options=(
-            Option(("verbose", "silent", "logging_level", "verbose_eval", "metric_period"), False),
-            Option(("allow_writing_files",), False),  # it leaves a folder catboost_info otherwise
-            Option(("thread_count",), 4),  # its sums depend on it, so the same on every machine
-        ),
-        seed="random_seed",
-    ),
-)
-_SILENT = (Option(("verbose",), 0, 1),)  # else a table with a row per epoch
-register_habits("skorch", Habits(options=_SILENT, labels="columns", single=True))
-register_habits("skorch.NeuralNetBinaryClassifier", Habits(options=_SILENT, labels="float columns", single=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
     """
     weights = next((one for one in model.parameters() if one.is_floating_point()), None)
     floats = None if weights is None else weights.dtype
-    device = _place(model)
+    device = place_of(model)
 
     def as_given(rows: Any) -> Inputs:
         return _in_precision(rows, floats)
@@ -66,10 +66,7 @@ def reader_for(model: nn.Module, x: Any) -> Callable[[Any], Inputs]:
 def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> None:
     """Refuse records with NaN, if the module's answer about them is NaN: its weights would be NaN after a step.
 
-    Args:
-        model: untrained.
-        inputs: all records that train it.
-        names: of the columns, if features [N, F] have names.
+    ``names`` are those of the columns, if features [N, F] have names.
 
     Example:
         >>> refuse_missing(nn.Linear(2, 2), torch.tensor([[0.0, 1.0], [2.0, float("nan")]]), names=["age", "hours"])
@@ -83,7 +80,7 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
         rows = missing.any(dim=1)
         if not bool(rows.any()):  # infinite values of both signs
             continue
-        answer = _answer(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), _place(model)))
+        answer = unwrapped(answered(model, moved(rows_of(inputs, rows.nonzero()[:2, 0]), place_of(model))))
         if isinstance(answer, Tensor) and bool(torch.isnan(answer).any()):
             column = int(missing.any(dim=0).nonzero()[0, 0])
             place = key or (names[column] if names is not None else f"feature {column}")
@@ -93,10 +90,10 @@ def refuse_missing(model: nn.Module, inputs: Inputs, *, names: Any = None) -> No
             )
 
 
-def tensor_of(x: Any) -> Tensor:
-    """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames.
+def tensor_of(x: Any, *, floats: torch.dtype | None = None, name: str | None = None) -> Tensor:
+    """Features as a tensor: arrays, tensors, sparse matrices and numeric data frames; ``name`` is that of a column.
 
-    Floats become float32 and whole numbers int64; tensors stay as they are.
+    Floats become float32, or float64 if ``floats`` is that, and whole numbers int64; tensors stay as they are.
 
     Example:
         >>> tensor_of(np.zeros((2, 3))).dtype, tensor_of(np.zeros((2, 3), dtype=np.uint8)).dtype
@@ -104,19 +101,15 @@ def tensor_of(x: Any) -> Tensor:
     """
     if isinstance(x, Tensor):
         return x
-    array = _array(x)
-    kind = np.float32 if array.dtype.kind == "f" else np.bool_ if array.dtype.kind == "b" else np.int64
+    array = _array(x, name)
+    kinds = {"f": np.float64 if floats == torch.float64 else np.float32, "b": np.bool_}
+    array = array.astype(kinds.get(array.dtype.kind, np.int64), copy=False)
     # a copy if numpy's memory is read-only or strided: torch would warn or refuse
-    return torch.from_numpy(np.require(array.astype(kind, copy=False), requirements=["C", "W"]))
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
 
 
 def called(model: Callable[..., Any], inputs: Inputs) -> Any:
-    """What a module answers: a dict gives its tensors by name.
-
-    Example:
-        >>> called(lambda input_ids: input_ids + 1, {"input_ids": torch.zeros(2)})
-        tensor([1., 1.])
-    """
+    """What a module answers: a dict gives its tensors by name."""
     return model(**inputs) if isinstance(inputs, dict) else model(inputs)
 
 
@@ -133,28 +126,19 @@ def rows_of(inputs: Inputs, rows: Tensor | slice) -> Inputs:
 
 
 def moved(inputs: Inputs, device: torch.device | str) -> Inputs:
-    """The inputs on a device.
-
-    Example:
-        >>> moved({"input_ids": torch.zeros(2)}, "cpu")["input_ids"].device
-        device(type='cpu')
-    """
+    """The inputs on a device."""
     if isinstance(inputs, dict):
         return {name: values.to(device) for name, values in inputs.items()}
     return inputs.to(device)
 
 
 def first_tensor(inputs: Inputs) -> Tensor:
-    """The inputs, or the first of several.
-
-    Example:
-        >>> first_tensor({"input_ids": torch.zeros(2, 5)}).shape
-        torch.Size([2, 5])
-    """
+    """The inputs, or the first of several."""
     return next(iter(inputs.values())) if isinstance(inputs, dict) else inputs
 
 
-def _place(model: nn.Module) -> torch.device:
+def place_of(model: nn.Module) -> torch.device:
+    """The device of a module's weights."""
     weights = next(model.parameters(), None)
     return torch.device("cpu") if weights is None else weights.device
 
@@ -183,12 +167,7 @@ def _in_precision(x: Any, floats: torch.dtype | None) -> Inputs:
 
 
 def _single(x: Any, floats: torch.dtype | None, name: str | None = None) -> Tensor:
-    if isinstance(x, Tensor):
-        found = x
-    elif floats == torch.float64 and (array := _array(x, name)).dtype.kind == "f":
-        return torch.from_numpy(np.require(array.astype(np.float64, copy=False), requirements=["C", "W"]))
-    else:
-        found = tensor_of(x) if name is None else tensor_of(_array(x, name))
+    found = tensor_of(x, floats=floats, name=name)
     if found.is_floating_point():
         return found.to(floats or found.dtype)
     return found if found.dtype == torch.bool else found.long()
@@ -221,21 +200,25 @@ def _is_text(column: Any) -> bool:
         return True
 
 
-def _failure(model: nn.Module, inputs: Inputs) -> str | None:
-    """Why the module cannot be called with these inputs, in one line, or None. It is left as it was."""
+def answered(model: nn.Module, inputs: Inputs, call: Callable[[nn.Module], Any] | None = None) -> Any:
+    """What a module answers in evaluation; it and the random numbers are left as they were."""
+    training, device = model.training, first_tensor(inputs).device
     try:
-        _answer(model, inputs)
+        with torch.random.fork_rng([device] if device.type == "cuda" else []), torch.no_grad():
+            return called(model.eval(), inputs) if call is None else call(model.eval())
+    finally:
+        model.train(training)
+
+
+def _failure(model: nn.Module, inputs: Inputs) -> str | None:
+    """Why the module cannot be called with these inputs, in one line, or None."""
+    try:
+        unwrapped(answered(model, inputs))
     except Exception as error:  # whatever the user's module raises
-        return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        return told_by(error)
     return None
 
 
-def _answer(model: nn.Module, inputs: Inputs) -> Any:
-    """What the module answers in evaluation; it and the random numbers are left as they were."""
-    training = model.training
-    devices = [one.device for one in (first_tensor(inputs),) if one.device.type == "cuda"]
-    try:
-        with torch.random.fork_rng(devices), torch.no_grad():
-            return unwrapped(called(model.eval(), inputs))
-    finally:
-        model.train(training)
+def told_by(error: Exception) -> str:
+    """What an error of somebody else's module says, in its first line; its type if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -20,7 +20,7 @@ from glasshouse.core.arrays import BoolArray, IntArray
 from glasshouse.core.errors import InputError, first_line
 from glasshouse.core.optional import is_module
 from glasshouse.data import Population, select
-from glasshouse.training.estimator_compat import Relabelled, habits_of, parts_of, prepare, single_precision
+from glasshouse.training.estimator_compat import Habits, Relabelled, habits_of, parts_of, prepare, single_precision
 from glasshouse.training.trainer import Trainer, check_trainer, seeded
 
 
@@ -42,16 +42,8 @@ def fresh(estimator: Any) -> Any:
         return type(estimator)(**{name: fresh(value) for name, value in estimator.get_params(deep=False).items()})
 
 
-def check_fresh(estimator: Any) -> None:
-    """Refuse an estimator that holds something trained that a copy would keep: it knows the target's members.
-
-    Example:
-        >>> from sklearn.frozen import FrozenEstimator
-        >>> from sklearn.tree import DecisionTreeClassifier
-        >>> check_fresh(FrozenEstimator(DecisionTreeClassifier().fit([[0], [1]], [0, 1])))
-        Traceback (most recent call last):
-        glasshouse.InputError: estimator: holds a DecisionTreeClassifier that is already fitted ...
-    """
+def _check_fresh(estimator: Any) -> None:
+    """Refuse an estimator that holds something trained that a copy would keep: it knows the target's members."""
     for _, part in parts_of(estimator):
         if type(part).__name__ == "FrozenEstimator" and hasattr(part, "predict"):
             raise InputError(
@@ -70,18 +62,8 @@ def check_fresh(estimator: Any) -> None:
 _FUNCTION = "If it needs more than fit(x, y), pass a function (population, members, seed) -> model as trainer."
 
 
-def fitting_advice(x: Any, error: Exception) -> str:
-    """A sentence for the refusal of an estimator: the first thing among its features that it may not take.
-
-    Args:
-        x: features of the members.
-        error: what the estimator raised.
-
-    Example:
-        >>> import pandas
-        >>> fitting_advice(pandas.DataFrame({"when": pandas.to_datetime(["2020-01-01"])}), ValueError("no"))
-        "Column 'when' holds dates: make numbers of them, such as (frame['when'] - frame['when'].min()).dt.days."
-    """
+def _fitting_advice(x: Any, error: Exception) -> str:
+    """A sentence for the refusal of an estimator: the first thing among the members' features that it may not take."""
     if isinstance(x, np.ndarray) and x.dtype == object and x.ndim == 1:
         return "Records are texts: put a vectorizer before it, as in make_pipeline(TfidfVectorizer(), estimator)."
     if not hasattr(x, "iloc") or not hasattr(x, "dtypes"):
@@ -114,15 +96,8 @@ def fitting_advice(x: Any, error: Exception) -> str:
     return _FUNCTION
 
 
-def estimator_kind(estimator: Any) -> str | None:
-    """``"classifier"``, ``"regressor"``, … as scikit-learn calls it, or None for what does not say.
-
-    Example:
-        >>> from sklearn.linear_model import Ridge
-        >>> from sklearn.pipeline import make_pipeline
-        >>> estimator_kind(make_pipeline(Ridge())), estimator_kind(len)
-        ('regressor', None)
-    """
+def _kind(estimator: Any) -> str | None:
+    """``"classifier"``, ``"regressor"``, … as scikit-learn calls it, or None for what does not say."""
     if not hasattr(estimator, "__sklearn_tags__"):
         return getattr(estimator, "_estimator_type", None)
     try:
@@ -142,7 +117,7 @@ def check_task(estimator: Any, population: Population, *, place: str = "estimato
         glasshouse.InputError: estimator: Ridge is a regressor, but the labels are 2 classes. For real-valued \
 targets say Population(x, y, regression=True).
     """
-    name, kind = type(estimator).__name__, estimator_kind(estimator)
+    name, kind = type(estimator).__name__, _kind(estimator)
     # skorch's regressor has a predict_proba too
     if population.regression and (
         kind == "classifier" or (kind != "regressor" and hasattr(estimator, "predict_proba"))
@@ -186,7 +161,7 @@ class SklearnTrainer:
         answers = hasattr(self.estimator, "predict") or hasattr(self.estimator, "predict_proba")
         if not hasattr(self.estimator, "fit") or not (answers or _knows_later(self.estimator)):
             raise InputError(f"estimator: {type(self.estimator).__name__} has no fit and predict; give an estimator.")
-        check_fresh(self.estimator)
+        _check_fresh(self.estimator)
 
     def check(self, population: Population, *, labels_only: bool = False) -> None:
         """Refuse an estimator that does not fit the population, before anything is trained.
@@ -203,16 +178,16 @@ class SklearnTrainer:
     def __call__(self, population: Population, members: BoolArray, seed: int) -> Any:
         """A fitted clone that answers with the population's own labels, not with our column numbers."""
         self.check(population, labels_only=True)
+        x, columns = select(population.x, members), population.y[members]
         if population.regression:
-            return self._regressor(population, members, seed)
-        columns = population.y[members]
+            estimator, habits = self._prepared(x, seed)
+            if any(one.single for one in habits):
+                return _fitted(estimator, single_precision(x), columns.astype(np.float32)[:, None], seed)
+            return _fitted(estimator, x, columns, seed)
         seen, classes = np.unique(columns), len(population.classes)
         if len(seen) < 2:
             raise InputError("members: all members have the same label; a classifier needs two or more labels.")
-        estimator = fresh(self.estimator)
-        x = select(population.x, members)
-        prepare(estimator, seed=seed, classes=classes, seen=len(seen), values=math.prod(getattr(x, "shape", ())))
-        habits = [habits_of(part) for _, part in parts_of(estimator)]
+        estimator, habits = self._prepared(x, seed, classes=classes, seen=len(seen))
         single = any(one.single for one in habits)
         wanted = {one.labels for one in habits}
         labels, order = population.classes[columns], None
@@ -235,14 +210,11 @@ class SklearnTrainer:
         width = Relabelled(model, population.classes, single).predict_proba(select(x, np.arange(1))).shape[1]
         return Relabelled(model, population.classes[order[:width]], single)
 
-    def _regressor(self, population: Population, members: BoolArray, seed: int) -> Any:
-        """A fitted clone that predicts the population's targets."""
+    def _prepared(self, x: Any, seed: int, *, classes: int = 0, seen: int = 0) -> tuple[Any, list[Habits]]:
+        """A clone that is ready to be fitted, and the habits of everything in it."""
         estimator = fresh(self.estimator)
-        x = select(population.x, members)
-        prepare(estimator, seed=seed, classes=0, seen=0, values=math.prod(getattr(x, "shape", ())))
-        if any(habits_of(part).single for _, part in parts_of(estimator)):
-            return _fitted(estimator, single_precision(x), population.y[members].astype(np.float32)[:, None], seed)
-        return _fitted(estimator, x, population.y[members], seed)
+        prepare(estimator, seed=seed, classes=classes, seen=seen, values=math.prod(getattr(x, "shape", ())))
+        return estimator, [habits_of(part) for _, part in parts_of(estimator)]
 
 
 def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
@@ -256,7 +228,7 @@ def _fitted(estimator: Any, x: Any, labels: NDArray[Any], seed: int) -> Any:
                 estimator.fit(x, labels)
     except Exception as error:
         raise InputError(
-            f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {fitting_advice(x, error)}"
+            f"estimator: {name} could not be fitted: {first_line(error).rstrip('.')}. {_fitting_advice(x, error)}"
         ) from error
     return estimator
 

@@ -6,9 +6,9 @@ import contextlib
 import inspect
 import random
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from glasshouse.core.arrays import BoolArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.optional import is_module
 from glasshouse.core.randomness import seed_for
+from glasshouse.data import Population
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
 
 _TRAINERS = {  # by the base class of a module, since these libraries are optional
     "LightningModule": "LightningTrainer",
@@ -48,7 +52,6 @@ class Trainer(Protocol):
 
     def __call__(self, population: Any, members: BoolArray, /, seed: int) -> Any:
         """Train on ``members`` alone, [N] booleans over the population: a `Population`, or a graph."""
-        ...
 
 
 def check_trainer(trainer: Any, *, place: str = "trainer") -> None:
@@ -100,6 +103,26 @@ def check_factory(factory: Any, *, place: str) -> None:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ModuleTrainer:
+    """What trainers of torch modules share.
+
+    Args:
+        module: makes an untrained module.
+    """
+
+    module: Callable[[], nn.Module]
+
+    def __post_init__(self) -> None:
+        check_factory(self.module, place="module")
+
+    def restore(self, population: Population, tensors: dict[str, Tensor]) -> nn.Module:
+        """A trained module again, from its stored weights."""
+        model = self.module()
+        model.load_state_dict(tensors)
+        return model.eval()
+
+
 @dataclass(frozen=True)
 class Versioned:
     """A trainer, or a part of one, that a pool identifies by a version instead of by its code and values.
@@ -118,13 +141,12 @@ class Versioned:
     """
 
     trainer: Any
-    version: str
+    version: str = field(kw_only=True)
 
-    def __init__(self, trainer: Any, *, version: str) -> None:
-        if not isinstance(version, str) or not version.strip():
-            raise InputError(f"version: {version!r} is not a version; give your own text, such as '1'.")
-        object.__setattr__(self, "trainer", trainer)
-        object.__setattr__(self, "version", version)
+    def __post_init__(self) -> None:
+        given: Any = self.version
+        if not isinstance(given, str) or not given.strip():
+            raise InputError(f"version: {given!r} is not a version; give your own text, such as '1'.")
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """What the trainer gives."""
