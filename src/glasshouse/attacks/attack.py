@@ -176,7 +176,8 @@ class Attack(abc.ABC, Generic[V]):
     the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
     training), ``least_models`` (shadow models that it needs, 0 if it looks at the target alone), ``posterior`` (its
     score is a probability of membership), ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares
-    two likelihoods), ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
+    two likelihoods), ``learns_elsewhere`` (offline it asks in-models about other records than the judged one),
+    ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
     ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
     change, so that stored scores of an earlier version are not used).
 
@@ -190,6 +191,7 @@ class Attack(abc.ABC, Generic[V]):
     name: ClassVar[str]
     kind: ClassVar[Kind] = "records"
     version: ClassVar[int] = 1
+    learns_elsewhere: ClassVar[bool] = False
     needs_logits: ClassVar[bool] = False
     needs_public: ClassVar[bool] = False
     needs_trace: ClassVar[bool] = False
@@ -337,9 +339,12 @@ class Attack(abc.ABC, Generic[V]):
     @_looking
     def queries(self, view: V) -> QueryCount:
         """How often it asks a model: per record the target and every shadow model, offline only the out-models."""
+        if not self.least_models:
+            return QueryCount(1.0)
         offline = getattr(self, "mode", "online") == "offline"
         asked = ~view.shadow_members if offline else view.shadow_members | True
-        return QueryCount(1 + float(asked.sum(axis=0).mean()))
+        shared = int(view.shadow_members.sum()) if offline and self.learns_elsewhere else 0
+        return QueryCount(1 + float(asked.sum(axis=0).mean()), shared)
 
     @_looking
     def judge(self, view: V) -> Judgement:

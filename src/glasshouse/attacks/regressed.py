@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from glasshouse.attacks.attack import Attack, QueryCount
+from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
-from glasshouse.attacks.shared.in_out_moments import moments, simulated_means
+from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
 from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -56,6 +56,7 @@ class Regressed(Attack):
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
     quick_simulation: ClassVar[bool] = True
+    learns_elsewhere: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5
@@ -75,10 +76,8 @@ class Regressed(Attack):
     def log_odds(self, evidence: Evidence) -> FloatArray:
         """Logits of the posteriors, [N]: they differ where probabilities would all round to 1."""
         known = prior_log_odds(self.prior, evidence.records)
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101 (for the type checker: tuning fits)
-        signals = mean_margins(evidence, self.mode)
-        return np.asarray(fit.log_ratio(signals, evidence.target_statistic[:, None]) + known)
+        signals = mean_margins(side_moments(evidence, self.mode))
+        return np.asarray(self._fit(evidence).log_ratio(signals, evidence.target_statistic[:, None]) + known)
 
     def tuned(self, evidence: Evidence) -> Self:
         """The same attack with its numbers fitted to this pool; it does not look at the target's losses.
@@ -86,45 +85,24 @@ class Regressed(Attack):
         Thresholds score simulated targets by numbers that were fitted to them too. Eight numbers from thousands of
         answers cannot remember one model, so these scores are as good as those of new targets.
         """
-        if self.fit_ is not None:
-            return self
-        count = 1 if self.mode == "online" else min(self.folds, max(evidence.records, 2))
-        folds = record_folds(evidence.records, folds=count, seed=self.seed)
-        return dataclasses.replace(self, fit_=fit_sides(self._examples(evidence), folds))
+        return dataclasses.replace(self, fit_=self._fit(evidence))
+
+    def _fit(self, evidence: Evidence) -> SidesFit:
+        folds = record_folds(evidence.records, mode=self.mode, folds=self.folds, seed=self.seed)
+        return self.fit_ or fit_sides(self._examples(evidence), folds)
 
     def simulated_scores(self, evidence: Evidence) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Posteriors [N] and members [N] of each simulated target, all of them in one pass over the pool."""
-        fit = self.tuned(evidence).fit_
-        assert fit is not None  # noqa: S101
+        fit = self._fit(evidence)
         known = prior_log_odds(self.prior, evidence.records)
         for signals, margins, members in self._examples(evidence):
             yield np.asarray(expit(fit.log_ratio(signals, margins) + known)), members
 
-    def queries(self, evidence: Evidence) -> QueryCount:
-        """As for any attack; offline, in-models are also asked, about other records than the judged one."""
-        each = super().queries(evidence).per_record
-        return QueryCount(each, shared=int(evidence.shadow_members.sum()) if self.mode == "offline" else 0)
-
     def _examples(self, evidence: Evidence) -> Iterator[Example]:
-        for target in simulated_means(evidence, _sides(self.mode), statistic=evidence.shadow_statistic):
-            yield Example(target.means, target.margins[:, None], target.members)
+        for one in simulated_moments(evidence, wanted_sides(self.mode), spread=False):
+            yield Example(mean_margins(one.sides), one.statistic[:, None], one.members)
 
 
-def mean_margins(evidence: Evidence, mode: Mode) -> FloatArray:
-    """Mean margins [N, 2] of each record over in- and out-models; offline over out-models only, [N, 1].
-
-    Example:
-        >>> evidence = Evidence(
-        ...     target_loss=[1.0], shadow_loss=[[np.log(2)], [np.log1p(np.e)]], shadow_members=[[1], [0]]
-        ... )
-        >>> mean_margins(evidence, "online").round(6) + 0.0
-        array([[ 0., -1.]])
-    """
-    margins = evidence.shadow_statistic
-    for inside in _sides(mode):
-        evidence.require_side(inside=inside)
-    return np.stack([moments(margins, evidence.shadow_members == inside).mean for inside in _sides(mode)], axis=1)
-
-
-def _sides(mode: Mode) -> tuple[bool, ...]:
-    return (True, False) if mode == "online" else (False,)
+def mean_margins(sides: Sequence[Moments]) -> FloatArray:
+    """Mean margins [N, 2] of each record over in- and out-models; offline over out-models only, [N, 1]."""
+    return np.stack([side.mean for side in reversed(sides)], axis=1)

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glasshouse.core.arrays import BoolArray, FloatArray
-from glasshouse.core.numerics import loss_to_margin
 from glasshouse.core.threads import over_records
-from glasshouse.evidence import Evidence
+from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import check_simulation, left_out_models, rows_without
 
 _SETS = 8  # sets of references whose means are in memory at once
@@ -167,19 +166,32 @@ def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp]:
     return np.argsort(there, axis=0, kind="stable")[: models - len(rows)]
 
 
+def wanted_sides(mode: Mode) -> list[bool]:
+    """Which models an attack compares a record with: out-models (False), and online in-models."""
+    return [False] if mode == "offline" else [False, True]
+
+
+def side_moments(evidence: Evidence, mode: Mode) -> list[Moments]:
+    """Moments of the shadow models' statistic over each wanted side; a record without models there is refused.
+
+    Example:
+        >>> evidence = Evidence(
+        ...     target_loss=[1.0], shadow_loss=[[np.log(2)], [np.log1p(np.e)]], shadow_members=[[1], [0]]
+        ... )
+        >>> [side.mean.round(6) + 0.0 for side in side_moments(evidence, "online")]
+        [array([-1.]), array([0.])]
+    """
+    sides, statistic = wanted_sides(mode), evidence.shadow_statistic
+    for inside in sides:
+        evidence.require_side(inside=inside)
+    return [moments(statistic, evidence.shadow_members == inside) for inside in sides]
+
+
 class SimulatedSides(NamedTuple):
     """A simulated target: moments of its references for each wanted side, its own statistic [N] and members [N]."""
 
     sides: list[Moments]
     statistic: FloatArray
-    members: BoolArray
-
-
-class SideMeans(NamedTuple):
-    """A simulated target: mean margins of its references [N, sides], its own margins [N] and its members [N]."""
-
-    means: FloatArray
-    margins: FloatArray
     members: BoolArray
 
 
@@ -194,8 +206,8 @@ def simulated_moments(
     Args:
         evidence: the pool; the target's own losses are not used.
         sides: which sides are wanted, in this order.
-        statistic: [K, N] what is averaged; by default the margins of the losses.
-        spread: whether the squares are wanted; else they are 0.
+        statistic: [K, N] what is averaged; by default `Evidence.shadow_statistic`.
+        spread: whether the squares are wanted, which take most of the time; else they are 0.
 
     Example:
         >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
@@ -205,7 +217,7 @@ def simulated_moments(
         array([6., 7.])
     """
     members = evidence.shadow_members
-    values = loss_to_margin(evidence.shadow_loss) if statistic is None else statistic  # [K, N]
+    values = evidence.shadow_statistic if statistic is None else statistic  # [K, N]
     for targets, sets in simulated_sets(members, most=_SETS):
         found = []
         for inside in sides:
@@ -215,24 +227,6 @@ def simulated_moments(
                 evidence.among(rows_without(sets[number], evidence.models)).require_side(inside=bool(inside))
         for k, number in targets:
             yield SimulatedSides([Moments(*(part[number] for part in one)) for one in found], values[k], members[k])
-
-
-def simulated_means(
-    evidence: Evidence, sides: Sequence[bool | None], *, statistic: FloatArray | None = None
-) -> Iterator[SideMeans]:
-    """The same with the means alone, which takes less time.
-
-    Example:
-        >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
-        >>> loss = np.log1p(np.exp([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]))
-        >>> evidence = Evidence(target_loss=loss[0], shadow_loss=loss, shadow_members=members)
-        >>> first = next(simulated_means(evidence, [True, False]))
-        >>> first.means.round(6), first.margins.round(6)
-        (array([[-5., -7.],
-               [-8., -6.]]), array([-1., -2.]))
-    """
-    for one in simulated_moments(evidence, sides, statistic=statistic, spread=False):
-        yield SideMeans(np.stack([side.mean for side in one.sides], axis=1), one.statistic, one.members)
 
 
 def simulated_sets(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from glasshouse.attacks.shared.in_out_moments import LeaveOut, simulated_sets
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import area_under_roc, log_mean_exp
-from glasshouse.core.threads import over_records
+from glasshouse.core.threads import over_records, side_by_side
 from glasshouse.evidence import Evidence, Mode
 from glasshouse.evidence.simulation import rows_without
 
 _SMALLEST = 1e-200  # a sum below this may have lost terms to underflow
+_SIDE_BY_SIDE = 8  # simulated targets
 
 
 class SimulatedConfidence(NamedTuple):
@@ -121,6 +123,15 @@ def simulated_confidence(evidence: Evidence, mode: Mode) -> Iterator[SimulatedCo
         expected = expected_among(evidence, mode, sets)
         for k, number in targets:
             yield SimulatedConfidence(evidence.shadow_loss[k], expected[number], evidence.shadow_members[k])
+
+
+def scored_targets(
+    evidence: Evidence, mode: Mode, score: Callable[[SimulatedConfidence], FloatArray]
+) -> Iterator[tuple[FloatArray, BoolArray]]:
+    """Scores and members, [N] each, of every simulated target; a few are scored side by side."""
+    targets = simulated_confidence(evidence, mode)
+    while some := list(islice(targets, _SIDE_BY_SIDE)):
+        yield from zip(side_by_side(score, some, records=evidence.records), (one.members for one in some), strict=True)
 
 
 Statistic = Callable[[float], FloatArray]

@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.randomness import generator
+from glasshouse.evidence import Mode
 
 _SMALLEST_VARIANCE = 1e-12  # equal margins are possible; certainty is not
 _SMALLEST_SIGNAL = 1e-12  # of the largest singular value
@@ -86,16 +87,17 @@ class SidesFit:
         return ratio
 
 
-def record_folds(records: int, *, folds: int, seed: int) -> NDArray[np.intp]:
-    """Folds of about equal size, drawn at random, [N].
+def record_folds(records: int, *, mode: Mode = "offline", folds: int, seed: int) -> NDArray[np.intp]:
+    """The fold of each record, [N], drawn at random: folds of about equal size offline, a single one online.
 
     Example:
         >>> np.bincount(record_folds(7, folds=3, seed=0))
         array([3, 2, 2])
     """
-    if records < 2 and folds > 1:
+    count = 1 if mode == "online" else min(folds, max(records, 2))
+    if records < count:
         raise InputError("records: 1 is too few, since a record is judged by a fit on other records; give 2 or more.")
-    return np.asarray(generator(seed, "folds").permutation(records) % folds)
+    return np.asarray(generator(seed, "folds").permutation(records) % count)
 
 
 def fit_sides(examples: Iterable[Example], folds: NDArray[np.intp]) -> SidesFit:

@@ -14,7 +14,7 @@ from scipy.special import expit
 from glasshouse.attacks import QueryCount
 from glasshouse.attacks.registry import register
 from glasshouse.attacks.regressed import mean_margins
-from glasshouse.attacks.shared.in_out_moments import simulated_means
+from glasshouse.attacks.shared.in_out_moments import side_moments, simulated_moments, wanted_sides
 from glasshouse.attacks.shared.prior import check_prior, prior_log_odds
 from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray
@@ -69,12 +69,12 @@ class GRegressed(GraphAttack):
 
     def tuned(self, scene: Scene) -> Self:
         """The same attack with its sixteen numbers learned from this pool; it does not look at the target."""
-        return self if self.fit_ is not None else dataclasses.replace(self, fit_=self._fitted(_asked(scene)))
+        return dataclasses.replace(self, fit_=self._fit(scene))
 
     def score(self, scene: Scene) -> FloatArray:
         """Posteriors, [nodes]."""
         asked = _asked(scene)
-        signals = np.concatenate([mean_margins(evidence, self.mode) for evidence in asked], axis=1)
+        signals = np.concatenate([mean_margins(side_moments(evidence, self.mode)) for evidence in asked], axis=1)
         margins = np.stack([loss_to_margin(evidence.target_loss) for evidence in asked], axis=1)
         return self._posteriors(self._fit(scene), signals, margins)[scene.nodes]
 
@@ -89,21 +89,16 @@ class GRegressed(GraphAttack):
             yield self._posteriors(fit, signals, margins)[scene.nodes], members[scene.nodes]
 
     def _fit(self, scene: Scene) -> SidesFit:
-        known = self.tuned(scene).fit_
-        assert known is not None  # noqa: S101 (for the type checker: tuning fits)
-        return known
-
-    def _fitted(self, asked: tuple[Evidence, ...]) -> SidesFit:
-        nodes = asked[0].records
-        folds = record_folds(nodes, folds=1 if self.mode == "online" else min(self.folds, nodes), seed=self.seed)
-        return fit_sides(self._examples(asked), folds)
+        asked = _asked(scene)
+        folds = record_folds(asked[0].records, mode=self.mode, folds=self.folds, seed=self.seed)
+        return self.fit_ or fit_sides(self._examples(asked), folds)
 
     def _examples(self, asked: tuple[Evidence, ...]) -> Iterator[Example]:
         """Of each simulated target: mean margins of its references for every node [n, 4 or 2], its own [n, 2]."""
-        sides = [False] if self.mode == "offline" else [True, False]
-        for targets in zip(*(simulated_means(one, sides) for one in asked), strict=True):
-            signals = np.concatenate([target.means for target in targets], axis=1)
-            margins = np.stack([target.margins for target in targets], axis=1)
+        sides = wanted_sides(self.mode)
+        for targets in zip(*(simulated_moments(one, sides, spread=False) for one in asked), strict=True):
+            signals = np.concatenate([mean_margins(target.sides) for target in targets], axis=1)
+            margins = np.stack([target.statistic for target in targets], axis=1)
             yield Example(signals, margins, targets[0].members)
 
     def _posteriors(self, fit: SidesFit, signals: FloatArray, margins: FloatArray) -> FloatArray:
