@@ -107,11 +107,7 @@ class Evidence:
             target, shadows = (checked, shadows) if place == "target_loss" else (target, checked)
         raise_faults(faults)
         members = as_members(shadow_members, shadows.shape, place="shadow_members")
-        codes = None if labels is None else _as_codes(labels)
-        if codes is not None and codes.shape != target.shape:
-            raise InputError(
-                f"labels: shape {codes.shape} does not fit {len(target)} records; give one label per record."
-            )
+        codes = None if labels is None else checked_labels(labels, len(target))
         target_outputs = _as_logits(target_logits, target.shape, "target_logits", names, codes)
         shadow_outputs = _as_logits(shadow_logits, shadows.shape, "shadow_logits", names, codes)
         residuals = _as_residuals(target_residual, shadow_residual, shadows.shape, names)
@@ -340,6 +336,21 @@ def checked_losses(losses: FloatArray, ids: TextArray, *, place: str) -> FloatAr
     )
 
 
+def checked_labels(labels: ArrayLike, records: int) -> IntArray:
+    """Columns [N] of the true classes, as whole numbers; anything else is refused.
+
+    Example:
+        >>> checked_labels([0.0, 1.0], 2)
+        array([0, 1])
+    """
+    values = np.asarray(labels)
+    if values.shape != (records,):
+        raise InputError(f"labels: shape {values.shape} does not fit {records} records; give one label per record.")
+    if values.dtype.kind not in "iufb" or not np.isfinite(values).all() or (values != np.floor(values)).any():
+        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
+    return values.astype(np.int64)
+
+
 def _as_numbers(given: ArrayLike, name: str) -> FloatArray:
     """Numbers as float64; text, dates and complex numbers are refused, of which numpy would make numbers."""
     try:
@@ -349,13 +360,6 @@ def _as_numbers(given: ArrayLike, name: str) -> FloatArray:
     if values.dtype.kind not in "iufb":
         raise InputError(f"{name}: is of type {values.dtype}; give numbers.")
     return values.astype(np.float64, copy=False)
-
-
-def _as_codes(given: ArrayLike) -> IntArray:
-    values = _as_numbers(given, "labels")
-    if not np.isfinite(values).all() or (values != np.floor(values)).any():
-        raise InputError("labels: give whole numbers, the columns of the true classes, starting at 0.")
-    return np.asarray(given).astype(np.int64)
 
 
 def _as_logits(

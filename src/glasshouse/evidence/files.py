@@ -63,13 +63,13 @@ def read_evidence(path: Path | str) -> EvidenceFile:
             f"{path}: looks like a pickle, which can run code when it is read; refused. Save the losses as .npz, .csv "
             f"or .parquet instead (glasshouse.evidence.write_evidence)."
         )
-    readers = {".npz": _read_npz, ".csv": _read_table, ".parquet": _read_table}
-    if path.suffix not in readers:
+    if path.suffix not in (".npz", ".csv", ".parquet"):
         raise InputError(f"{path}: {path.suffix or 'no'} ending; evidence is read from .npz, .csv or .parquet.")
-    arrays = readers[path.suffix](path)
+    arrays = read_npz(path, known=_KNOWN) if path.suffix == ".npz" else None
+    columns = read_text_table(path).columns if arrays is None else {}
     with guarded(path, what="a file of evidence"):
         try:
-            return _evidence_of(arrays)
+            return _evidence_of(tidy_arrays(columns) if arrays is None else arrays)
         except InputError as error:
             raise InputError(*[f"{path}: {fault}" for fault in error.faults]) from error
 
@@ -102,15 +102,6 @@ def write_evidence(path: Path | str, evidence: Evidence, *, members: BoolArray |
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     return write_file(path, buffer.getvalue())
-
-
-def _read_npz(path: Path) -> Arrays:
-    return read_npz(path, known=_KNOWN)
-
-
-def _read_table(path: Path) -> Arrays:
-    with guarded(path, what="a table of evidence"):
-        return tidy_arrays(read_text_table(path).columns, path)
 
 
 def _evidence_of(arrays: Arrays) -> EvidenceFile:
