@@ -13,8 +13,8 @@ from scipy.stats import norm
 
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.registry import register
+from glasshouse.attacks.regressed import Example, SidesFit, fit_sides, record_folds
 from glasshouse.attacks.shared.in_out_moments import Moments, side_moments, simulated_moments, wanted_sides
-from glasshouse.attacks.shared.regression import Example, SidesFit, fit_sides, record_folds
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.evidence import Evidence, Mode

@@ -14,14 +14,20 @@ from sklearn.utils import gen_batches
 from glasshouse.attacks.attack import Attack
 from glasshouse.attacks.base import BASE
 from glasshouse.attacks.registry import register
+from glasshouse.attacks.regressed import record_folds
 from glasshouse.attacks.shared.prior import learned_posterior, prior_weights, with_prior
-from glasshouse.attacks.shared.regression import record_folds
 from glasshouse.attacks.stacking.features import Usual, record_features, usual_of
-from glasshouse.attacks.stacking.fitting import CrossFit, count_fits, cross_fit
+from glasshouse.attacks.stacking.fitting import (
+    Calibrated,
+    CrossFit,
+    clearly_finds,
+    count_fits,
+    cross_fit,
+    part_of_simple,
+)
 from glasshouse.attacks.stacking.learners import Boosted, Linear
 from glasshouse.attacks.stacking.likeness import LARGEST_UNLIKENESS, Likeness, steadied, unlike_warning
 from glasshouse.attacks.stacking.parameters import ENOUGH, StackedParameters, TargetPlan, plan_targets
-from glasshouse.attacks.stacking.simple import Calibrated, clearly_finds, part_of_simple
 from glasshouse.core.arrays import BoolArray, FloatArray
 from glasshouse.core.errors import InputError
 from glasshouse.core.numerics import loss_to_margin, margin_to_loss

@@ -15,6 +15,7 @@ from glasshouse.core.optional import is_module
 from glasshouse.core.outputs import refusing
 from glasshouse.data import Population, Records
 from glasshouse.training.estimator_compat import habits_of, parts_of, single_precision
+from glasshouse.training.sklearn import check_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -112,13 +113,28 @@ def _plain_asker(model: Any, population: Population, device: str | None) -> Call
     )
 
 
+def value_asker(model: Any, population: Population, *, device: str | None, what: str) -> Callable[[Any], Any]:
+    """A function that queries a model for what its ``predict`` gives, ``"predictions"`` or ``"labels"``."""
+    if is_module(model):
+        return module_asker(model, population, device=device)
+    if hasattr(model, "predict"):
+        check_task(model, population, place="model")
+        single = any(habits_of(part).single for _, part in parts_of(model))
+        return (lambda x: model.predict(single_precision(x))) if single else model.predict
+    if callable(model):
+        return model  # type: ignore[no-any-return]
+    raise InputError(
+        f"model: {type(model).__name__} cannot be queried. Give a torch module, an estimator with predict, or a "
+        f"callable x -> {what}."
+    )
+
+
 def _booster(model: Any) -> str:
     """How the booster of a library is asked."""
     if type(model).__name__ != "Booster":
         return ""
-    if type(model).__module__.startswith("xgboost"):
-        return ", such as lambda x: booster.predict(xgboost.DMatrix(x))"
-    return ", such as booster.predict"
+    xgboost = type(model).__module__.startswith("xgboost")
+    return f", such as {'lambda x: booster.predict(xgboost.DMatrix(x))' if xgboost else 'booster.predict'}"
 
 
 def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:

@@ -16,9 +16,8 @@ from glasshouse.core.optional import is_module, is_tensor
 from glasshouse.core.outputs import ends_in_sigmoid, losses_from_logits, unwrapped
 from glasshouse.core.randomness import generator, seed_for
 from glasshouse.data import Population, select
-from glasshouse.query.adapters import KeptAnswers, module_asker
+from glasshouse.query.adapters import KeptAnswers, value_asker
 from glasshouse.query.classify import Answers, QueryOptions
-from glasshouse.training.sklearn import check_task
 
 if TYPE_CHECKING:
     import torch
@@ -152,32 +151,21 @@ def predicted_labels(
         >>> predicted_labels(lambda x: np.where(x[:, 0] > 0, "yes", "no"), population)(population.x)
         array([1, 0])
     """
-    if is_module(model):
-        import torch
+    ask = value_asker(model, population, device=None if how is None else how.device, what="labels")
+    if not is_module(model):
+        return lambda x: _codes(ask(x), population)
+    import torch
 
-        answer, border = (
-            module_asker(model, population, device=None if how is None else how.device),
-            0.5 if ends_in_sigmoid(model) else 0.0,
-        )
+    border = 0.5 if ends_in_sigmoid(model) else 0.0
 
-        def ask(x: Any) -> Any:
-            given = unwrapped(answer(x))
-            one = len(population.classes) == 2 and given.is_floating_point() and given.numel() == len(given)
-            if not one:
-                return given
+    def codes(x: Any) -> IntArray:
+        given = unwrapped(ask(x))
+        if len(population.classes) == 2 and given.is_floating_point() and given.numel() == len(given):
             z = given.reshape(-1, 1).double() - border  # one logit per record
-            return torch.cat([-z, z], dim=1)
+            given = torch.cat([-z, z], dim=1)
+        return _codes(given, population)
 
-    elif hasattr(model, "predict"):
-        check_task(model, population, place="model")
-        ask = model.predict
-    elif callable(model):
-        ask = model
-    else:
-        raise InputError(
-            f"model: {type(model).__name__} cannot be queried; give an estimator or a callable x -> labels."
-        )
-    return lambda x: _codes(ask(x), population)
+    return codes
 
 
 def _codes(answer: Any, population: Population) -> IntArray:

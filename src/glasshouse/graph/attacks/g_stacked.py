@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import expit
 
 from glasshouse.attacks import Judgement, QueryCount, register
+from glasshouse.attacks.regressed import record_folds
 from glasshouse.attacks.shared.prior import with_prior
-from glasshouse.attacks.shared.regression import record_folds
 from glasshouse.attacks.stacking.learners import Boosted, Learner, Linear, Network
 from glasshouse.attacks.stacking.likeness import unlike_warning
 from glasshouse.attacks.stacking.parameters import StackedParameters
