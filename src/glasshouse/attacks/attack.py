@@ -51,14 +51,10 @@ _RECORDS = 1000
 
 
 def rehearse(attack: Any, members: BoolArray) -> None:
-    """Let an attack score random losses of models that will be trained on these members, so that it can refuse them.
+    """Let an attack score random losses of models with these members [K, N] to come, so that it can refuse them.
 
     If there are very many records, only some are tried. Those with the fewest in- and out-models are among them, since
     an attack may fail on these. Any error other than a refusal is ignored here: it will appear with the true losses.
-
-    Args:
-        attack: the attack to try.
-        members: [K, N] members of each shadow model that will be trained.
 
     Example:
         >>> from glasshouse.attacks import LiRA
@@ -66,8 +62,11 @@ def rehearse(attack: Any, members: BoolArray) -> None:
         Traceback (most recent call last):
         glasshouse.InputError: shadow_members: record '0' has 0 out-models and this attack needs 1 ...
     """
-    small = members.size <= _ANSWERS or any(np.ndim(value) for value in vars(attack).values())  # one number per record
-    chosen = np.arange(members.shape[1]) if small else _extremes(members)
+    chosen = np.arange(members.shape[1])
+    if members.size > _ANSWERS and not any(np.ndim(value) for value in vars(attack).values()):  # one number per record
+        order = np.argsort(members.sum(axis=0), kind="stable")  # by in-models: the first, the last, and some others
+        places = np.concatenate([[0, len(order) - 1], np.linspace(0, len(order) - 1, _RECORDS).astype(np.intp)])
+        chosen = np.unique(order[np.unique(places)])
     losses = generator(0, "rehearsal").exponential(size=(len(members) + 1, len(chosen)))
     evidence = Evidence(
         target_loss=losses[0],
@@ -82,13 +81,6 @@ def rehearse(attack: Any, members: BoolArray) -> None:
         raise
     except Exception as error:  # it may need what random evidence does not have
         _LOG.debug("The attack %s could not be tried beforehand: %s", attack.name, error)
-
-
-def _extremes(members: BoolArray) -> NDArray[np.intp]:
-    """Records with the fewest in-models, with the fewest out-models, and some of the others."""
-    order = np.argsort(members.sum(axis=0), kind="stable")
-    middle = np.linspace(0, len(order) - 1, _RECORDS).astype(np.intp)
-    return np.unique(order[np.unique(np.concatenate([[0, len(order) - 1], middle]))])
 
 
 class View(Protocol):
@@ -158,9 +150,9 @@ def _looking(method: Method) -> Method:
 
     @functools.wraps(method)
     def seeing(self: Attack[Any], *given: Any, **named: Any) -> Any:
-        if name in named:
-            return method(self, *given, **{**named, name: seen_by(self, named[name])})
-        return method(self, seen_by(self, given[0]), *given[1:], **named) if given else method(self, **named)
+        if given:
+            return method(self, seen_by(self, given[0]), *given[1:], **named)
+        return method(self, **named | ({name: seen_by(self, named[name])} if name in named else {}))
 
     return cast("Method", seeing)
 
@@ -239,26 +231,16 @@ class Attack(abc.ABC, Generic[V]):
         return self
 
     def check(self, members: BoolArray) -> None:
-        """Refuse a pool that it cannot use, before anything is trained.
+        """Refuse a pool with these members [K, N] that it cannot use, before anything is trained.
 
         By default the attack is tried on random losses. An attack for which that takes long overrides this.
-
-        Args:
-            members: [K, N] members of each shadow model that will be trained.
         """
         self.check_models(len(members))
         if self.kind == "records" and not (self.needs_logits or self.needs_public or self.needs_trace):
             rehearse(self, members)
 
     def check_models(self, models: int) -> None:
-        """Refuse fewer shadow models than it needs at least.
-
-        Example:
-            >>> from glasshouse.attacks import create
-            >>> create("base").check_models(0)
-            Traceback (most recent call last):
-            glasshouse.InputError: it compares the target with shadow models, and there are none. Train 8 ...
-        """
+        """Refuse fewer shadow models than it needs at least."""
         if models < self.least_models:
             raise InputError(
                 "it compares the target with shadow models, and there are none. Train 8 (shadows=8), or name attacks "
@@ -273,9 +255,9 @@ class Attack(abc.ABC, Generic[V]):
         no simulated target is scored by what was learned from it.
         """
         check_simulation(len(view.shadow_members))
-        expected = self.simulated_seconds(view) if is_worth_spreading() else None
-        # a prediction that falls short is not trusted: the first target is then scored here, and measured
-        seconds = expected if expected is not None and is_worth_spreading(expected) else None
+        seconds = self.simulated_seconds(view) if is_worth_spreading() else None
+        if seconds is not None and not is_worth_spreading(seconds):  # a prediction that falls short is not trusted:
+            seconds = None  # the first target is then scored here, and measured
         tasks = range(len(view.shadow_members))
         yield from spread_in_order(_score_simulated, (self, view), tasks, seconds=seconds)
 
@@ -318,11 +300,8 @@ class Attack(abc.ABC, Generic[V]):
     def scores_among(self, evidence: Evidence, sets: Sequence[NDArray[np.intp]]) -> Iterator[FloatArray | None]:
         """Scores [N] of the target beside some of the shadow models, for each set of them; None where it refuses one.
 
-        For attacks on records. What was learned from the whole pool is not learned again.
-
-        Args:
-            evidence: the target and the whole pool.
-            sets: rows of the pool, [R, 1] the same for all records, or [R, N] record by record.
+        For attacks on records. A set is rows of the pool: [R, 1] the same for all records, or [R, N] record by record.
+        What was learned from the whole pool is not learned again.
         """
         losses: Any = evidence.losses_alone()
         for rows in sets:
@@ -358,23 +337,14 @@ def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArra
 
 
 def seen_by(attack: Attack[Any], view: View) -> Any:
-    """The part of a view that an attack looks at: the evidence about its records, or all of it.
-
-    Example:
-        >>> from glasshouse.attacks import create
-        >>> evidence = Evidence(target_loss=[0.1, 2.0], shadow_loss=[[0.5, 1.0]], shadow_members=[[1, 0]])
-        >>> seen_by(create("loss"), evidence) is evidence
-        True
-    """
+    """The part of a view that an attack looks at: the evidence about its records, or all of it."""
     if not hasattr(view, "offers") or not hasattr(view, "shadow_members"):
         raise InputError(
             f"{attack.name}: it cannot look at a {type(view).__name__}; give Evidence, or the Scene of a graph."
         )
-    if attack.kind == "any":
-        return view
-    if attack.kind not in view.offers:
+    if attack.kind != "any" and attack.kind not in view.offers:
         raise InputError(f"{attack.name}: it asks models about parts of a graph; there is no graph here. Leave it out.")
-    if attack.kind == "graph":
+    if attack.kind != "records":
         return view
     evidence = view.evidence
     if attack.needs_classes and evidence.regression:

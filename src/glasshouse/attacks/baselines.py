@@ -159,12 +159,7 @@ def _shares(loss: FloatArray, larger: IntArray, equal: IntArray, count: IntArray
 
 
 def _ranks(loss: FloatArray, outside: BoolArray) -> IntArray:
-    """[2, K, N] how many out-models of a record have a larger loss than model k, and how many the same.
-
-    Example:
-        >>> _ranks(np.array([[1.0], [2.0], [2.0]]), np.array([[True], [True], [False]])).tolist()
-        [[[1], [0], [0]], [[1], [1], [1]]]
-    """
+    """[2, K, N] how many out-models of a record have a larger loss than model k, and how many the same."""
     found = np.empty((2, *loss.shape), dtype=np.int64)
 
     def write(some: slice) -> None:

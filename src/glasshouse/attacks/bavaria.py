@@ -130,10 +130,7 @@ def fit_variance_prior(side: Moments) -> VariancePrior:
 
     The logarithm of a variance with d degrees of freedom has the variance ψ'(d/2) even if all variances are equal.
     What is left of its observed variance is the prior's ψ'(d₀/2) (Smyth 2004). If nothing is left, all records get one
-    variance.
-
-    Args:
-        side: moments of all records; those with only one model are ignored.
+    variance. Records with only one model are ignored.
 
     Example:
         >>> rng = np.random.default_rng(0)

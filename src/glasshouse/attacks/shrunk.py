@@ -193,10 +193,6 @@ def _panels(members: BoolArray) -> list[NDArray[np.intp]]:
 def fit_common_shift(within: Moments, outside: Moments) -> CommonShift:
     """The shift and its variance that match the observed moments of the records' differences of means.
 
-    Args:
-        within: moments of all records over in-models.
-        outside: the same over out-models.
-
     Example:
         >>> side = Moments(np.full(2, 2.0), np.array([0.0, 1.0]), np.array([2.0, 2.0]))
         >>> fit_common_shift(side._replace(mean=side.mean + 3.0), side).shift

@@ -37,11 +37,7 @@ _SMALLEST_SPREAD = 1e-12  # of the targets' spread: smaller residuals are roundi
 
 
 def outside_spread(residual: FloatArray, members: BoolArray) -> float:
-    """σ: the root mean square of residuals [K, N] of shadow models on records that they did not train on.
-
-    Args:
-        residual: [K, N].
-        members: [K, N] members of each shadow model.
+    """σ: the root mean square of residuals [K, N] of shadow models on records that are not their members [K, N].
 
     Example:
         >>> outside_spread(np.array([[3.0, 0.1], [0.2, 4.0]]), np.array([[False, True], [True, False]])).__round__(3)
@@ -53,12 +49,10 @@ def outside_spread(residual: FloatArray, members: BoolArray) -> float:
 
 
 def gaussian_losses(residual: FloatArray, *, spread: float, log_variance: FloatArray | None = None) -> FloatArray:
-    """Negative log-likelihoods of residuals, measured from the highest density; of the same shape, not negative.
+    """Negative log-likelihoods of residuals [..., N], measured from the highest density: none is negative.
 
-    Args:
-        residual: [..., N] true values minus predictions.
-        spread: σ, of models that give no variance.
-        log_variance: [..., N] of models that do, of all models together: the highest density is among all of them.
+    Models that give variances have log_variance, [..., N] of all models together: the highest density is among all of
+    them. The others have the one spread σ.
 
     Example:
         >>> gaussian_losses(np.array([0.0, 2.0, -4.0]), spread=2.0)

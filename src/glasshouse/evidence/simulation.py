@@ -61,12 +61,8 @@ def left_out_models(members: BoolArray, targets: Iterable[int] | None = None) ->
     """The rows of the pool that a simulated target is not compared with, rising: [L, 1], or [2, N] record by record.
 
     They are the target itself and its complement. If it has none, but every record is in equally many models, one model
-    of the opposite side is left out for each record. See `Evidence.simulated` for the reason. The time for all targets
-    grows with K N.
-
-    Args:
-        members: [K, N] members of each shadow model.
-        targets: rows of the pool that play the target; all by default.
+    of the opposite side is left out for each record. See `Evidence.simulated` for the reason. The time for all targets,
+    which all models are by default, grows with K N.
 
     Example:
         >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)

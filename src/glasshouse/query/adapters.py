@@ -31,12 +31,6 @@ class KeptAnswers:
         population_logits: [N, C] float64, in the order of the population's records and classes; for a regression its
             predictions, [N, 1] or [N, 2].
         correct: [N] whether each record itself got its label, if labels alone were asked for; None otherwise.
-
-    Example:
-        >>> from glasshouse.query.classify import query
-        >>> population = Population(np.zeros((2, 1)), [0, 1])
-        >>> query(KeptAnswers(np.array([[1.0, 0.0], [1.0, 0.0]])), population).correct
-        array([ True, False])
     """
 
     population_logits: FloatArray
@@ -138,14 +132,7 @@ def _booster(model: Any) -> str:
 
 
 def module_asker(model: nn.Module, population: Population, *, device: str | None = None) -> Callable[[Any], Any]:
-    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients.
-
-    Example:
-        >>> from torch import nn
-        >>> population = Population(np.zeros((2, 3)), [0, 1])
-        >>> module_asker(nn.Identity(), population)(population.x).shape
-        torch.Size([2, 3])
-    """
+    """A function that queries a torch module about a batch of records, in evaluation mode and without gradients."""
     import torch
 
     from glasshouse.training.batches import failure_line

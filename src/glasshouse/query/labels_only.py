@@ -73,11 +73,10 @@ class LabelOnly(QueryOptions):
         """Losses of one model from shares of votes; whether it is right is judged by the record itself."""
         kept = model if isinstance(model, KeptAnswers) else self.kept(model, population)
         kept.check_question(labels_only=True)
-        assert kept.correct is not None  # noqa: S101 (for the type checker: just checked)
         logits = kept.population_logits
         return Answers(
             loss=losses_from_logits(logits, population.y),
-            correct=kept.correct,
+            correct=np.asarray(kept.correct),
             logits=logits.astype(np.float32) if self.keep_logits else None,
             resolution=1 / self.votes,
             notes=(self.note,),
@@ -90,7 +89,9 @@ class LabelOnly(QueryOptions):
         correct, wrong = np.zeros((2, len(population)), dtype=np.bool_)
         for vote in range(self.votes):
             for rows, x in self._changed(population, vote):
-                codes = np.concatenate([labels(part) for part in self._batches(x)])
+                batches = range(0, len(rows), self.batch_size)
+                parts = (select(x, np.arange(start, min(start + self.batch_size, len(rows)))) for start in batches)
+                codes = np.concatenate([labels(part) for part in parts])
                 wrong[rows] |= codes == _NO_LABEL
                 counts[rows, codes] += 1
                 if vote == 0:
@@ -126,11 +127,6 @@ class LabelOnly(QueryOptions):
         if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiub":
             return self.augmentation(x, random)
         return np.asarray(self.augmentation(tensor_of(x), random))
-
-    def _batches(self, x: Any) -> Iterator[Any]:
-        count = x.shape[0] if hasattr(x, "shape") else len(x)
-        for start in range(0, count, self.batch_size):
-            yield select(x, np.arange(start, min(start + self.batch_size, count)))
 
 
 def predicted_labels(

@@ -84,21 +84,13 @@ def predict(model: Any, population: Population, *, how: QueryOptions | None = No
 
 
 def population_predictions(model: Any, population: Population) -> FloatArray:
-    """Answers [N, 1] or [N, 2] about every record, as a pool keeps them of a model that it cannot store.
-
-    Example:
-        >>> population = Population(np.array([[2.0], [-1.0]]), [4.5, -2.0], regression=True)
-        >>> population_predictions(lambda x: 2 * x[:, 0], population)
-        array([[ 4.],
-               [-2.]])
-    """
+    """Answers [N, 1] or [N, 2] about every record, as a pool keeps them of a model that it cannot store."""
     return _asked(model, population, QueryOptions())
 
 
 def _asked(model: Any, population: Population, how: QueryOptions) -> FloatArray:
     ask, parts = value_asker(model, population, device=how.device, what="predictions"), []
-    for start in range(0, len(population), how.batch_size):
-        rows = np.arange(start, min(start + how.batch_size, len(population)))
+    for rows in np.split(np.arange(len(population)), range(how.batch_size, len(population), how.batch_size)):
         parts.append(_columns(ask(select(population.x, rows)), len(rows)))
     if len({part.shape[1] for part in parts}) > 1:
         raise InputError("model: it answers some records with one number and others with two; give one of the two.")

@@ -85,11 +85,7 @@ class LeaveOut:
 
 
 def moments(values: FloatArray, who: BoolArray) -> Moments:
-    """Moments over the chosen entries of each column.
-
-    Args:
-        values: [K, N], such as margins of the shadow models.
-        who: [K, N] which of them count; every column needs at least one.
+    """Moments of values [K, N] over the chosen entries of each column, [K, N]; every column needs at least one.
 
     Example:
         >>> moments(np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [False]]))
@@ -109,12 +105,8 @@ def moments_among(
 ) -> Moments:
     """The same without some of the models, for each of several sets that are left out: [sets, N] each.
 
-    Args:
-        values: [K, N], such as margins of the shadow models.
-        who: [K, N] which of them count.
-        sets: rows of the pool that are left out, [L, 1] the same for all records, or [L, N] record by record. Where
-            none of the others counts, moments are 0.
-        spread: whether the squares are wanted, which take most of the time; else they are 0.
+    A set is rows of the pool, [L, 1] the same for all records, or [L, N] record by record. Where none of the others
+    counts, moments are 0; so are the squares, which take most of the time, if no ``spread`` is wanted.
 
     Example:
         >>> values, who = np.array([[1.0], [3.0], [9.0]]), np.array([[True], [True], [True]])
@@ -200,14 +192,14 @@ def simulated_moments(
 ) -> Iterator[SimulatedSides]:
     """Each simulated target with the moments over in-models (True), out-models (False) or all (None) of its references.
 
-    These are the moments of `Evidence.simulated`, without a copy of the pool for every target: margins are computed
-    once, and a model and its complement, which have the same references, share their sums.
+    These are the moments of `Evidence.simulated`, without a copy of the pool for every target: a model and its
+    complement, which have the same references, share their sums. The target's own losses are not used.
 
     Args:
-        evidence: the pool; the target's own losses are not used.
+        evidence: the pool.
         sides: which sides are wanted, in this order.
         statistic: [K, N] what is averaged; by default `Evidence.shadow_statistic`.
-        spread: whether the squares are wanted, which take most of the time; else they are 0.
+        spread: whether the squares are wanted; else they are 0.
 
     Example:
         >>> members = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool)
@@ -232,14 +224,10 @@ def simulated_moments(
 def simulated_sets(
     members: BoolArray, *, most: int | None = None
 ) -> Iterator[tuple[list[tuple[int, int]], list[NDArray[np.intp]]]]:
-    """Simulated targets, in their order, with the sets of models that do not judge them; several sets at a time.
+    """Pairs of a simulated target and the number of its set, and the sets of models that judge none: [L, 1] or [L, N].
 
-    Args:
-        members: [K, N] members of each shadow model.
-        most: how many sets at a time, at most, where a large pool does not take too many turns so; all by default.
-
-    Yields:
-        Pairs of a target and the number of its set, and the sets that are left out: [L, 1] or [L, N] each.
+    They come several sets at a time: at most ``most``, where a large pool does not take too many turns so; all by
+    default.
 
     Example:
         >>> members = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]], dtype=bool)

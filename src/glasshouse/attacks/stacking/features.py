@@ -37,17 +37,12 @@ class Usual(NamedTuple):
 
 
 def usual_of(evidence: Evidence, references: NDArray[np.intp], *, mode: Mode) -> Usual:
-    """The numbers that all records of a pool share, without a copy of the pool.
+    """The numbers that all records of a pool share, without a copy of the pool; the target's losses are not looked at.
 
     Args:
-        evidence: the pool; the target's losses are not looked at.
+        evidence: the pool.
         references: [R, 1] rows of the pool, the same for all records, or [R, N] record by record.
         mode: ``"online"`` or ``"offline"``.
-
-    Example:
-        >>> evidence = Evidence(target_loss=[0.1], shadow_loss=[[0.2], [1.0]], shadow_members=[[True], [False]])
-        >>> usual_of(evidence, np.array([[0], [1]]), mode="online").priors
-        {'outside': None, 'inside': None}
     """
     columns = slice(None) if references.shape[1] == 1 else np.arange(evidence.records)
     members = evidence.shadow_members[references[:, 0] if references.shape[1] == 1 else references, columns]

@@ -251,12 +251,7 @@ def mean_of(learners: Iterable[str]) -> str:
 
 
 def count_fits(groups: NDArray[np.intp], folds: NDArray[np.intp], learners: Sequence[str]) -> int:
-    """How many fits a `cross_fit` does.
-
-    Example:
-        >>> count_fits(np.array([0, 0, 1, 1]), np.zeros(50, dtype=int), ["linear", "boosted"])
-        4
-    """
+    """How many fits a `cross_fit` does."""
     return len(np.unique(groups)) * (int(folds.max()) + 1) * len(learners)
 
 
@@ -304,12 +299,7 @@ def _within(scores: FloatArray) -> FloatArray:
 
 
 def log_losses(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
-    """Log loss of each simulated target, [T], from its log-odds and members, [T, N] each, one target at a time.
-
-    Example:
-        >>> log_losses(np.zeros((1, 2)), np.array([[True, False]])).round(3)
-        array([0.693])
-    """
+    """Log loss of each simulated target, [T], from its log-odds and members, [T, N] each, one target at a time."""
     pairs = zip(odds, members, strict=True)
     return np.array([float(np.logaddexp(0, np.where(who, -one, one)).mean()) for one, who in pairs])
 
@@ -336,12 +326,8 @@ def part_of_simple(learned: FloatArray, simple: FloatArray, members: BoolArray) 
     so, of those that are better, the one that finds most members at low false-positive rates is taken, and none if the
     simple attack finds more there by a standard error.
 
-    A simple attack that is not far better than a coin has no part: its scores are not to be trusted either.
-
-    Args:
-        learned: [T, N] log-odds of held-out simulated targets.
-        simple: [T, N] the same by the simple attack.
-        members: [T, N] their members.
+    A simple attack that is not far better than a coin has no part: its scores are not to be trusted either. Log-odds
+    and members are those of held-out simulated targets, [T, N] each.
 
     Example:
         >>> random = np.random.default_rng(0)
@@ -371,12 +357,7 @@ def _mixed(learned: FloatArray, simple: FloatArray, part: float) -> Iterator[Flo
 
 
 def power_at_low_rates(odds: Iterable[FloatArray], members: BoolArray) -> FloatArray:
-    """Mean share of members that are found at false-positive rates of 0.1, 0.3, 1 and 3 %, [T], by log-odds [T, N].
-
-    Example:
-        >>> power_at_low_rates(np.array([[3.0, 2.0, 1.0, 0.0]]), np.array([[True, False, True, False]]))
-        array([0.5])
-    """
+    """Mean share of members that are found at false-positive rates of 0.1, 0.3, 1 and 3 %, [T], by log-odds [T, N]."""
     return np.array([_power(one, who) for one, who in zip(odds, members, strict=True)])
 
 

@@ -103,14 +103,7 @@ class Likeness:
 
 
 def unlike_warning(attack: str, unlikeness: float) -> str:
-    """What a reader must know about the scores of an unlike target; empty if the target is like the simulated ones.
-
-    Example:
-        >>> unlike_warning("stacked", 1.2)
-        ''
-        >>> unlike_warning("stacked", 23.4).split(":")[0]
-        'stacked'
-    """
+    """What a reader must know about the scores of an unlike target; empty if it is like the simulated ones."""
     if unlikeness <= LARGEST_UNLIKENESS:
         return ""
     return (
