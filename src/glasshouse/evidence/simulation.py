@@ -23,13 +23,7 @@ class SimulatedTarget(NamedTuple, Generic[V]):
 
 
 def check_simulation(models: int) -> None:
-    """Refuse a pool with too few models for one of them to play the target.
-
-    Example:
-        >>> check_simulation(2)
-        Traceback (most recent call last):
-        glasshouse.InputError: shadows: 2 shadow models are too few to simulate targets with; train 4 or more.
-    """
+    """Refuse a pool with too few models for one of them to play the target."""
     if models < 4:
         raise InputError(f"shadows: {models} shadow models are too few to simulate targets with; train 4 or more.")
 

@@ -239,17 +239,9 @@ def _decided(model: Any, population: Population, how: QueryOptions, read: Callab
 class _Source:
     """Rows and their logits [rows, C], batch by batch, from any form of answer.
 
-    Args:
-        model: to query.
-        population: the records.
-        how: batches and device.
-        kind: what the model answers with; by default the first batch decides, and `_ReadAgainError` is raised at the
-            end if all of them show another kind.
-        underflows: whether a probability of 0 is one that is too small for its type.
-
-    Attributes:
-        steps: collects all probabilities that were read.
-        notes: what was noticed, once all batches have been read.
+    By default the first batch decides of which ``kind`` the answers are, and `_ReadAgainError` is raised at the end if
+    all of them show another; with ``underflows`` a probability of 0 is one that is too small for its type. ``steps``
+    collects all probabilities that were read, and ``notes`` is what was noticed once all batches have been read.
     """
 
     def __init__(

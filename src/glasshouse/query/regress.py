@@ -89,9 +89,9 @@ def population_predictions(model: Any, population: Population) -> FloatArray:
 
 
 def _asked(model: Any, population: Population, how: QueryOptions) -> FloatArray:
-    ask, parts = value_asker(model, population, device=how.device, what="predictions"), []
-    for rows in np.split(np.arange(len(population)), range(how.batch_size, len(population), how.batch_size)):
-        parts.append(_columns(ask(select(population.x, rows)), len(rows)))
+    ask = value_asker(model, population, device=how.device, what="predictions")
+    batches = np.split(np.arange(len(population)), range(how.batch_size, len(population), how.batch_size))
+    parts = [_columns(ask(select(population.x, rows)), len(rows)) for rows in batches]
     if len({part.shape[1] for part in parts}) > 1:
         raise InputError("model: it answers some records with one number and others with two; give one of the two.")
     return np.concatenate(parts)
