@@ -10,7 +10,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, cast
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -141,10 +141,9 @@ _LOOKING = (
     *("score", "flag_scores", "tuned", "judge", "queries", "warning", "log_odds"),
     *("simulated_scores", "simulated_seconds", "score_simulated"),
 )
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _looking(method: Method) -> Method:
+def _looking(method: Callable[..., Any]) -> Callable[..., Any]:
     """The same method of an attack, but given the part of a view that the attack looks at."""
     name = list(inspect.signature(method).parameters)[1]  # users may name the argument
 
@@ -154,7 +153,14 @@ def _looking(method: Method) -> Method:
             return method(self, seen_by(self, given[0]), *given[1:], **named)
         return method(self, **named | ({name: seen_by(self, named[name])} if name in named else {}))
 
-    return cast("Method", seeing)
+    return seeing
+
+
+def _look(cls: type[Any]) -> None:
+    """Give the methods of an attack the part of a view that it looks at."""
+    for name in _LOOKING:
+        if name in vars(cls) and not getattr(method := vars(cls)[name], "__isabstractmethod__", False):
+            setattr(cls, name, _looking(method))
 
 
 class Attack(abc.ABC, Generic[V]):
@@ -196,9 +202,7 @@ class Attack(abc.ABC, Generic[V]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        for name in _LOOKING:
-            if name in vars(cls) and not getattr(method := vars(cls)[name], "__isabstractmethod__", False):
-                setattr(cls, name, _looking(method))
+        _look(cls)
 
     @property
     def label(self) -> str:
@@ -221,7 +225,6 @@ class Attack(abc.ABC, Generic[V]):
     def score(self, view: V) -> FloatArray:
         """Scores [N] of the audited records; higher means member."""
 
-    @_looking
     def tuned(self, view: V) -> Self:
         """The same attack with every ``"auto"`` replaced by its value for this pool, and all learned from it.
 
@@ -247,7 +250,6 @@ class Attack(abc.ABC, Generic[V]):
                 "that need none, such as loss."
             )
 
-    @_looking
     def simulated_scores(self, view: V) -> Iterator[tuple[FloatArray, BoolArray]]:
         """Scores [N] and members [N] of each simulated target: thresholds and picks are made from them.
 
@@ -261,12 +263,10 @@ class Attack(abc.ABC, Generic[V]):
         tasks = range(len(view.shadow_members))
         yield from spread_in_order(_score_simulated, (self, view), tasks, seconds=seconds)
 
-    @_looking
     def simulated_seconds(self, view: V) -> float | None:
         """How long all simulated targets should take in this process; None if only a trial can tell."""
         return None
 
-    @_looking
     def score_simulated(self, view: V, k: int) -> tuple[FloatArray, BoolArray]:
         """Scores [N] and members [N] of the simulated target that shadow model k plays."""
         if isinstance(view, Evidence) and not self.least_models:  # a copy of the others would take most of the time
@@ -275,7 +275,6 @@ class Attack(abc.ABC, Generic[V]):
         target = view.simulated_target(k)
         return self.score(target.view), target.members
 
-    @_looking
     def flag_scores(self, view: V) -> FloatArray:
         """Scores [N] of the target that may be compared with those of simulated targets: thresholds judge these.
 
@@ -310,12 +309,10 @@ class Attack(abc.ABC, Generic[V]):
             except InputError:  # too few models for this attack, as for simulated targets
                 yield None
 
-    @_looking
     def warning(self, view: V) -> str:
         """What a reader must know before believing the scores of this target; usually empty."""
         return ""
 
-    @_looking
     def queries(self, view: V) -> QueryCount:
         """How often it asks a model: per record the target and every shadow model, offline only the out-models."""
         if not self.least_models:
@@ -325,10 +322,12 @@ class Attack(abc.ABC, Generic[V]):
         shared = int(view.shadow_members.sum()) if offline and self.learns_elsewhere else 0
         return QueryCount(1 + float(asked.sum(axis=0).mean()), shared)
 
-    @_looking
     def judge(self, view: V) -> Judgement:
         """Scores, and what is reported with them; an attack that finds both at once overrides this."""
         return Judgement(self.score(view), self.queries(view), self.warning(view))
+
+
+_look(Attack)
 
 
 def _score_simulated(attack: Attack[Any], view: View, k: int) -> tuple[FloatArray, BoolArray]:

@@ -86,12 +86,7 @@ class SidesFit(NamedTuple):
 
 
 def record_folds(records: int, *, mode: Mode = "offline", folds: int, seed: int) -> NDArray[np.intp]:
-    """The fold of each record, [N], drawn at random: folds of about equal size offline, a single one online.
-
-    Example:
-        >>> np.bincount(record_folds(7, folds=3, seed=0))
-        array([3, 2, 2])
-    """
+    """The fold of each record, [N], drawn at random: folds of about equal size offline, a single one online."""
     count = 1 if mode == "online" else min(folds, max(records, 2))
     if records < count:
         raise InputError("records: 1 is too few, since a record is judged by a fit on other records; give 2 or more.")

@@ -29,12 +29,7 @@ def check_simulation(models: int) -> None:
 
 
 def reference_rows(members: BoolArray, k: int) -> NDArray[np.intp]:
-    """Rows of the pool that simulated target k is compared with: [R, 1] the same for all records, or [R, N].
-
-    Example:
-        >>> reference_rows(np.array([[1, 0], [0, 1], [1, 0], [0, 1]], dtype=bool), 0).tolist()
-        [[2], [3]]
-    """
+    """Rows of the pool that simulated target k is compared with: [R, 1] the same for all records, or [R, N]."""
     return rows_without(next(left_out_models(members, [k])), len(members))
 
 

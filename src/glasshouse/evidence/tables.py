@@ -416,24 +416,18 @@ def _from_text(path: Path, *, names: Sequence[str] | None, separator: str | None
         rows = [(reader.line_num, row) for row in reader if any(row)]
     except csv.Error as error:
         raise InputError(f"{path}: is not a text table: {error}.") from error
+    whose, header = "there are names for", list(names or ())
     if names is None and rows:
-        header, rows = [name.strip() for name in rows[0][1]], rows[1:]
-    else:
-        header = list(names or ())
+        whose, header = "the header has", [name.strip() for name in rows.pop(0)[1]]
     if not rows:
         raise InputError(f"{path}: the table has no rows.")
-    whose = "the header has" if names is None else "there are names for"
     for line, row in rows:
         if len(row) != len(header):
             raise InputError(f"{path}: line {line} has {len(row)} fields, but {whose} {len(header)}.")
     header = [name or f"column {place}" for place, name in enumerate(header, start=1)]
     _refuse_twice(header, path)
-    columns = zip(*(row for _, row in rows), strict=True)
-    return TextTable(
-        columns={name: [cell.strip() for cell in column] for name, column in zip(header, columns, strict=True)},
-        separator=separator,
-        foreign=foreign,
-    )
+    cut = ([cell.strip() for cell in column] for column in zip(*(row for _, row in rows), strict=True))
+    return TextTable(columns=dict(zip(header, cut, strict=True)), separator=separator, foreign=foreign)
 
 
 def _refuse_twice(header: Sequence[str], path: Path) -> None:

@@ -147,12 +147,7 @@ def _moments(
 
 
 def left_out(rows: NDArray[np.intp], models: int) -> NDArray[np.intp]:
-    """Which models of a pool are not in a set of rows [R, 1] or [R, N]: [L, 1] or [L, N], rising.
-
-    Example:
-        >>> left_out(np.array([[0], [2]]), 4).ravel()
-        array([1, 3])
-    """
+    """Which models of a pool are not in a set of rows [R, 1] or [R, N]: [L, 1] or [L, N], rising."""
     there = np.zeros((models, rows.shape[1]), dtype=np.bool_)
     np.put_along_axis(there, rows, True, axis=0)
     return np.argsort(there, axis=0, kind="stable")[: models - len(rows)]

@@ -56,20 +56,10 @@ def _for_records(prior: float | ArrayLike, records: int) -> FloatArray:
 
 
 def with_prior(odds: FloatArray, *, share: float, prior: float | ArrayLike) -> FloatArray:
-    """Log-odds [N] for the wanted prior, from log-odds that were learned where a given share of records are members.
-
-    Example:
-        >>> with_prior(np.array([0.0, 2.0]), share=0.5, prior=1 / (1 + np.e)).round(1)
-        array([-1.,  1.])
-    """
+    """Log-odds [N] for the wanted prior, from log-odds that were learned where a given share of records are members."""
     return np.asarray(odds + (prior_log_odds(prior, len(odds)) - logit(share)))
 
 
 def learned_posterior(odds: FloatArray) -> FloatArray:
-    """Probabilities from log-odds that were learned, of any shape: never 0 or 1.
-
-    Example:
-        >>> learned_posterior(np.array([0.0, 900.0])) < 1
-        array([ True,  True])
-    """
+    """Probabilities from log-odds that were learned, of any shape: never 0 or 1."""
     return np.asarray(expit(np.clip(odds, -_SUREST, _SUREST)))
