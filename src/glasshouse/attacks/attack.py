@@ -174,10 +174,9 @@ class Attack(abc.ABC, Generic[V]):
     the loss alone), ``needs_public`` (records known to be outside), ``needs_trace`` (losses from the target's
     training), ``least_models`` (shadow models that it needs, 0 if it looks at the target alone), ``posterior`` (its
     score is a probability of membership), ``candidate`` (``"best"`` tries it), ``likelihood_ratio`` (its score compares
-    two likelihoods), ``learns_elsewhere`` (offline it asks in-models about other records than the judged one),
-    ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
-    ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores
-    change, so that stored scores of an earlier version are not used).
+    two likelihoods), ``quick_simulation`` (it has a way of its own to score simulated targets, for the time alone),
+    ``needs_classes`` (why it cannot attack a regression) and ``version`` (raised when its scores change, so that stored
+    scores of an earlier version are not used).
 
     Example:
         >>> from glasshouse.attacks import create
@@ -189,7 +188,7 @@ class Attack(abc.ABC, Generic[V]):
     name: ClassVar[str]
     kind: ClassVar[Kind] = "records"
     version: ClassVar[int] = 1
-    learns_elsewhere: ClassVar[bool] = False
+    _learns_elsewhere: ClassVar[bool] = False  # offline it asks in-models about other records than the judged one
     needs_logits: ClassVar[bool] = False
     needs_public: ClassVar[bool] = False
     needs_trace: ClassVar[bool] = False
@@ -319,7 +318,7 @@ class Attack(abc.ABC, Generic[V]):
             return QueryCount(1.0)
         offline = getattr(self, "mode", "online") == "offline"
         asked = ~view.shadow_members if offline else view.shadow_members | True
-        shared = int(view.shadow_members.sum()) if offline and self.learns_elsewhere else 0
+        shared = int(view.shadow_members.sum()) if offline and self._learns_elsewhere else 0
         return QueryCount(1 + float(asked.sum(axis=0).mean()), shared)
 
     def judge(self, view: V) -> Judgement:

@@ -173,7 +173,7 @@ class Regressed(Attack):
     candidate: ClassVar[bool] = True
     likelihood_ratio: ClassVar[bool] = True
     quick_simulation: ClassVar[bool] = True
-    learns_elsewhere: ClassVar[bool] = True
+    _learns_elsewhere: ClassVar[bool] = True
 
     mode: Mode = "online"
     prior: float | ArrayLike = 0.5

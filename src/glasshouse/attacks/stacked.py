@@ -103,7 +103,7 @@ class Stacked(StackedParameters, Attack):
     """
 
     version: ClassVar[int] = 5
-    learns_elsewhere: ClassVar[bool] = True
+    _learns_elsewhere: ClassVar[bool] = True
 
     # fewer examples than on graphs: records have fewer features, and the rows of a fit are most of the memory
     boosted: Boosted = field(default_factory=lambda: Boosted(examples=60_000))
